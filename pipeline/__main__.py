@@ -1,0 +1,41 @@
+"""`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand.
+
+A stage is a module with `add_arguments(parser)` and `run(args)`; only the one asked for is imported, so a stage
+that needs no torch starts without it.
+"""
+
+import argparse
+import importlib
+import logging
+import sys
+
+from pipeline.errors import UserError
+
+# stage -> (module, one-line help)
+STAGES = {}
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m pipeline", description="One stage of the reproduction.")
+    stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
+    for name, (module_name, summary) in STAGES.items():
+        stage = stages.add_parser(name, help=summary)
+        if argv and argv[0] == name:
+            module = importlib.import_module(module_name)
+            stage.description = module.__doc__
+            stage.formatter_class = argparse.RawDescriptionHelpFormatter
+            module.add_arguments(stage)
+            stage.set_defaults(run=module.run)
+    args = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    try:
+        args.run(args)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

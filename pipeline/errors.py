@@ -1,0 +1,5 @@
+"""The one exception that is the user's to mend: shown as one line, without a traceback."""
+
+
+class UserError(Exception):
+    """Bad input, configuration or environment. The message says what, where, and what to do."""

@@ -1,0 +1,73 @@
+"""Files that are either whole or absent: written under a temporary name, synced, then renamed."""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from pipeline.errors import UserError
+
+
+@contextlib.contextmanager
+def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
+    """Open a temporary sibling of `path`; on success fsync and rename it, on failure remove it.
+
+    Raises:
+        UserError: the disk is full or the folder can't be written; `path` keeps its old content.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}.tmp")
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
+    try:
+        with open(temporary, mode, encoding=encoding, newline=newline) as handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise UserError(
+            f"can't write {path}: {error.strerror or error}; free some space or choose another `work:`"
+        ) from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, value: Any) -> None:
+    with atomic_write(path) as handle:
+        json.dump(value, handle, indent=1, ensure_ascii=False, sort_keys=True)
+        handle.write("\n")
+
+
+def read_json(path: Path) -> Any:
+    """Raises UserError when `path` is missing or is not JSON."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error}); remove it and run again") from error
+
+
+def sha256_file(path: Path) -> str:
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def sha256_json(value: Any) -> str:
+    """Digest of a JSON value, independent of key order."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
