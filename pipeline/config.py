@@ -113,6 +113,9 @@ class TrainingConfig(Closed):
     keep_checkpoints: Count = Field(default=20, description="Checkpoints kept, newest first")
     precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Autocast of matrix products")
     branch_warmup_steps: Count | None = Field(default=None, description="Warm-up of kappa and alpha (400 as printed)")
+    branch_lr_factor: float = Field(
+        default=1.0, gt=0, strict=False, description="Multiplier of the schedule of kappa and alpha"
+    )
     branch_freeze_steps: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Last updates during which kappa and alpha are frozen (10000 as printed)"
     )
@@ -153,22 +156,51 @@ def validate(kind: Any, value: Any, where: str) -> Any:
     Raises:
         UserError: with file, key, value and what is allowed, one line a fault.
     """
+    adapter = TypeAdapter(kind)
     try:
-        return TypeAdapter(kind).validate_python(value)
+        return adapter.validate_python(value)
     except ValidationError as error:
-        faults = [
-            f"{where}: {'.'.join(map(str, fault['loc'])) or 'file'}: {explain(fault)}" for fault in error.errors()
+        schema = adapter.json_schema()
+        lines = [
+            f"{where}: {'.'.join(map(str, fault['loc'])) or 'file'}: {explain(fault, schema)}"
+            for fault in error.errors()
         ]
-        raise UserError("\n".join(faults)) from error
+        raise UserError("\n".join(lines)) from error
 
 
-def explain(fault: dict) -> str:
-    """One pydantic fault in words that name the value."""
+def explain(fault: dict, schema: dict) -> str:
+    """One pydantic fault in words that name the value and what is allowed."""
     if fault["type"] == "extra_forbidden":
-        return "unknown key"
+        return f"unknown key; allowed: {', '.join(allowed_keys(schema, fault['loc'][:-1]))}"
     if fault["type"] == "missing":
         return "missing key"
-    return f"{fault['msg']}, got {fault['input']!r}"
+    return f"{fault['msg'].removeprefix('Value error, ')}, got {fault['input']!r}"
+
+
+def allowed_keys(schema: dict, location: tuple) -> list[str]:
+    """Keys of the record at `location` in a JSON schema; the tag of a union counts as a step."""
+    records = alternatives(schema, schema)
+    for step in location:
+        inner = []
+        for record in records:
+            if isinstance(step, int):
+                inner.append(record.get("items"))
+            elif step in record.get("properties", {}):
+                inner.append(record["properties"][step])
+            elif step == record.get("properties", {}).get("architecture", {}).get("const"):
+                inner.append(record)
+            else:
+                inner.append(record.get("additionalProperties"))
+        records = [option for part in inner if part for option in alternatives(part, schema)]
+    return sorted({key for record in records for key in record.get("properties", {})})
+
+
+def alternatives(part: dict, schema: dict) -> list[dict]:
+    """`part` with its references and unions resolved."""
+    if "$ref" in part:
+        return alternatives(schema["$defs"][part["$ref"].rsplit("/", 1)[-1]], schema)
+    options = part.get("anyOf", part.get("oneOf"))
+    return [part] if options is None else [one for option in options for one in alternatives(option, schema)]
 
 
 def load_yaml(path: Path) -> Any:
