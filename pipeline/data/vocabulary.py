@@ -1,0 +1,43 @@
+"""The four reserved ids, and the subword model that turns tokenised text into ids and back."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from pipeline.errors import UserError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+
+class Subwords:
+    """A trained sentencepiece model. Text in and out is tokenised, words separated by single spaces.
+
+    Raises:
+        UserError: the file is missing, is not a sentencepiece model, or was trained with other reserved ids.
+    """
+
+    def __init__(self, path: Path):
+        try:
+            content = Path(path).read_bytes()
+            self.model = sentencepiece.SentencePieceProcessor(model_proto=content)
+        except FileNotFoundError as error:
+            raise UserError(f"{path}: no such subword model; run the stage `subwords` first") from error
+        except RuntimeError as error:
+            raise UserError(f"{path}: not a sentencepiece model; remove it and run `subwords` again") from error
+        ids = (self.model.pad_id(), self.model.unk_id(), self.model.bos_id(), self.model.eos_id())
+        if ids != (PAD, UNK, BOS, EOS):
+            raise UserError(
+                f"{path}: pad, unk, bos, eos are {ids}, not {(PAD, UNK, BOS, EOS)}; train it with `subwords`"
+            )
+
+    def __len__(self) -> int:
+        return self.model.vocab_size()
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Ids of each line, without BOS and EOS."""
+        return self.model.encode(list(lines), num_threads=1)
+
+    def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        """Tokenised text of each sentence; reserved ids but UNK leave no trace."""
+        return self.model.decode([list(map(int, ids)) for ids in sentences], num_threads=1)
