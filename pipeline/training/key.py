@@ -1,0 +1,24 @@
+"""What a training run is, as one digest: its resolved spec and the corpus it reads. Needs no torch."""
+
+from pathlib import Path
+
+from pipeline.config import load_run
+from pipeline.errors import UserError
+from pipeline.files import read_json, sha256_json
+
+
+def run_key(run_folder: Path) -> str:
+    """Digest of everything that decides the final weights of the run in `run_folder`.
+
+    Two runs of one key end in the same weights on the same machine; checkpoints and `done.json` carry the key, so that
+    those of another run are noticed.
+
+    Raises:
+        UserError: `run.yaml` or the corpus is missing or faulty.
+    """
+    spec = load_run(Path(run_folder) / "run.yaml")
+    path = Path(spec.corpus) / "corpus.json"
+    corpus = read_json(path)
+    if "digest" not in corpus:
+        raise UserError(f"{path}: has no `digest`; remove the folder and run the stage `encode` again")
+    return sha256_json({"spec": spec.model_dump(mode="json"), "corpus": corpus["digest"]})

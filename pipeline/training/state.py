@@ -1,0 +1,57 @@
+"""What a training run knows of itself besides weights and moments: all of it is in every checkpoint."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Sums:
+    """Loss added up over target tokens, in nats: `loss` with smoothing, `nll` without."""
+
+    loss: float = 0.0
+    nll: float = 0.0
+    tokens: int = 0
+
+    def add(self, other: "Sums") -> None:
+        self.loss += other.loss
+        self.nll += other.nll
+        self.tokens += other.tokens
+
+    def per_token(self) -> dict[str, float]:
+        """Means in nats per subword, and the perplexity exp(nll) without smoothing."""
+        tokens = max(self.tokens, 1)
+        nll = self.nll / tokens
+        return {"loss_per_token": self.loss / tokens, "nll_per_token": nll, "perplexity": perplexity(nll)}
+
+
+def perplexity(nll: float) -> float:
+    """exp(nll), infinite when it can't be told from that."""
+    return math.exp(nll) if nll < 700 else math.inf
+
+
+@dataclass
+class TrainingState:
+    """Updates done so far, and the measurements that go on across a restart."""
+
+    step: int = 0
+    skipped_updates: int = 0
+    skipped_in_a_row: int = 0
+    since_validation: Sums = field(default_factory=Sums)
+    train: dict[str, float] | None = None
+    dev: dict[str, float] | None = None
+    best_dev: dict[str, float] | None = None
+
+    def record_validation(self, dev: dict[str, float]) -> None:
+        """Close the stretch since the last validation, and keep the best of all validations."""
+        self.train, self.since_validation = self.since_validation.per_token(), Sums()
+        self.dev = dev
+        if self.best_dev is None or dev["nll_per_token"] < self.best_dev["nll_per_token"]:
+            self.best_dev = {"step": self.step, **dev}
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "TrainingState":
+        return cls(**(content | {"since_validation": Sums(**content["since_validation"])}))

@@ -1,0 +1,88 @@
+"""A file of named tensors with a few facts about them, that is known to be whole and to be of one run.
+
+The format is safetensors, which can't hold code. The facts are one JSON object in its header: always the key of the
+run (`key`) and a digest of names, shapes, bytes and facts (`digest`), so that a damaged file is noticed.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
+from torch import Tensor
+
+from pipeline.files import atomic_write
+
+FACTS = "reprise"  # a single entry: the order of several is not fixed, and equal content should give equal bytes
+
+
+class DamagedFileError(Exception):
+    """The file is not what was written: cut off, altered, or of another kind."""
+
+
+def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write `tensors` and `facts` so that `path` is whole or absent, and read them back.
+
+    Raises:
+        UserError: the disk is full or can't be written; what `path` held before is kept.
+        DamagedFileError: the file reads back differently.
+    """
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    facts = facts | {"digest": digest_of(tensors, facts)}
+    content = save(tensors, {FACTS: json.dumps(facts, sort_keys=True)})
+    with atomic_write(path, "wb") as handle:
+        handle.write(content)
+    if Path(path).read_bytes() != content:
+        raise DamagedFileError(f"{path}: reads back differently from what was written")
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """The facts alone, from the header. Raises DamagedFileError."""
+    try:
+        with safe_open(path, framework="pt") as handle:
+            return json.loads((handle.metadata() or {})[FACTS])
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
+
+
+def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors (on the CPU) and facts. Raises DamagedFileError."""
+    facts = read_facts(path)
+    try:
+        tensors = load(Path(path).read_bytes())
+    except (SafetensorError, ValueError, OSError) as error:
+        raise DamagedFileError(f"{path}: {error}") from error
+    digest = facts.pop("digest", None)
+    if digest != digest_of(tensors, facts):
+        raise DamagedFileError(f"{path}: content does not match its digest")
+    return tensors, facts
+
+
+def digest_of(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
+    """SHA-256 of names, types, shapes, bytes and facts."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def tensors_of(model: torch.nn.Module) -> dict[str, Tensor]:
+    """Parameters and persistent buffers of `model`, each once however many names it has."""
+    unique = {}
+    for name, tensor in model.state_dict().items():
+        unique.setdefault((tensor.data_ptr(), tensor.shape) if tensor.numel() else name, (name, tensor))
+    return dict(unique.values())
+
+
+def load_into(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Undo `tensors_of`. Raises DamagedFileError when names or shapes are not those of `model`."""
+    expected = {name: tensor.shape for name, tensor in tensors_of(model).items()}
+    given = {name: tensor.shape for name, tensor in tensors.items()}
+    if expected != given:
+        differing = sorted(set(expected.items()) ^ set(given.items()))[0][0]
+        raise DamagedFileError(f"holds other tensors than the model, first {differing}")
+    model.load_state_dict(tensors, strict=False)
