@@ -1,0 +1,55 @@
+"""What a model has to offer to be decoded, and how its state is moved about.
+
+B: sentences, K: hypotheses a sentence, S: source positions, V: vocabulary.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from torch import Tensor
+
+Tree = Any
+"""Tensors in nested dicts, lists and tuples."""
+
+
+class SourceBatch(Protocol):
+    """What decoding needs of a batch; the model may ask for more."""
+
+    src_mask: Tensor
+    """(B, S) bool, True where there is a source symbol, EOS among them."""
+
+
+class IncrementalModel(Protocol):
+    """A model that gives one target position at a time."""
+
+    def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
+        """(source, cache): trees of tensors of leading dimensions (B,) and (B, K = 1)."""
+
+    def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """(logits (B, K, V) float32, cache) after reading `prev_tokens` (B, K). The logits may be overwritten."""
+
+
+def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
+    """`tree` with `function` applied to each tensor in it."""
+    match tree:
+        case dict():
+            return {key: tree_map(function, value) for key, value in tree.items()}
+        case list() | tuple():
+            return type(tree)(tree_map(function, value) for value in tree)
+        case Tensor():
+            return function(tree)
+        case None:
+            return None
+    raise TypeError(f"model state must be tensors in dicts, lists and tuples, got {type(tree).__name__}")
+
+
+def select_sentences(tree: Tree, rows: Tensor) -> Tree:
+    """Keep the sentences `rows` (B',) of a tree of leading dimension B."""
+    return tree_map(lambda tensor: tensor.index_select(0, rows), tree)
+
+
+def select_hypotheses(tree: Tree, parents: Tensor) -> Tree:
+    """Reorder a tree of leading dimensions (B, K) by `parents` (B', K'), numbers in the flattened B * K."""
+    return tree_map(
+        lambda tensor: tensor.flatten(0, 1).index_select(0, parents.flatten()).unflatten(0, parents.shape), tree
+    )

@@ -1,0 +1,1 @@
+"""From text to numbers: BLEU in three recipes, perplexity, intervals and paired tests."""

@@ -1,0 +1,54 @@
+"""A score on disk: a JSON file of metrics, and beside it the statistics of each sentence for paired tests."""
+
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.errors import UserError
+from pipeline.evaluation.bleu import bleu
+from pipeline.evaluation.gleu import gleu
+from pipeline.evaluation.significance import Comparison, Metric, paired_bootstrap
+from pipeline.files import atomic_write, read_json
+
+
+def metric_named(name: str) -> Metric:
+    """The score of summed statistics, for the metrics that keep them."""
+    match name:
+        case "bleu_paper" | "bleu_tok" | "bleu_tok_lc":
+            return bleu
+        case "sacrebleu":
+            return lambda totals: bleu(totals, smoothing="exp")
+        case "gleu":
+            return gleu
+    raise UserError(f"no statistics per sentence for {name!r}; there are bleu_paper, bleu_tok, bleu_tok_lc, …, gleu")
+
+
+def write_statistics(path: Path, statistics: dict[str, np.ndarray]) -> None:
+    """Whole or absent, compressed; the same bytes for the same statistics."""
+    with atomic_write(path, "wb") as handle:
+        np.savez_compressed(handle, **statistics)
+
+
+def read_statistics(score: Path, name: str) -> np.ndarray:
+    """(N, F) of the metric `name` of the score file `score`. Raises UserError when missing."""
+    path = Path(score).parent / read_json(score)["statistics"]
+    try:
+        with np.load(path) as arrays:
+            return arrays[name]
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file, though {score} names it; run the stage `score` again") from error
+    except KeyError as error:
+        raise UserError(f"{path}: no statistics for {name!r}") from error
+
+
+def compare_scores(a: Path, b: Path, name: str) -> Comparison:
+    """Paired bootstrap of two score files on the metric `name`.
+
+    Raises:
+        UserError: they are of different test sets or references.
+    """
+    ours, theirs = read_json(a), read_json(b)
+    for key in ("test_set", "lines", "references"):
+        if ours[key] != theirs[key]:
+            raise UserError(f"can't compare {a} and {b}: {key} differs ({ours[key]}, {theirs[key]})")
+    return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name))
