@@ -130,6 +130,10 @@ class DecodingConfig(Closed):
     length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
     max_extra_length: Count = Field(default=50, description="Output may exceed the source by so many subwords")
     average_last: Count = Field(default=1, description="Checkpoints averaged; 1 = the final weights alone")
+    branch_weights: Literal["learned", "random", "uniform"] = Field(
+        default="learned", description="kappa and alpha of a Weighted Transformer at test time (its Table 3)"
+    )
+    branch_weights_seed: int = Field(default=1, description="Seed of random branch weights")
     batch_tokens: Count = Field(default=4096, description="Source subwords decoded at once")
 
 

@@ -1,0 +1,38 @@
+# make demo: environment + results/table2.csv from the embedded data.   make test: environment + the whole test suite.
+SHELL := /bin/bash
+# the first Python that is new enough; `make PYTHON=…` chooses another
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test env check clean help
+help:
+	@sed -n '1p' Makefile | cut -c3-
+
+env: $(VENV)/ready
+$(VENV)/ready: requirements.txt requirements-dev.txt constraints.txt pyproject.toml
+	@[ -n "$(PYTHON)" ] || { echo "error: Python 3.11 or newer is needed; set PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -q python3-venv; } \
+		|| { echo "error: $(PYTHON) can't make environments; first: apt-get install python3-venv" >&2; exit 1; }
+	@echo "Creating the environment in $(VENV) (about a minute and 1.5 GB) ..."
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+demo: env
+	$(BIN)/snakemake results/table2.csv
+	@cat results/table2.md
+
+test: env
+	$(BIN)/python -m pytest -n 2
+
+check: env
+	$(BIN)/ruff format --check . && $(BIN)/ruff check .
+	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakemake --lint
+
+clean:
+	rm -rf work results/table*.csv results/table*.md

@@ -1,0 +1,52 @@
+# Four papers from raw data to their printed tables. This file is the table of contents: each stage has its file.
+import os
+import sys
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config.yaml"
+
+
+# `python` in a rule is the interpreter Snakemake runs under, activated or not, here and in cluster jobs.
+shell.prefix(f"set -euo pipefail; export PATH={os.path.dirname(sys.executable)!r}:$PATH; ")
+
+
+include: "workflow/rules/common.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+localrules:
+    all,
+    view,
+    describe_run,
+    train,
+
+
+rule all:
+    """Every table of every paper at the configured scale."""
+    default_target: True
+    input:
+        tables(),
+
+
+rule attention:
+    """Every table of Attention Is All You Need."""
+    input:
+        tables("attention"),
+
+
+rule weighted:
+    """Every table of the Weighted Transformer."""
+    input:
+        tables("weighted"),
+
+
+include: "workflow/rules/corpora.smk"
+include: "workflow/rules/training.smk"
+include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/tables.smk"

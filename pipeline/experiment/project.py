@@ -1,0 +1,185 @@
+"""The whole project as data: what each run, decoding and table of each paper is at the configured scale."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from pipeline.config import Closed, Count, DecodingConfig, ModelConfig, RunSpec, TrainingConfig, load_yaml, validate
+from pipeline.errors import UserError
+from pipeline.experiment.paper import Paper, Row, SystemEntry, TableEntry, load_paper
+from pipeline.experiment.scale import Scale
+
+
+class Config(Closed):
+    """`config.yaml`: what a user changes."""
+
+    paper: str = Field(description="Paper whose tables `results/table<N>.csv` are")
+    scale: str = Field(description="A file of workflow/scales")
+    seeds: list[int] | Count = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
+    work: str = Field(description="Folder of downloads, corpora and runs; may be on a scratch disk")
+    mirror: str | None = Field(default=None, description="Folder or URL tried before the public addresses")
+
+    @property
+    def seed_list(self) -> list[int]:
+        return self.seeds if isinstance(self.seeds, list) else list(range(1, self.seeds + 1))
+
+
+@dataclass(frozen=True)
+class RunId:
+    """Names one training: a system of the paper that owns it, on one dataset of the scale, with one seed."""
+
+    paper: str
+    system: str
+    dataset: str
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        return f"{self.paper}/{self.system}/{self.dataset}/seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """One run behind one cell of a table."""
+
+    row: int
+    cell: str
+    run: RunId
+    decodings: list[str]
+
+
+class Project:
+    """Papers, scales and datasets below `root`, resolved for one configuration."""
+
+    def __init__(self, root: Path, config: dict[str, Any]):
+        self.root = Path(root)
+        self.config: Config = validate(Config, config, "config.yaml")
+        self.papers: dict[str, Paper] = {}
+        self.printed: dict[str, dict[str, list[Row]]] = {}
+        for folder in sorted((self.root / "workflow/papers").iterdir()):
+            if (folder / "paper.yaml").exists():
+                self.papers[folder.name], self.printed[folder.name] = load_paper(folder)
+        self.known(self.config.paper, self.papers, "config.yaml: paper")
+        self.scale: Scale = self.load_scale(self.config.scale)
+        self.check()
+
+    def load_scale(self, name: str) -> Scale:
+        names = {path.stem for path in (self.root / "workflow/scales").glob("*.yaml")}
+        self.known(name, names, "config.yaml: scale")
+        path = self.root / "workflow/scales" / f"{name}.yaml"
+        return validate(Scale, load_yaml(path), str(path))
+
+    @staticmethod
+    def known(name: str, names: Any, where: str) -> None:
+        if name not in names:
+            raise UserError(f"{where}: unknown name {name!r}; allowed: {', '.join(sorted(names))}")
+
+    @cached_property
+    def datasets(self) -> dict[str, Path]:
+        """Dataset files by name."""
+        return {path.stem: path for path in sorted((self.root / "workflow/datasets").glob("*.yaml"))}
+
+    def stand_in(self, dataset: str) -> str:
+        """The dataset that serves as `dataset` at this scale."""
+        where = f"workflow/scales/{self.config.scale}.yaml: datasets"
+        self.known(dataset, self.scale.datasets, where)
+        self.known(self.scale.datasets[dataset], self.datasets, f"{where}.{dataset}")
+        return self.scale.datasets[dataset]
+
+    def locate(self, reference: str, paper: str) -> tuple[str, str]:
+        """(paper, system) of a reference written in `paper`: `name`, or `other/name`."""
+        owner, _, name = reference.rpartition("/")
+        owner = owner or paper
+        where = f"workflow/papers/{paper}: system {reference!r}"
+        self.known(owner, self.papers, where)
+        self.known(name, self.papers[owner].systems, where)
+        return owner, name
+
+    def lineage(self, paper: str, system: str) -> list[SystemEntry]:
+        """The system's entry and those it differs from, the outermost base first."""
+        chain, seen = [], set()
+        reference: str | None = system
+        while reference is not None:
+            paper, name = self.locate(reference, paper)
+            if (paper, name) in seen:
+                raise UserError(f"workflow/papers/{paper}/paper.yaml: systems.{name}: its bases form a circle")
+            seen.add((paper, name))
+            chain.append(self.papers[paper].systems[name])
+            reference = chain[-1].base
+        return chain[::-1]
+
+    def settings(self, paper: str, system: str, section: str) -> dict[str, Any]:
+        """Keys of `section` as the paper has them, differences applied, before the scale's rules."""
+        merged: dict[str, Any] = {}
+        for entry in self.lineage(paper, system):
+            merged |= getattr(entry, section)
+        return merged
+
+    def run_spec(self, run: RunId) -> RunSpec:
+        """All that the training of `run` reads."""
+        where = f"workflow/papers/{run.paper}/paper.yaml: systems.{run.system} at scale {self.config.scale}"
+        sections = {}
+        for section, kind in (("model", ModelConfig), ("training", TrainingConfig)):
+            full = validate(kind, self.settings(run.paper, run.system, section), f"{where}: {section}")
+            scaled = self.scale.scaled(section, full.model_dump())
+            sections[section] = validate(kind, scaled, f"{where}: {section}")
+        return RunSpec(
+            paper=run.paper,
+            system=run.system,
+            dataset=run.dataset,
+            scale=self.config.scale,
+            seed=run.seed,
+            corpus=f"{self.config.work}/corpora/{run.dataset}/encoded",
+            **sections,
+        )
+
+    def decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
+        """A named decoding of the paper that owns `system`, with the system's differences, at this scale."""
+        where = f"workflow/papers/{paper}/paper.yaml: decodings"
+        self.known(name, self.papers[paper].decodings, where)
+        settings = self.papers[paper].decodings[name].model_dump()
+        for entry in self.lineage(paper, system):
+            settings |= entry.decodings.get(name, {})
+        scaled = self.scale.scaled("decoding", validate(DecodingConfig, settings, where).model_dump())
+        return validate(DecodingConfig, scaled, where)
+
+    def table(self, paper: str, table: str) -> TableEntry:
+        self.known(table, self.papers[paper].tables, f"workflow/papers/{paper}/paper.yaml: tables")
+        return self.papers[paper].tables[table]
+
+    def cell_runs(self, paper: str, table: str) -> list[CellRun]:
+        """Every run that a cell of the table needs."""
+        found = []
+        for index, row in enumerate(self.printed[paper][table]):
+            for name, cell in self.table(paper, table).cells.items():
+                if row["source"] != "ours-to-run" or not row[cell.system]:
+                    continue
+                owner, system = self.locate(row[cell.system], paper)
+                dataset = self.stand_in(cell.dataset)
+                decodings = cell.decodings_of(row) if cell.kind == "score" else []
+                runs = [RunId(owner, system, dataset, seed) for seed in self.config.seed_list]
+                found += [CellRun(index, name, run, decodings) for run in runs]
+        return found
+
+    def check(self) -> None:
+        """Resolve everything once, so that a bad value anywhere stops the run before it starts.
+
+        Raises:
+            UserError: naming the paper, system or cell at fault.
+        """
+        dataset = next(iter(self.scale.datasets.values()))
+        for paper, record in self.papers.items():
+            for system in record.systems:
+                self.run_spec(RunId(paper, system, dataset, 0))
+            for table in record.tables:
+                for cell in self.cell_runs(paper, table):
+                    for decoding in cell.decodings:
+                        self.decoding(cell.run.paper, cell.run.system, decoding)
+
+
+def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:
+    """The project at `root` with its config.yaml, some of its keys replaced."""
+    return Project(root, (load_yaml(Path(root) / "config.yaml") or {}) | (overrides or {}))

@@ -1,0 +1,63 @@
+"""Scales: by which rule a paper's settings become smaller, so that what a sweep compares keeps its meaning."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from pipeline.config import Closed, Count
+
+
+class Rule(Closed):
+    """What becomes of one number. Exactly one of divide, multiply and set."""
+
+    divide: float | None = Field(default=None, gt=0, strict=False, description="Divide the paper's value by this")
+    multiply: float | None = Field(default=None, gt=0, strict=False, description="Multiply the paper's value by this")
+    set: float | int | str | bool | None = Field(default=None, description="Put this in the place of the paper's value")
+    minimum: float | None = Field(default=None, strict=False, description="Never less than this")
+    maximum: float | None = Field(default=None, strict=False, description="Never more than this")
+    why: str | None = Field(default=None, description="Printed with the tables' deviations")
+
+    @model_validator(mode="after")
+    def one_operation(self):
+        if sum(value is not None for value in (self.divide, self.multiply, self.set)) != 1:
+            raise ValueError("needs exactly one of divide, multiply, set")
+        return self
+
+    def apply(self, value: Any) -> Any:
+        """The scaled value; whole numbers stay whole. A setting the paper leaves unset (null) stays so."""
+        if self.set is not None:
+            return self.set
+        if value is None:
+            return None
+        scaled = value / self.divide if self.divide else value * self.multiply
+        if self.minimum is not None:
+            scaled = max(scaled, self.minimum)
+        if self.maximum is not None:
+            scaled = min(scaled, self.maximum)
+        return max(1, round(scaled)) if isinstance(value, int) and value > 0 else type(value)(scaled)
+
+
+class Resources(Closed):
+    """What a job of this scale asks of the machine; the workflow passes it on."""
+
+    threads: Count = Field(default=1, description="Processor cores")
+    mem_mb: Count = Field(default=2000, description="Memory, MB")
+    runtime: Count = Field(default=60, description="Time limit, minutes")
+    gpus: Annotated[int, Field(ge=0)] = Field(default=0, description="GPUs a task group uses")
+    nodes: Count = Field(default=1, description="Machines")
+
+
+class Scale(Closed):
+    """How big the world is: `workflow/scales/<scale>.yaml`."""
+
+    description: str
+    datasets: dict[str, str] = Field(description="What stands in for each dataset the papers name")
+    model: dict[str, Rule] = Field(default={}, description="Rules for keys of the model section")
+    training: dict[str, Rule] = Field(default={}, description="Rules for keys of the training section")
+    decoding: dict[str, Rule] = Field(default={}, description="Rules for keys of a decoding")
+    resources: dict[str, Resources] = Field(description="By kind of job: prepare, train, decode, score")
+
+    def scaled(self, section: str, settings: dict[str, Any]) -> dict[str, Any]:
+        """`settings` of one section after this scale's rules; a rule for a key that is not there does nothing."""
+        rules: dict[str, Rule] = getattr(self, section)
+        return {key: rules[key].apply(value) if key in rules else value for key, value in settings.items()}

@@ -1,0 +1,1 @@
+"""Tables, figures, claims and costs: scores next to what the papers printed."""

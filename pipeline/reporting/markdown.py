@@ -1,0 +1,103 @@
+"""The Markdown twin of a table: what fits a terminal, with everything a reader must know below it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.experiment.project import Project
+
+
+def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
+    """The table with its caption above and its data, metrics, scale and deviations below."""
+    entry, record = project.table(paper, table), project.papers[paper]
+    header = [*entry.label, *entry.settings]
+    for name, cell in entry.cells.items():
+        header += [f"{name} printed", f"{name} ours"] + ([f"{name} 95 %"] if cell.kind == "score" else [])
+    header += ["steps", "hours", "status", "notes"]
+    parts = [
+        f"# {record.title}: {table}, scale {project.config.scale}",
+        entry.caption.strip(),
+        grid(header, [compact(entry, row) for row in rows]),
+        below(project, paper, table, rows),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def compact(entry: Any, row: dict[str, Any]) -> list[str]:
+    """One row's cells in the order of the header."""
+    cells = [row[key] for key in (*entry.label, *entry.settings)]
+    for name, cell in entry.cells.items():
+        if cell.kind == "score":
+            spread = f" ± {row[f'{name}_spread']}" if row[f"{name}_spread"] else ""
+            interval = f"{row[f'{name}_low']}–{row[f'{name}_high']}" if row[f"{name}_low"] else ""
+            cells += [row[f"{name}_printed"], row[f"{name}_ours"] + spread, interval]
+        else:
+            cells += [short(row[f"{name}_printed"]), short(row[f"{name}_ours"])]
+    return [*cells, row["steps"], row["device_hours"], row["status"], row["deviations"]]
+
+
+def short(number: str) -> str:
+    """A large number in a few characters: 65.1M, 3.30e+18."""
+    if not number:
+        return ""
+    value = float(number)
+    return f"{value / 1e6:.3g}M" if 1e4 <= value < 1e9 else f"{value:.2e}" if value >= 1e9 else number
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns; columns that are empty everywhere are left out."""
+    kept = [index for index in range(len(header)) if any(row[index] for row in rows)]
+    table = [[header[index] for index in kept], *([row[index] for index in kept] for row in rows)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(kept))]
+    numeric = [
+        all(cell[:1] in "0123456789.-–" for line in table[1:] if (cell := line[column])) for column in range(len(kept))
+    ]
+    lines = [
+        "| "
+        + " | ".join(cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(line, widths, numeric, strict=True))
+        + " |"
+        for line in table
+    ]
+    rule = "|" + "|".join("-" * (w + 1) + (":" if n else "-") for w, n in zip(widths, numeric, strict=True)) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
+    """Stand-ins, test sets and metrics, scale rules and deviations, as lists."""
+    cells = project.table(paper, table).cells
+    lines = ["Data and metrics:", ""]
+    for name, cell in cells.items():
+        used = project.stand_in(cell.dataset)
+        stand_in = (
+            "" if used == cell.dataset else f", for which `{used}` stands in: not comparable with the printed number"
+        )
+        if cell.kind == "score":
+            seen = {(row[f"{name}_test_set"], row[f"{name}_signature"]) for row in rows if row[f"{name}_ours"]}
+            made = "; ".join(f"{test_set}, {signature}" for test_set, signature in sorted(seen)) or "not run"
+            lines.append(f"- {name}: {cell.metric} of {cell.dataset} ({cell.split}){stand_in}. Ours: {made}.")
+        else:
+            lines.append(f"- {name}: {cell.kind} of the runs on {cell.dataset}{stand_in}.")
+    lines += ["- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds."]
+    lines += ["- hours: device hours of training, restarts included, summed over the seeds of a row.", ""]
+    lines += [f"Scale `{project.config.scale}`: {project.scale.description}", ""]
+    lines += [f"- {line}" for line in scale_rules(project)] + ["", "Deviations:", ""]
+    for number, deviation in enumerate(project.papers[paper].deviations, start=1):
+        lines.append(f"{number}. Paper: {deviation.paper} Here: {deviation.here} Why: {deviation.why}")
+    return "\n".join(lines)
+
+
+def scale_rules(project: Project) -> list[str]:
+    """Every rule of the scale in words."""
+    described = []
+    for section in ("model", "training", "decoding"):
+        for key, rule in getattr(project.scale, section).items():
+            operation = next(
+                (name, value) for name in ("divide", "multiply", "set") if (value := getattr(rule, name)) is not None
+            )
+            words = {"divide": "divided by", "multiply": "multiplied by", "set": "set to"}[operation[0]]
+            limits = "".join(
+                f", {word} {v:g}"
+                for word, v in (("at least", rule.minimum), ("at most", rule.maximum))
+                if v is not None
+            )
+            described.append(f"{section}.{key} {words} {operation[1]}{limits}" + (f" ({rule.why})" if rule.why else ""))
+    return described

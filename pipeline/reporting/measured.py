@@ -1,0 +1,72 @@
+"""What was measured for the cells of a table: scores, parameters and costs read from run folders."""
+
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.experiment.project import CellRun, Project, RunId
+from pipeline.files import read_json
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One cell over seeds (and decodings, where several stand for one)."""
+
+    values: list[float]
+    low: float | None
+    high: float | None
+    test_set: str
+    signature: str
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over seeds; None for a single value."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+
+class RunFolders:
+    """Reads what the stages left in the run folders of one scale. A file that is not there is a run not run."""
+
+    def __init__(self, project: Project):
+        self.root = Path(project.config.work) / project.config.scale / "runs"
+
+    def folder(self, run: RunId) -> Path:
+        return self.root / run.folder
+
+    def trained(self, run: RunId) -> dict[str, Any] | None:
+        return self.optional(self.folder(run) / "trained.json")
+
+    def cost(self, run: RunId) -> dict[str, Any] | None:
+        return self.optional(self.folder(run) / "cost.json")
+
+    def score(self, run: RunId, decoding: str, split: str) -> dict[str, Any] | None:
+        return self.optional(self.folder(run) / "scores" / decoding / f"{split}.json")
+
+    @staticmethod
+    def optional(path: Path) -> dict[str, Any] | None:
+        return read_json(path) if path.exists() else None
+
+    def measure(self, cells: list[CellRun], split: str, metric: str) -> Measurement | None:
+        """One cell's scores, or None as long as one of its runs is missing."""
+        scores = [self.score(cell.run, decoding, split) for cell in cells for decoding in cell.decodings]
+        if not scores or any(score is None for score in scores):
+            return None
+        metrics = [score["metrics"][metric] for score in scores]
+        return Measurement(
+            values=[entry["value"] for entry in metrics],
+            low=mean_of(entry.get("low") for entry in metrics),
+            high=mean_of(entry.get("high") for entry in metrics),
+            test_set=f"{scores[0]['test_set']} ({scores[0]['lines']} lines)",
+            signature=metrics[0]["signature"],
+        )
+
+
+def mean_of(values: Any) -> float | None:
+    """Mean, or None when a value is missing."""
+    values = list(values)
+    return None if any(value is None for value in values) else statistics.fmean(values)

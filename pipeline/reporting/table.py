@@ -1,0 +1,150 @@
+"""One table of one paper: each printed number next to ours, with spread, cost and provenance.
+
+    python -m pipeline table --paper weighted --table table2 --out results/demo/weighted/table2.csv
+
+writes the CSV and, beside it, a Markdown twin to be read in a terminal. Settings come from config.yaml;
+`--set scale=small` replaces one of them.
+"""
+
+import argparse
+import csv
+import logging
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.experiment.paper import FactCell, Row, ScoreCell
+from pipeline.experiment.project import CellRun, Project, RunId, load_project
+from pipeline.files import atomic_write
+from pipeline.reporting.markdown import render
+from pipeline.reporting.measured import RunFolders
+
+log = logging.getLogger(__name__)
+
+NOT_RUN, CITED, NOT_COMPARABLE = "not run", "cited", "not comparable"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
+    parser.add_argument("--paper", required=True)
+    parser.add_argument("--table", required=True)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
+
+
+def run(args: argparse.Namespace) -> None:
+    overrides = {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in args.set)}
+    project = load_project(args.root, overrides)
+    rows = table_rows(project, args.paper, args.table)
+    with atomic_write(args.out) as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    with atomic_write(args.out.with_suffix(".md")) as handle:
+        handle.write(render(project, args.paper, args.table, rows))
+    log.info("%s: %d rows, %d not run", args.out, len(rows), sum(row["status"] == NOT_RUN for row in rows))
+
+
+def table_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]:
+    """The table's rows as they stand in the CSV: every row has every column, empty where nothing applies."""
+    entry = project.table(paper, table)
+    folders = RunFolders(project)
+    runs = project.cell_runs(paper, table)
+    rows = []
+    for index, printed in enumerate(project.printed[paper][table]):
+        row: dict[str, Any] = {key: printed[key] for key in (*entry.label, *entry.settings)}
+        mine = [cell for cell in runs if cell.row == index]
+        for name, cell in entry.cells.items():
+            here = [run for run in mine if run.cell == name]
+            if cell.kind == "score":
+                row |= score_columns(project, folders, name, cell, here, printed)
+            else:
+                row |= fact_columns(folders, name, cell, here, printed)
+        row["status"] = status(printed, row, entry.cells)
+        rows.append(
+            row | cost_columns(folders, unique_runs(mine)) | notes_columns(project, paper, printed, entry.cells)
+        )
+    return rows
+
+
+def unique_runs(cells: list[CellRun]) -> list[RunId]:
+    return list(dict.fromkeys(cell.run for cell in cells))
+
+
+def score_columns(
+    project: Project, folders: RunFolders, name: str, cell: ScoreCell, runs: list[CellRun], printed: Row
+) -> dict[str, Any]:
+    """Printed value, ours over seeds, interval, difference, test set and signature of one measured column."""
+    reported = printed[cell.printed] if cell.printed else ""
+    measured = folders.measure(runs, cell.split, cell.metric)
+    columns = dict.fromkeys(("printed", "ours", "spread", "low", "high", "difference", "test_set", "signature"), "")
+    columns["printed"] = reported
+    if measured is not None:
+        comparable = project.stand_in(cell.dataset) == cell.dataset
+        columns |= {
+            "ours": f"{measured.mean:.2f}",
+            "spread": "" if measured.spread is None else f"{measured.spread:.2f}",
+            "low": "" if measured.low is None else f"{measured.low:.2f}",
+            "high": "" if measured.high is None else f"{measured.high:.2f}",
+            "difference": difference(measured.mean, reported) if comparable else NOT_COMPARABLE,
+            "test_set": measured.test_set,
+            "signature": measured.signature,
+        }
+    return {f"{name}_{key}": value for key, value in columns.items()}
+
+
+def difference(ours: float, printed: str) -> str:
+    return f"{ours - float(printed):+.2f}" if printed else ""
+
+
+def fact_columns(folders: RunFolders, name: str, cell: FactCell, runs: list[CellRun], printed: Row) -> dict[str, Any]:
+    """Printed and own value of a column about the training: its parameters or its floating-point operations."""
+    reported = printed[cell.printed] if cell.printed else ""
+    values = []
+    for run in unique_runs(runs):
+        trained, cost = folders.trained(run), folders.cost(run)
+        if cell.kind == "parameters" and trained:
+            values.append(trained["parameters"]["total"])
+        elif cell.kind == "flops" and cost:
+            values.append(cost["flops"])
+    ours = f"{sum(values) / len(values):.6g}" if values and cell.kind == "flops" else str(values[0]) if values else ""
+    return {f"{name}_printed": f"{float(reported) * cell.unit:.6g}" if reported else "", f"{name}_ours": ours}
+
+
+def status(printed: Row, row: dict[str, Any], cells: dict[str, Any]) -> str:
+    if printed["source"] != "ours-to-run":
+        return CITED
+    wanted = [name for name, cell in cells.items() if cell.kind == "score" and printed[cell.system]]
+    return "run" if all(row[f"{name}_ours"] for name in wanted) else NOT_RUN
+
+
+def cost_columns(folders: RunFolders, runs: list[RunId]) -> dict[str, Any]:
+    """Steps, hours, operations and provenance of the trainings behind a row, summed over them."""
+    trained = [record for run in runs if (record := folders.trained(run))]
+    costs = [record for run in runs if (record := folders.cost(run))]
+    made = [record.get("provenance", {}) for record in trained]
+    return {
+        "steps": joined(record["steps"] for record in trained),
+        "device_hours": f"{sum(record['gpu_hours'] for record in costs):.4f}" if costs else "",
+        "train_flops": f"{sum(record['flops'] for record in costs):.3e}" if costs else "",
+        "hardware": joined(record["device"] for record in costs),
+        "commit": joined(record.get("commit", "") for record in made),
+        "runs": joined(run.folder for run in runs),
+    }
+
+
+def joined(values: Any) -> str:
+    """Distinct values in order, `; ` between."""
+    return "; ".join(dict.fromkeys(str(value) for value in values if value != ""))
+
+
+def notes_columns(project: Project, paper: str, printed: Row, cells: dict[str, Any]) -> dict[str, str]:
+    """Which deviations of the paper concern this row, by their number below the table."""
+    systems = {printed[cell.system] for cell in cells.values()} - {""}
+    numbers = [
+        str(number)
+        for number, deviation in enumerate(project.papers[paper].deviations, start=1)
+        if systems and (systems & set(deviation.systems) or "*" in deviation.systems)
+    ]
+    return {"deviations": " ".join(numbers)}

@@ -1,0 +1,191 @@
+"""Papers, scales and datasets resolve to run specifications, and bad values stop at once."""
+
+import copy
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.errors import UserError
+from pipeline.experiment.project import RunId, load_project
+from pipeline.experiment.scale import Rule
+
+ROOT = Path(__file__).resolve().parents[2]
+SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
+
+
+@pytest.fixture
+def copy_of_project(tmp_path):
+    """A project folder that a test may break."""
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    return tmp_path
+
+
+def edit(path: Path, change) -> None:
+    value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    change(value)
+    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_system_of_every_paper_resolves_at_every_scale(scale):
+    project = load_project(ROOT, {"scale": scale})
+    for paper, record in project.papers.items():
+        for system in record.systems:
+            dataset = next(iter(project.scale.datasets.values()))
+            spec = project.run_spec(RunId(paper, system, dataset, 1))
+            assert spec.training.warmup_steps <= spec.training.max_steps
+
+
+def test_attention_lists_all_rows_of_table_3_and_weighted_all_of_table_2():
+    project = load_project(ROOT)
+    assert len(project.printed["attention"]["table3"]) == 20
+    assert len(project.printed["weighted"]["table2"]) == 10
+
+
+def test_plain_rows_of_the_weighted_paper_are_runs_of_attention():
+    project = load_project(ROOT)
+    shared = {cell.run for cell in project.cell_runs("weighted", "table2")}
+    mine = {cell.run for cell in project.cell_runs("attention", "table3")}
+    assert len(shared & mine) == 5
+
+
+def test_settings_of_every_row_equal_the_printed_ones_at_paper_scale():
+    project = load_project(ROOT, {"scale": "paper"})
+    for paper, table in (("attention", "table3"), ("weighted", "table2")):
+        for cell in project.cell_runs(paper, table):
+            printed = project.printed[paper][table][cell.row]
+            spec = project.run_spec(cell.run)
+            assert spec.model.num_layers == int(printed["N"])
+            assert spec.model.d_model == int(printed["d_model"])
+            assert spec.model.d_ff == int(printed["d_ff"])
+            assert spec.model.num_heads == int(printed["h"])
+            assert spec.model.dropout == float(printed["p_drop"])
+            assert spec.training.max_steps == int(printed["train_steps"])
+            if printed.get("d_k"):
+                assert (spec.model.key_width, spec.model.value_width) == (int(printed["d_k"]), int(printed["d_v"]))
+            if printed.get("eps_ls"):
+                assert spec.training.label_smoothing == float(printed["eps_ls"])
+                assert spec.model.positions == printed["pos_encoding"]
+            if printed.get("M"):
+                assert spec.model.branches == int(printed["M"])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_sweeps_keep_their_order_when_scaled_down(scale):
+    """Widths and head sizes that differ in the paper still differ, in the same order; depths never swap."""
+    project = load_project(ROOT, {"scale": scale})
+    dataset = next(iter(project.scale.datasets.values()))
+
+    def model(system):
+        return project.run_spec(RunId("attention", system, dataset, 1)).model
+
+    assert model("C4").d_model < model("base").d_model < model("C5").d_model
+    assert model("C6").d_ff < model("base").d_ff < model("C7").d_ff
+    assert model("B1").key_width < model("B2").key_width < model("base").key_width
+    assert model("B1").value_width == model("base").value_width
+    depths = [model(system).num_layers for system in ("C1", "C2", "base", "C3")]
+    assert depths == sorted(depths)
+    heads = [model(system).num_heads for system in ("A1", "A2", "base", "A3", "A4")]
+    assert heads == sorted(heads)
+
+
+def test_a_decoding_change_leaves_the_run_specification_alone(copy_of_project):
+    run = RunId("attention", "base", "grammar-en-de", 1)
+    before = load_project(copy_of_project)
+    path = copy_of_project / "workflow/papers/attention/paper.yaml"
+    edit(path, lambda paper: paper["decodings"]["final"].update(beam_size=9))
+    after = load_project(copy_of_project)
+    assert after.run_spec(run) == before.run_spec(run)
+    assert after.decoding("attention", "base", "final").beam_size == 9
+
+
+def test_a_system_overrides_a_named_decoding():
+    project = load_project(ROOT)
+    assert project.decoding("attention", "base", "averaged").average_last == 5
+    assert project.decoding("attention", "big", "averaged").average_last == 20
+
+
+BROKEN = [
+    ("config.yaml", lambda v: v.update(sede=1), r"config\.yaml: sede: unknown key; allowed: .*seeds"),
+    ("config.yaml", lambda v: v.update(scale="huge"), r"scale: unknown name 'huge'; allowed: demo"),
+    ("config.yaml", lambda v: v.update(paper="atention"), r"unknown name 'atention'; allowed: attention"),
+    ("config.yaml", lambda v: v.update(seeds=0), "seeds.*got 0"),
+    (
+        "workflow/papers/attention/paper.yaml",
+        lambda v: v["systems"]["base"]["model"].update(dropuot=0.1),
+        "systems.base at scale demo: model: transformer.dropuot: unknown key; allowed: .*dropout",
+    ),
+    (
+        "workflow/papers/attention/paper.yaml",
+        lambda v: v["systems"]["base"]["model"].update(dropout=1.5),
+        "dropout: Input should be less than 1, got 1.5",
+    ),
+    (
+        "workflow/papers/attention/paper.yaml",
+        lambda v: v["systems"]["A1"].update(base="bsae"),
+        "unknown name 'bsae'; allowed: A1",
+    ),
+    (
+        "workflow/papers/attention/paper.yaml",
+        lambda v: v["systems"]["base"].update(base="A1"),
+        "its bases form a circle",
+    ),
+    (
+        "workflow/papers/weighted/paper.yaml",
+        lambda v: v["tables"]["table2"]["cells"]["bleu"].update(decoding="finl"),
+        "unknown name 'finl'; allowed: final",
+    ),
+    (
+        "workflow/papers/weighted/paper.yaml",
+        lambda v: v["tables"]["table2"]["label"].append("colour"),
+        "no column colour; it has model",
+    ),
+    (
+        "workflow/scales/demo.yaml",
+        lambda v: v["model"].update(d_model={"divide": 8, "set": 3}),
+        "needs exactly one of divide, multiply, set",
+    ),
+    ("workflow/scales/demo.yaml", lambda v: v.update(dataset={}), "dataset: unknown key; allowed: .*datasets"),
+    (
+        "workflow/scales/demo.yaml",
+        lambda v: v["datasets"].update({"wmt14-en-de": "gramar"}),
+        "unknown name 'gramar'; allowed: .*grammar-en-de",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "message"), BROKEN)
+def test_a_bad_key_or_value_is_named_with_what_is_allowed(copy_of_project, name, change, message):
+    edit(copy_of_project / name, change)
+    with pytest.raises(UserError, match=message):
+        load_project(copy_of_project)
+
+
+def test_a_printed_table_with_a_short_line_is_refused_with_its_line(copy_of_project):
+    path = copy_of_project / "workflow/papers/weighted/table2.csv"
+    path.write_text(path.read_text(encoding="utf-8") + "Transformer,A\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"table2\.csv: line 12 has not 13 cells"):
+        load_project(copy_of_project)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "expected"),
+    [
+        ({"divide": 8}, 512, 64),
+        ({"divide": 8}, None, None),
+        ({"multiply": 3, "maximum": 0.5}, 0.3, 0.5),
+        ({"multiply": 3, "maximum": 0.5}, 0.0, 0.0),
+        ({"divide": 4, "minimum": 1}, 2, 1),
+        ({"divide": 1000}, 100, 1),
+        ({"set": 7}, 3, 7),
+        ({"set": "bf16"}, "fp32", "bf16"),
+        ({"divide": 100}, 0, 0),
+    ],
+)
+def test_rules_scale_numbers_and_keep_their_kind(rule, value, expected):
+    scaled = Rule.model_validate(copy.copy(rule)).apply(value)
+    assert scaled == expected
+    assert type(scaled) is type(expected)

@@ -1,0 +1,93 @@
+"""Tables: printed numbers stand next to measured ones, and nothing is ever copied or left blank."""
+
+import random
+import statistics
+from pathlib import Path
+
+import pytest
+
+from pipeline.experiment.project import load_project
+from pipeline.files import write_json
+from pipeline.reporting.markdown import grid, short
+from pipeline.reporting.table import table_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def project_in(folder, **settings):
+    return load_project(ROOT, {"work": str(folder), **settings})
+
+
+def fabricate(project, cell_run, split, value):
+    """A run folder as the stages leave it, with a made-up score."""
+    folder = Path(project.config.work) / project.config.scale / "runs" / cell_run.run.folder
+    write_json(folder / "trained.json", {"steps": 7, "parameters": {"total": 123456}, "provenance": {"commit": "abc"}})
+    write_json(folder / "cost.json", {"gpu_hours": 0.5, "flops": 2.5e9, "device": "toy processor"})
+    entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
+    for decoding in cell_run.decodings:
+        score = {"test_set": "toy", "lines": 10, "metrics": {"bleu_paper": entry, "perplexity": entry}}
+        write_json(folder / "scores" / decoding / f"{split}.json", score)
+
+
+def test_a_run_that_did_not_run_says_so_and_shows_no_number(tmp_path):
+    rows = table_rows(project_in(tmp_path), "weighted", "table2")
+    assert len(rows) == 10
+    assert {row["status"] for row in rows} == {"not run"}
+    assert {row["bleu_ours"] for row in rows} == {""}
+    assert all(row["bleu_printed"] for row in rows)
+
+
+def test_a_cited_row_is_shown_as_cited(tmp_path):
+    rows = table_rows(project_in(tmp_path), "attention", "table2")
+    assert [row["status"] for row in rows].count("cited") == 8
+
+
+def test_mean_and_spread_are_over_seeds_and_a_missing_seed_leaves_the_row_not_run(tmp_path):
+    project = project_in(tmp_path, seeds=3)
+    cells = [cell for cell in project.cell_runs("weighted", "table2") if cell.row == 1 and cell.cell == "bleu"]
+    values = [random.uniform(10, 40) for _ in cells]
+    for cell, value in zip(cells[:2], values, strict=False):
+        fabricate(project, cell, "dev", value)
+    assert table_rows(project, "weighted", "table2")[1]["status"] == "not run"
+    fabricate(project, cells[2], "dev", values[2])
+    row = table_rows(project, "weighted", "table2")[1]
+    assert row["status"] == "run"
+    assert float(row["bleu_ours"]) == pytest.approx(statistics.fmean(values), abs=0.005)
+    assert float(row["bleu_spread"]) == pytest.approx(statistics.stdev(values), abs=0.005)
+    assert row["parameters_ours"] == "123456"
+    assert row["device_hours"] == "1.5000"
+    assert row["runs"].count(";") == 2
+
+
+def test_numbers_on_stand_in_data_are_marked_not_comparable(tmp_path):
+    for scale, expected in (("demo", "not comparable"), ("paper", "+4.20")):
+        project = project_in(tmp_path, scale=scale)
+        cell = next(cell for cell in project.cell_runs("weighted", "table2") if cell.row == 0)
+        fabricate(project, cell, "dev", 27.9)  # printed: 23.7
+        assert table_rows(project, "weighted", "table2")[0]["bleu_difference"] == expected
+
+
+def test_several_decodings_of_a_row_are_averaged(tmp_path):
+    project = project_in(tmp_path)
+    cell = next(cell for cell in project.cell_runs("weighted", "table3") if len(cell.decodings) == 5)
+    fabricate(project, cell, "dev", 20.0)
+    row = table_rows(project, "weighted", "table3")[cell.row]
+    assert (row["bleu_ours"], row["bleu_spread"]) == ("20.00", "0.00")
+
+
+def test_rows_name_the_deviations_that_concern_them(tmp_path):
+    rows = table_rows(project_in(tmp_path), "weighted", "table2")
+    assert rows[0]["deviations"] == "1"
+    assert rows[1]["deviations"] == "2 3 4 5"
+
+
+def test_the_grid_is_aligned_and_leaves_out_empty_columns():
+    text = grid(["model", "x", "BLEU"], [["a", "", "1.0"], ["longer", "", "23.4"]])
+    lines = text.split("\n")
+    assert len({len(line) for line in lines}) == 1
+    assert "x" not in lines[0]
+
+
+@pytest.mark.parametrize(("number", "text"), [("", ""), ("65073152", "65.1M"), ("3.283e18", "3.28e+18"), ("12", "12")])
+def test_large_numbers_are_shortened(number, text):
+    assert short(number) == text

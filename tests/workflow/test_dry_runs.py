@@ -1,0 +1,69 @@
+"""The workflow resolves: every paper, scale and profile, and no rule without a log or with an unknown key."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.data.dataset import Dataset
+from pipeline.experiment.project import load_project
+from pipeline.experiment.schemas import RECORDS, schema_text
+
+ROOT = Path(__file__).resolve().parents[2]
+SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
+
+
+def snakemake(*arguments, cwd=ROOT):
+    environment = {key: value for key, value in os.environ.items() if key != "SNAKEMAKE_PROFILE"}
+    command = [str(Path(sys.executable).parent / "snakemake"), *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment, check=False)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("profile", [(), ("--profile", "slurm")], ids=["local", "slurm"])
+def test_a_dry_run_of_all_papers_resolves(scale, profile, tmp_path):
+    done = snakemake("-n", "all", *profile, "--nolock", "--config", f"scale={scale}", f"work={tmp_path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "train" in done.stdout
+
+
+def test_one_table_needs_only_its_own_runs(tmp_path):
+    done = snakemake("-n", "results/table3.csv", "--nolock", "--config", "paper=weighted", f"work={tmp_path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = dict(line.split()[:2] for line in done.stdout.split("\n") if len(line.split()) == 2)
+    assert counts["train"] == "1"
+
+
+def test_an_unknown_config_key_stops_with_one_message(tmp_path):
+    done = snakemake("-n", "all", "--nolock", "--config", "sacle=demo")
+    assert done.returncode != 0
+    assert "sacle: unknown key; allowed: mirror, paper, scale, seeds, work" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_lint_finds_nothing():
+    done = snakemake("--lint")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_schemas_are_those_of_the_records(name):
+    assert (ROOT / f"workflow/schemas/{name}.json").read_text(encoding="utf-8") == schema_text(RECORDS[name])
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_every_record_is_closed(name):
+    schema = json.loads(schema_text(RECORDS[name]))
+    records = [schema, *schema.get("$defs", {}).values()]
+    assert all(record["additionalProperties"] is False for record in records if "properties" in record)
+
+
+def test_every_dataset_a_scale_names_exists_and_is_valid():
+    for scale in SCALES:
+        project = load_project(ROOT, {"scale": scale})
+        for name in project.scale.datasets:
+            assert project.stand_in(name)
+    assert Dataset is RECORDS["dataset"]

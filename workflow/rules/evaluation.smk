@@ -1,0 +1,71 @@
+# From trained weights to scores.
+
+
+rule average:
+    """Average the last checkpoints of one run; with one, take its final weights."""
+    input:
+        f"{RUN}/trained.json",
+    output:
+        f"{RUN}/averaged/{{decoding}}.safetensors",
+    log:
+        f"{RUN}/logs/average-{{decoding}}.log",
+    params:
+        folder=lambda wildcards, input: os.path.dirname(input[0]),
+        last=lambda wildcards: project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).average_last,
+    resources:
+        mem_mb=resource("decode", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    shell:
+        """
+        python -m pipeline average --run {params.folder:q} --last {params.last} --out {output:q} >{log:q} 2>&1
+        """
+
+
+rule translate:
+    """Translate one split by beam search."""
+    input:
+        weights=f"{RUN}/averaged/{{decoding}}.safetensors",
+        corpus=f"{CORPUS}/encoded/corpus.json",
+    output:
+        tokenised=f"{RUN}/translations/{{decoding}}/{{split}}.tok",
+        text=f"{RUN}/translations/{{decoding}}/{{split}}.txt",
+    log:
+        f"{RUN}/logs/translate-{{decoding}}-{{split}}.log",
+    params:
+        decoding=decoding_settings,
+    message:
+        "Translating {wildcards.dataset} ({wildcards.split}) with {wildcards.paper}/{wildcards.system} -> {output.text}"
+    threads: resource("decode", "threads")
+    resources:
+        mem_mb=resource("decode", "mem_mb"),
+        runtime=resource("decode", "runtime"),
+        gpu=resource("decode", "gpus"),
+    shell:
+        """
+        python -m pipeline translate --weights {input.weights:q} --split {wildcards.split} \
+            --decoding {params.decoding:q} --threads {threads} --out {output.tokenised:q} --text {output.text:q} \
+            >{log:q} 2>&1
+        """
+
+
+rule score:
+    """Score one translation: every BLEU with its recipe and interval, and perplexity."""
+    input:
+        dataset="workflow/datasets/{dataset}.yaml",
+        prepared=f"{CORPUS}/prepared/report.json",
+        tokenised=f"{RUN}/translations/{{decoding}}/{{split}}.tok",
+        text=f"{RUN}/translations/{{decoding}}/{{split}}.txt",
+    output:
+        f"{RUN}/scores/{{decoding}}/{{split}}.json",
+    log:
+        f"{RUN}/logs/score-{{decoding}}-{{split}}.log",
+    params:
+        prepared=lambda wildcards, input: os.path.dirname(input.prepared),
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    shell:
+        """
+        python -m pipeline score --dataset {input.dataset:q} --prepared {params.prepared:q} --split {wildcards.split} \
+            --tokenised {input.tokenised:q} --text {input.text:q} --out {output:q} >{log:q} 2>&1
+        """

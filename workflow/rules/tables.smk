@@ -1,0 +1,47 @@
+# Tables, and the view of the configured paper's tables at the top of results/.
+
+
+rule table:
+    """Set scores next to the numbers a paper printed."""
+    input:
+        printed="workflow/papers/{paper}/{table}.csv",
+        measured=table_inputs,
+    output:
+        csv=report(
+            f"results/{SCALE}/{{paper}}/{{table}}.csv",
+            caption="../report/table.rst",
+            category="{paper}",
+            labels={"table": "{table}", "format": "CSV"},
+        ),
+        markdown=f"results/{SCALE}/{{paper}}/{{table}}.md",
+    log:
+        f"{WORK}/{SCALE}/logs/{{paper}}-{{table}}.log",
+    params:
+        settings=SETTINGS,
+        shown=table_settings,
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    shell:
+        """
+        python -m pipeline table --paper {wildcards.paper} --table {wildcards.table} {params.settings} \
+            --out {output.csv:q} >{log:q} 2>&1
+        """
+
+
+rule view:
+    """Show a table of the configured paper at the configured scale as results/table<N>.csv."""
+    input:
+        csv=f"results/{SCALE}/{project.config.paper}/{{table}}.csv",
+        markdown=f"results/{SCALE}/{project.config.paper}/{{table}}.md",
+    output:
+        csv="results/{table}.csv",
+        markdown="results/{table}.md",
+    log:
+        f"{WORK}/{SCALE}/logs/view-{{table}}.log",
+    params:
+        shown=f"{project.config.paper} at {SCALE}",
+    shell:
+        """
+        (cp {input.csv:q} {output.csv:q} && cp {input.markdown:q} {output.markdown:q}) >{log:q} 2>&1
+        """

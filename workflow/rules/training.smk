@@ -1,0 +1,45 @@
+# One run: its specification, then its training. The run folder itself is not an output: it survives every failure.
+
+
+rule describe_run:
+    """Write the run's resolved specification, all that its training reads."""
+    output:
+        f"{RUN}/run.yaml",
+    log:
+        f"{RUN}/logs/describe.log",
+    params:
+        specification=run_specification,
+    shell:
+        """
+        python -m pipeline describe --spec {params.specification:q} --out {output:q} >{log:q} 2>&1
+        """
+
+
+rule train:
+    """Train one run, or continue it, or adopt the job that still trains it."""
+    input:
+        specification=f"{RUN}/run.yaml",
+        corpus=f"{CORPUS}/encoded/corpus.json",
+    output:
+        f"{RUN}/trained.json",
+    log:
+        f"{RUN}/logs/train.log",
+    benchmark:
+        f"{RUN}/logs/train.tsv"
+    params:
+        folder=lambda wildcards, input: os.path.dirname(input.specification),
+    message:
+        "Training {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
+    threads: resource("train", "threads")
+    resources:
+        launcher="local",
+        mem_mb=resource("train", "mem_mb"),
+        runtime=resource("train", "runtime"),
+        gpus=resource("train", "gpus"),
+        nodes=resource("train", "nodes"),
+    shell:
+        """
+        python -m pipeline launch --run {params.folder:q} --out {output:q} --launcher {resources.launcher} \
+            --cpus {threads} --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} \
+            --gpus {resources.gpus} --nodes {resources.nodes} 2>&1 | tee {log:q}
+        """
