@@ -12,7 +12,15 @@ import sys
 from pipeline.errors import UserError
 
 # stage -> (module, one-line help)
-STAGES = {}
+STAGES = {
+    "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
+    "prepare": ("pipeline.data.prepare", "clean and tokenise the raw splits"),
+    "subwords": ("pipeline.data.subwords", "learn the subword vocabulary"),
+    "encode": ("pipeline.data.encode", "turn tokenised text into memory-mapped ids"),
+    "launch": ("pipeline.cluster.launch", "have a job done on Slurm or here, and wait for it"),
+    "unlock": ("pipeline.cluster.unlock", "release the lock a killed snakemake left behind"),
+    "score": ("pipeline.evaluation.score", "score translations: BLEU in three recipes, with intervals"),
+}
 
 
 def main(argv: list[str] | None = None) -> int:

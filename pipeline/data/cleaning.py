@@ -1,0 +1,87 @@
+"""Which sentence pairs are used, and how their text is tokenised: pure functions of chunks of raw lines."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pipeline.data.dataset import Cleaning, CorpusRecord
+from pipeline.data.moses import tokenise
+
+RawPair = tuple[bytes, bytes]
+
+
+class BadPairError(Exception):
+    """A pair that can't be used; the message is the reason by which it is counted."""
+
+
+@dataclass
+class PreparedChunk:
+    """What became of a chunk of pairs. Texts are whole lines, joined, source first."""
+
+    pairs: int
+    text: tuple[str, str] = ("", "")
+    tokens: tuple[str, str] = ("", "")
+    words: tuple[int, int] = (0, 0)
+    rejected: list[tuple[int, str]] = field(default_factory=list)  # (place in the chunk, reason)
+    repaired: Counter = field(default_factory=Counter)
+
+
+def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bool) -> PreparedChunk:
+    """Clean and tokenise raw lines, given without their "\\n".
+
+    Args:
+        drop_outliers: apply the dataset's limits on length and ratio.
+    """
+    done = PreparedChunk(len(pairs))
+    kept = []
+    for place, pair in enumerate(pairs):
+        try:
+            text = [decode(side) for side in pair]
+            tokens = [
+                tokenised(line, language, dataset) for line, language in zip(text, dataset.languages, strict=True)
+            ]
+            check_pair(*(line.count(" ") + 1 for line in tokens), dataset.cleaning if drop_outliers else None)
+        except BadPairError as fault:
+            done.rejected.append((place, str(fault)))
+            continue
+        if any(b"\r" in side for side in pair):
+            done.repaired["carriage return"] += 1
+        kept.append((*text, *tokens))
+    columns = [list(column) for column in zip(*kept, strict=True)] or [[]] * 4
+    done.text, done.tokens = join_lines(columns[:2]), join_lines(columns[2:])
+    done.words = tuple(sum(line.count(" ") + 1 for line in column) for column in columns[2:])
+    return done
+
+
+def decode(line: bytes) -> str:
+    """A raw line as text, stray carriage returns as spaces. Raises BadPairError when it is not UTF-8, or is blank."""
+    try:
+        text = line.decode("utf-8").replace("\r", " ").strip()
+    except UnicodeDecodeError as error:
+        raise BadPairError("invalid UTF-8") from error
+    if not text:
+        raise BadPairError("empty")
+    return text
+
+
+def tokenised(text: str, language: str, dataset: CorpusRecord) -> str:
+    """Raises BadPairError when no token is left, as of a line of control characters."""
+    tokens = tokenise(text, language)
+    if not tokens:
+        raise BadPairError("empty")
+    return tokens.lower() if dataset.lowercase else tokens
+
+
+def check_pair(src_words: int, tgt_words: int, limits: Cleaning | None) -> None:
+    """Raises BadPairError when a side has too many words, or too many for the other side."""
+    if limits is None:
+        return
+    longer, shorter = max(src_words, tgt_words), min(src_words, tgt_words)
+    if longer > limits.max_tokens:
+        raise BadPairError("too long")
+    if longer > limits.max_ratio * shorter:
+        raise BadPairError("length ratio")
+
+
+def join_lines(columns: list[list[str]]) -> tuple[str, str]:
+    src, tgt = ("".join(f"{line}\n" for line in column) for column in columns)
+    return src, tgt

@@ -1,0 +1,154 @@
+"""A dataset as data: the records of `workflow/datasets/<name>.yaml`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config import Closed, Count, load_yaml, validate
+
+Language = Literal["en", "de", "fr", "zh"]
+SplitName = Literal["train", "dev", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "dev", "test")
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class Source(Closed):
+    """One file to fetch."""
+
+    urls: list[str] = Field(min_length=1, description="Addresses, tried in turn")
+    mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
+    sha256: Sha256 | None = None
+    md5: Md5 | None = Field(default=None, description="Where nobody published a SHA-256")
+    bytes: Count | None = Field(default=None, description="Size of the file, in bytes, where known")
+
+    @model_validator(mode="after")
+    def has_one_checksum(self):
+        if (self.sha256 is None) == (self.md5 is None):
+            raise ValueError("needs exactly one of sha256 and md5")
+        return self
+
+    @property
+    def known_hash(self) -> str:
+        return f"sha256:{self.sha256}" if self.sha256 else f"md5:{self.md5}"
+
+
+class Side(Closed):
+    """One language of a part: a file, or a member of an archive. `.gz` is unpacked, `.sgm` read by segments."""
+
+    source: str = Field(description="A name under `sources`")
+    member: str | None = Field(default=None, description="Path inside the archive; null = the file itself")
+
+    @property
+    def file_name(self) -> str:
+        return self.member or self.source
+
+
+class Part(Closed):
+    """Parallel lines from one place; line n of one side translates line n of the other."""
+
+    src: Side
+    tgt: Side
+    lines: Count | None = Field(default=None, description="Lines a side, asserted")
+
+
+class DownloadedSplit(Closed):
+    """The parts of a split, joined in order."""
+
+    parts: list[Part] = Field(min_length=1)
+
+
+class Expected(Closed):
+    """What a split must be, so that no score is taken on another set of that name."""
+
+    lines: Count
+    src_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<src>")
+    tgt_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<tgt>")
+
+
+class Cleaning(Closed):
+    """Which training pairs are left out; counts are of Moses tokens. Empty sides always are."""
+
+    max_tokens: Count = Field(description="A pair with a longer side is left out")
+    max_ratio: float = Field(ge=1, strict=False, description="Longer side over shorter side; above it, left out")
+
+
+class BpeSubwords(Closed):
+    """One byte-pair encoding for both languages (sentencepiece)."""
+
+    kind: Literal["bpe"]
+    vocab_size: Count = Field(description="Entries, the four reserved ids included")
+    sample_pairs: Count = Field(description="Training pairs it is learnt from, drawn at random; all if there are fewer")
+    seed: Annotated[int, Field(ge=0)] = Field(default=1, description="Seed of that draw")
+
+
+class CorpusRecord(Closed):
+    """What is common to all datasets of sentence pairs."""
+
+    name: str = Field(description="Name of the file, given by `load_dataset`")
+    title: str
+    licence: str
+    citation: str
+    stands_in_for: str | None = Field(default=None, description="What it replaces at a smaller scale, and why")
+    src: Language = Field(description="Source language")
+    tgt: Language = Field(description="Target language")
+    test_set: str = Field(description="Name of the test set, shown with every score")
+    expected: dict[SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
+    cleaning: Cleaning
+    tokeniser: Literal["moses"] = Field(description="sacremoses, no escaping, no splitting of dashes")
+    lowercase: bool = Field(default=False, description="Lower-case the tokenised text")
+    subwords: BpeSubwords
+    compound_split: bool = Field(description="Whether the paper's BLEU splits compounds (`-` -> `##AT##-##AT##`)")
+
+    @property
+    def languages(self) -> tuple[Language, Language]:
+        return self.src, self.tgt
+
+
+class DownloadedDataset(CorpusRecord):
+    """Parallel text from public addresses."""
+
+    kind: Literal["download"]
+    sources: dict[str, Source] = Field(description="Files to fetch, by file name")
+    splits: dict[SplitName, DownloadedSplit]
+
+    @model_validator(mode="after")
+    def splits_name_sources(self):
+        if missing := set(SPLITS) - set(self.splits):
+            raise ValueError(f"split {', '.join(sorted(missing))} is missing")
+        sides = [side for split in self.splits.values() for part in split.parts for side in (part.src, part.tgt)]
+        if unknown := {side.source for side in sides} - set(self.sources):
+            raise ValueError(f"splits name {', '.join(sorted(unknown))}, which is not under sources")
+        if unused := set(self.sources) - {side.source for side in sides}:
+            raise ValueError(f"no split uses source {', '.join(sorted(unused))}")
+        if unsafe := [name for name in self.sources if name != Path(name).name]:
+            raise ValueError(f"source {unsafe[0]!r} must be a plain file name")
+        return self
+
+
+class GrammarSource(Closed):
+    """What the embedded grammar is to write."""
+
+    domain: Literal["film", "search"]
+    sizes: dict[SplitName, Count] = Field(description="Pairs of each split")
+    seed: Annotated[int, Field(ge=0)]
+
+
+class GrammarDataset(CorpusRecord):
+    """Parallel text written by the embedded grammar; needs no download."""
+
+    kind: Literal["grammar"]
+    generator: GrammarSource
+
+
+Dataset = Annotated[DownloadedDataset | GrammarDataset, Field(discriminator="kind")]
+
+
+def load_dataset(path: Path) -> DownloadedDataset | GrammarDataset:
+    """Read a dataset file. Raises UserError on unknown keys, bad values or a missing file."""
+    path = Path(path)
+    record = load_yaml(path)
+    if isinstance(record, dict):
+        record = {"name": path.stem} | record
+    return validate(Dataset, record, str(path))

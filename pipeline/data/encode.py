@@ -1,0 +1,120 @@
+"""Turn the tokenised splits of a dataset into ids that training maps into memory.
+
+    python -m pipeline encode --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
+
+reads   <corpus>/prepared/<split>.tok.<lang>, <corpus>/subwords.model
+writes  <corpus>/encoded/<split>.{src,tgt}.{tokens,offsets}   see token_store.py
+        <corpus>/encoded/corpus.json                          sizes and digests, written last
+
+Every line is decoded again; lines that do not come back as they were are counted (`*_changed`), and so are unknown
+subwords (`*_unknown`).
+"""
+
+import argparse
+import logging
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.data.dataset import SPLITS, CorpusRecord, load_dataset
+from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
+from pipeline.data.vocabulary import UNK, Subwords
+from pipeline.errors import UserError
+from pipeline.files import sha256_file, sha256_json, write_json
+
+log = logging.getLogger(__name__)
+
+LINES_PER_CHUNK = 5000
+
+
+@dataclass
+class EncodedChunk:
+    """Ids of some lines in a row, their number in each line, and what was lost."""
+
+    flat: np.ndarray
+    lengths: np.ndarray
+    unknown: int
+    changed: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has prepared/")
+    parser.add_argument("--processes", type=int, default=1, help="processes that encode")
+
+
+def run(args: argparse.Namespace) -> None:
+    encode(load_dataset(args.dataset), args.corpus, args.processes)
+
+
+def encode(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:
+    """Write `encoded/`; returns the content of corpus.json.
+
+    Raises:
+        UserError: prepared text or the subword model is missing, or the sides of a split differ in length.
+    """
+    model = corpus / "subwords.model"
+    vocab_size = len(Subwords(model))
+    splits, stems = {}, []
+    for split in SPLITS:
+        sides = {}
+        for side, language in (("src", dataset.src), ("tgt", dataset.tgt)):
+            stem = corpus / f"encoded/{split}.{side}"
+            sides[side] = encode_side(corpus / f"prepared/{split}.tok.{language}", model, stem, vocab_size, processes)
+            stems.append(stem)
+        splits[split] = split_record(sides["src"], sides["tgt"], f"{corpus}/prepared: split {split}")
+    files = [path(stem) for stem in stems for path in (tokens_path, offsets_path)]
+    record = {
+        "dataset": dataset.name,
+        "src": dataset.src,
+        "tgt": dataset.tgt,
+        "vocab_size": vocab_size,
+        "vocab_digest": sha256_file(model),
+        "digest": sha256_json({path.name: sha256_file(path) for path in files}),
+        "splits": splits,
+    }
+    write_json(corpus / "encoded/corpus.json", record)
+    return record
+
+
+def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes: int) -> dict[str, int]:
+    """Encode one file; returns how many lines, tokens, unknown subwords and lines changed by a round trip it has."""
+    counts = {"lines": 0, "tokens": 0, "unknown": 0, "changed": 0}
+    progress = Progress(log, f"{text.name}: encoded", "lines")
+    work = partial(encode_chunk, model=model)
+    try:
+        with open(text, encoding="utf-8", newline="\n") as lines, write_tokens(stem, vocab_size) as store:
+            for chunk in map_in_order(work, chunks(lines, LINES_PER_CHUNK), processes):
+                store.append(chunk.flat, chunk.lengths)
+                counts["unknown"] += chunk.unknown
+                counts["changed"] += chunk.changed
+                progress.advance(len(chunk.lengths))
+            counts["lines"], counts["tokens"] = store.sentences, store.count
+    except FileNotFoundError as error:
+        raise UserError(f"{text}: no such file; run the stage `prepare` first") from error
+    progress.finish()
+    return counts
+
+
+def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
+    subwords = load_once(model)
+    lines = [line.removesuffix("\n") for line in lines]
+    ids = subwords.encode(lines)
+    changed = sum(before != after for before, after in zip(lines, subwords.decode(ids), strict=True))
+    flat = np.fromiter((i for sentence in ids for i in sentence), dtype=token_type(len(subwords)))
+    return EncodedChunk(flat, np.array([len(sentence) for sentence in ids]), int((flat == UNK).sum()), changed)
+
+
+load_once = cache(Subwords)
+
+
+def split_record(src: dict[str, int], tgt: dict[str, int], where: str) -> dict[str, int]:
+    if src["lines"] != tgt["lines"]:
+        raise UserError(f"{where}: {src['lines']} source but {tgt['lines']} target lines; run `prepare` again")
+    record = {"pairs": src["lines"]}
+    for name, counts in (("src", src), ("tgt", tgt)):
+        record |= {f"{name}_{key}": counts[key] for key in ("tokens", "unknown", "changed")}
+    return record

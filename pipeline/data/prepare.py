@@ -1,0 +1,163 @@
+"""Clean and tokenise the raw splits of a dataset.
+
+    python -m pipeline prepare --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
+
+reads   <corpus>/raw/{train,dev,test}.<lang>
+writes  <corpus>/prepared/<split>.<lang>       cleaned text
+        <corpus>/prepared/<split>.tok.<lang>   Moses-tokenised text
+        <corpus>/prepared/report.json          pairs read and kept, those left out and repaired, by reason
+
+Only training pairs are left out; a fault in a dev or test line is an error. Lines end at "\\n" alone.
+"""
+
+import argparse
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+
+import sacremoses
+
+from pipeline.data.cleaning import PreparedChunk, RawPair, prepare_chunk
+from pipeline.data.dataset import SPLITS, CorpusRecord, Expected, load_dataset
+from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, sha256_file, write_json
+
+log = logging.getLogger(__name__)
+
+PAIRS_PER_CHUNK = 2000
+EXAMPLES = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has raw/")
+    parser.add_argument("--processes", type=int, default=1, help="processes that tokenise")
+
+
+def run(args: argparse.Namespace) -> None:
+    prepare(load_dataset(args.dataset), args.corpus, args.processes)
+
+
+def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:
+    """Write `prepared/`; returns the report.
+
+    Raises:
+        UserError: files are missing or misaligned, a split is not as expected, or a dev or test line is at fault.
+    """
+    for split, expected in dataset.expected.items():
+        check_expected(expected, split_files(dataset, corpus, split))
+    report = {
+        "dataset": dataset.name,
+        "tokeniser": f"sacremoses {sacremoses.__version__}",
+        "splits": {split: prepare_split(dataset, corpus, split, processes) for split in SPLITS},
+    }
+    write_json(corpus / "prepared/report.json", report)
+    return report
+
+
+def split_files(dataset: CorpusRecord, corpus: Path, split: str) -> tuple[Path, Path]:
+    return corpus / f"raw/{split}.{dataset.src}", corpus / f"raw/{split}.{dataset.tgt}"
+
+
+def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: int) -> dict:
+    """Write the four files of a split; returns its part of the report."""
+    raw = split_files(dataset, corpus, split)
+    work = partial(prepare_chunk, dataset=dataset, drop_outliers=split == "train")
+    counts = SplitCounts()
+    progress = Progress(log, f"{dataset.name} {split}: tokenised", "pairs")
+    with ExitStack() as stack:
+        paths = [corpus / f"prepared/{split}.{kind}{side}" for kind in ("", "tok.") for side in dataset.languages]
+        files = [stack.enter_context(atomic_write(path)) for path in paths]
+        for chunk in map_in_order(work, chunks(raw_pairs(*raw), PAIRS_PER_CHUNK), processes):
+            if chunk.rejected and split != "train":
+                place, reason = chunk.rejected[0]
+                line = counts.read + place + 1
+                raise UserError(f"{raw[0]}, {raw[1].name}: line {line}: {reason}; {split} lines are never left out")
+            for file, lines in zip(files, (*chunk.text, *chunk.tokens), strict=True):
+                file.write(lines)
+            counts.add(chunk)
+            progress.advance(chunk.pairs)
+    progress.finish()
+    if not counts.kept:
+        raise UserError(
+            f"{raw[0]}, {raw[1].name}: no pair is left after cleaning; look at `cleaning` of {dataset.name}"
+        )
+    if counts.rejected:
+        log.info(
+            "%s %s: left out %s", dataset.name, split, ", ".join(f"{n} {why}" for why, n in counts.rejected.items())
+        )
+    return counts.record()
+
+
+class SplitCounts:
+    """What the report says of a split."""
+
+    def __init__(self):
+        self.read = 0
+        self.rejected, self.repaired = Counter(), Counter()
+        self.examples: dict[str, list[int]] = defaultdict(list)
+        self.words = [0, 0]
+
+    @property
+    def kept(self) -> int:
+        return self.read - self.rejected.total()
+
+    def add(self, chunk: PreparedChunk) -> None:
+        for place, reason in chunk.rejected:
+            self.rejected[reason] += 1
+            if len(self.examples[reason]) < EXAMPLES:
+                self.examples[reason].append(self.read + place + 1)
+        self.repaired += chunk.repaired
+        self.words = [total + more for total, more in zip(self.words, chunk.words, strict=True)]
+        self.read += chunk.pairs
+
+    def record(self) -> dict:
+        return {
+            "read": self.read,
+            "kept": self.kept,
+            "rejected": dict(self.rejected),
+            "rejected_lines": dict(self.examples),
+            "repaired": dict(self.repaired),
+            "src_words": self.words[0],
+            "tgt_words": self.words[1],
+        }
+
+
+def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
+    """Lines of both files side by side, without their "\\n". Raises UserError when one has more than the other."""
+    try:
+        with open(src, "rb") as src_lines, open(tgt, "rb") as tgt_lines:
+            for src_line, tgt_line in zip_longest(src_lines, tgt_lines):
+                if src_line is None or tgt_line is None:
+                    break
+                yield src_line.removesuffix(b"\n"), tgt_line.removesuffix(b"\n")
+            else:
+                return
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename}: no such file; run the stage `download` or `grammar` first") from error
+    raise UserError(
+        f"{src} has {count_lines(src)} lines but {tgt.name} has {count_lines(tgt)}: they are not translations of each "
+        "other, line by line; remove both and fetch them again"
+    )
+
+
+def count_lines(path: Path) -> int:
+    with open(path, "rb") as lines:
+        return sum(1 for _ in lines)
+
+
+def check_expected(expected: Expected, files: tuple[Path, Path]) -> None:
+    """Raises UserError when a split is not the one that the dataset file describes."""
+    for path, digest in zip(files, (expected.src_sha256, expected.tgt_sha256), strict=True):
+        if not path.exists():
+            raise UserError(f"{path}: no such file; run the stage `download` or `grammar` first")
+        found = count_lines(path)
+        if found != expected.lines:
+            raise UserError(f"{path}: {found} lines, expected {expected.lines}; remove it and fetch it again")
+        if digest and (actual := sha256_file(path)) != digest:
+            raise UserError(f"{path}: sha256 is {actual}, expected {digest}; remove it and fetch it again")

@@ -1,0 +1,104 @@
+"""From fetched files to raw splits: members of archives, compressed text and SGML test sets as plain lines.
+
+Archives are read as streams and only the members named are read; what is written is named here, so no member can land
+outside the corpus.
+"""
+
+import gzip
+import logging
+import re
+import shutil
+import tarfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+from pipeline.data.dataset import SPLITS, DownloadedDataset, Part, Side
+from pipeline.errors import UserError
+from pipeline.files import atomic_write
+
+log = logging.getLogger(__name__)
+
+SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.IGNORECASE)
+
+
+def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus: Path) -> None:
+    """Write raw/<split>.<language>, whole or not at all.
+
+    Raises:
+        UserError: a member is missing, an archive is damaged, or a part has not the lines it should have.
+    """
+    unpacked = corpus / "raw/.unpacked"
+    shutil.rmtree(unpacked, ignore_errors=True)
+    sides = [side for split in dataset.splits.values() for part in split.parts for side in (part.src, part.tgt)]
+    members = {}
+    for name in dataset.sources:
+        wanted = {side.member for side in sides if side.source == name and side.member}
+        members |= unpack(files[name], name, wanted, unpacked / name) if wanted else {}
+    for split in SPLITS:
+        with ExitStack() as stack:
+            outputs = [
+                stack.enter_context(atomic_write(corpus / f"raw/{split}.{language}", "wb"))
+                for language in dataset.languages
+            ]
+            for part in dataset.splits[split].parts:
+                paths = [members.get((side.source, side.member), files[side.source]) for side in (part.src, part.tgt)]
+                append_part(part, paths, outputs, f"{dataset.name} {split}")
+    shutil.rmtree(unpacked, ignore_errors=True)
+
+
+def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
+    """Copy members of a tar archive to numbered files in `folder`, in one pass; returns (source, member) -> path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {}
+    try:
+        with tarfile.open(archive, "r|*") as tar:
+            for entry in tar:
+                member = entry.name.removeprefix("./")
+                if member in wanted and entry.isfile():
+                    found[name, member] = folder / f"{len(found)}"
+                    log.info("%s: unpacking %s, %.1f MB", name, member, entry.size / 1e6)
+                    with open(found[name, member], "wb") as output:
+                        shutil.copyfileobj(tar.extractfile(entry), output, 1 << 20)
+                if len(found) == len(wanted):
+                    break
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
+        raise UserError(f"{archive}: damaged archive ({error}); remove it and fetch it again") from error
+    if missing := wanted - {member for _, member in found}:
+        raise UserError(f"{archive}: has no member {', '.join(sorted(missing))}; correct the dataset file")
+    return found
+
+
+def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: str) -> None:
+    """Append both sides of a part; raises UserError when they differ in lines, or from the count expected."""
+    counts = []
+    for side, path, output in zip((part.src, part.tgt), paths, outputs, strict=True):
+        count = 0
+        for line in read_lines(side, path):
+            output.write(line + b"\n")
+            count += 1
+        counts.append(count)
+    names = f"{part.src.file_name} and {part.tgt.file_name}"
+    if counts[0] != counts[1]:
+        raise UserError(f"{where}: {names} have {counts[0]} and {counts[1]} lines; their sides are not aligned")
+    if part.lines not in (None, counts[0]):
+        raise UserError(f"{where}: {names} have {counts[0]} lines, expected {part.lines}; fetch the file again")
+    log.info("%s: %s, %s lines", where, names, f"{counts[0]:,}")
+
+
+def read_lines(side: Side, path: Path) -> Iterator[bytes]:
+    """Lines of a side without their "\\n"; of an SGML file the segments, entities left as BLEU scripts leave them."""
+    stem = side.file_name.removesuffix(".gz")
+    opener = gzip.open if stem != side.file_name else open
+    try:
+        with opener(path, "rb") as stream:
+            yield from segments(stream) if stem.endswith(".sgm") else (line.removesuffix(b"\n") for line in stream)
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
+
+
+def segments(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The text of each <seg>, which may span lines, with white space collapsed."""
+    for segment in SEGMENT.finditer(b" ".join(b"".join(lines).split())):
+        yield segment.group(1).strip()

@@ -1,0 +1,124 @@
+"""Learn one byte-pair encoding for both languages of a dataset from a seeded sample of its training pairs.
+
+    python -m pipeline subwords --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
+
+reads   <corpus>/prepared/train.tok.<lang>
+writes  <corpus>/subwords.model   the sentencepiece model
+        <corpus>/subwords.json    its digest, size, and the sample it was learnt from
+
+Nothing is normalised, every character of the sample is in the vocabulary, and the sample is drawn here, so that the
+same corpus and seed give the same bytes.
+"""
+
+import argparse
+import hashlib
+import io
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from pipeline.data.dataset import BpeSubwords, CorpusRecord, load_dataset
+from pipeline.data.vocabulary import BOS, EOS, PAD, UNK
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, write_json
+
+log = logging.getLogger(__name__)
+
+LONGEST_LINE_BYTES = 1 << 20  # sentencepiece would silently skip lines of more than 4192 bytes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has prepared/")
+
+
+def run(args: argparse.Namespace) -> None:
+    learn_subwords(load_dataset(args.dataset), args.corpus)
+
+
+def learn_subwords(dataset: CorpusRecord, corpus: Path) -> None:
+    """Raises UserError when the prepared text is missing or too small for the vocabulary asked for."""
+    files = [corpus / f"prepared/train.tok.{language}" for language in dataset.languages]
+    pairs = count_lines(files[0])
+    settings = dataset.subwords
+    chosen = sample(pairs, settings)
+    model = train_bpe(sampled_lines(files, chosen), settings.vocab_size, f"{dataset.name}: subwords.vocab_size")
+    with atomic_write(corpus / "subwords.model", "wb") as file:
+        file.write(model)
+    digest = hashlib.sha256(model).hexdigest()
+    record = {
+        "kind": settings.kind,
+        "vocab_size": settings.vocab_size,
+        "digest": digest,
+        "sample": {"pairs": len(chosen), "of": pairs, "seed": settings.seed},
+        "sentencepiece": sentencepiece.__version__,
+    }
+    write_json(corpus / "subwords.json", record)
+    log.info("%s: %d subwords from %d of %d pairs", dataset.name, settings.vocab_size, len(chosen), pairs)
+
+
+def count_lines(path: Path) -> int:
+    try:
+        with open(path, "rb") as lines:
+            return sum(1 for _ in lines)
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; run the stage `prepare` first") from error
+
+
+def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
+    """Numbers of the sampled pairs in rising order, the same for the same seed; all when there are few enough."""
+    if pairs <= settings.sample_pairs:
+        return np.arange(pairs)
+    generator = np.random.Generator(np.random.PCG64(settings.seed))
+    return np.sort(generator.choice(pairs, settings.sample_pairs, replace=False, shuffle=False))
+
+
+def sampled_lines(files: list[Path], chosen: np.ndarray) -> Iterator[str]:
+    """The chosen lines of every file, without their "\\n", file after file."""
+    for path in files:
+        wanted = iter(chosen.tolist())
+        following = next(wanted, None)
+        with open(path, encoding="utf-8", newline="\n") as lines:
+            for number, line in enumerate(lines):
+                if number == following:
+                    yield line.removesuffix("\n")
+                    following = next(wanted, None)
+
+
+def train_bpe(lines: Iterator[str], vocab_size: int, where: str) -> bytes:
+    """A sentencepiece BPE model of exactly `vocab_size` entries, serialised.
+
+    Raises:
+        UserError: the text has too few distinct pieces, or more characters than entries.
+    """
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=lines,
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=vocab_size,
+            character_coverage=1.0,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            byte_fallback=False,
+            input_sentence_size=0,
+            shuffle_input_sentence=False,
+            max_sentence_length=LONGEST_LINE_BYTES,
+            num_threads=1,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            unk_surface=" <unk> ",
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise UserError(f"{where} = {vocab_size} does not fit this text: {error}") from error
+    found = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()).vocab_size()
+    if found != vocab_size:
+        raise UserError(f"{where} = {vocab_size}, but the text has only {found} distinct pieces; ask for no more")
+    return model.getvalue()
