@@ -1,0 +1,49 @@
+"""Position encodings: sinusoids (section 3.5) or learned vectors (Table 3, row E).
+
+Dimensions: T positions, D d_model.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.errors import UserError
+
+
+def sinusoids(first: int, last: int, d_model: int, device: torch.device | None = None) -> Tensor:
+    """(last - first, D): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same)."""
+    positions = torch.arange(first, last, dtype=torch.float32, device=device).unsqueeze(1)
+    steps = torch.arange(0, d_model, 2, dtype=torch.float32, device=device)
+    angles = positions * torch.exp(steps * (-math.log(10000.0) / d_model))
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, :d_model]
+
+
+class SinusoidPositions(nn.Module):
+    def __init__(self, d_model: int):
+        super().__init__()
+        self.d_model = d_model
+        self.register_buffer("table", sinusoids(0, 256, d_model), persistent=False)
+
+    def forward(self, first: int, last: int) -> Tensor:
+        """Encodings (last - first, D) of positions first … last - 1; the table grows on demand."""
+        if last > self.table.shape[0]:
+            self.table = sinusoids(0, 2 * last, self.d_model, self.table.device)
+        return self.table[first:last]
+
+
+class LearnedPositions(nn.Module):
+    """One trainable vector a position; initialised like the embeddings, N(0, 1/D)."""
+
+    def __init__(self, max_positions: int, d_model: int):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(max_positions, d_model).normal_(std=d_model**-0.5))
+
+    def forward(self, first: int, last: int) -> Tensor:
+        """Raises UserError beyond the table: a learned table says nothing of positions it was not made for."""
+        if last > len(self.table):
+            raise UserError(
+                f"a sequence reaches position {last}, the learned position table has {len(self.table)}; "
+                "raise model.max_positions, or lower training.max_length or decoding.max_extra_length"
+            )
+        return self.table[first:last]

@@ -1,0 +1,53 @@
+"""What training and decoding ask of every sequence-to-sequence model.
+
+Dimensions: B sentences, K hypotheses per sentence, S source subwords, T target subwords, V target vocabulary.
+"""
+
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+# A tree of tensors: dicts, lists and tuples nested at will (`torch.utils._pytree`).
+Tree = Any
+
+
+class LossSums(NamedTuple):
+    """Sums over a batch's non-padding target subwords, in nats."""
+
+    loss: Tensor
+    """Label-smoothed cross-entropy, to be differentiated."""
+    nll: Tensor
+    """Negative log-likelihood without smoothing, detached."""
+    tokens: int
+
+
+class Seq2Seq(nn.Module):
+    """A model of p(target | source): a training loss, and incremental decoding."""
+
+    def loss(self, batch, label_smoothing: float) -> LossSums:
+        """Summed loss of a `TextBatch`, teacher-forced."""
+        raise NotImplementedError
+
+    def start(self, batch) -> tuple[Tree, Tree]:
+        """(source, cache) before the first target subword.
+
+        source: tensors (B, …), shared by all hypotheses of a sentence and never replicated.
+        cache: tensors (B, K=1, …), what a hypothesis has read so far.
+        """
+        raise NotImplementedError
+
+    def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """prev_tokens (B, K), the newest subword of each hypothesis -> (float32 logits (B, K, V), the cache grown)."""
+        raise NotImplementedError
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Parameters by learning-rate schedule: "weights", and "branch_weights" where a model has them."""
+        return {"weights": list(self.parameters()), "branch_weights": []}
+
+    def after_step(self, frozen: bool) -> None:
+        """Called after every optimiser step; `frozen` says whether the branch weights were left alone."""
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Trainable scalars, shared tensors counted once."""
+    return sum(parameter.numel() for parameter in model.parameters())
