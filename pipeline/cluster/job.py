@@ -1,0 +1,249 @@
+"""What runs inside a job, on every task of it: check the node, claim the run, call the function, say how it ended.
+
+The function is module-level and takes one path, the run folder. It must return at once when `done.json` carries the
+run's key, write that file last, resume from its own checkpoints, and on SIGTERM or SIGUSR2 save one and raise
+SystemExit(75). Before it is called RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT are
+set; every task sees all GPUs of its node and takes the one numbered LOCAL_RANK.
+
+Started by the launcher, on Slurm through submitit's pickle or here as a process of its own:
+
+    python -m pipeline.cluster.job '{"function": "pipeline.training.job:train_run", "run": "work/…", …}'
+"""
+
+import contextlib
+import enum
+import importlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.cluster.markers import is_done, mark_unfit, record_start
+from pipeline.cluster.node_check import UnfitNode, check_node
+from pipeline.cluster.ownership import Ownership, TakenOver
+from pipeline.cluster.version import code_digest
+from pipeline.errors import UserError
+from pipeline.files import write_json
+from pipeline.training.key import run_key
+
+log = logging.getLogger(__name__)
+
+REQUEUE_TRIES = 12  # 5 s apart: slurmctld may be restarting
+INTERRUPTED = 128 + signal.SIGINT
+# What a rank sees when another one died: not its own failure, and nothing that another start would meet again.
+LOST_PEER = ("connection closed by peer", "connection reset by peer", "connection refused", "nccl", "broken pipe")
+
+
+class Exit(enum.IntEnum):
+    """How a job's process ended, as its exit code."""
+
+    DONE = 0
+    FAILED = 1
+    UNFIT_NODE = 69
+    STOPPED = 75  # asked to stop: a checkpoint was saved, go on later
+    TAKEN_OVER = 76
+
+
+@dataclass(frozen=True)
+class JobOrder:
+    """All that a job is told.
+
+    Attributes:
+        function: `module:name` of a module-level function of one path.
+        run: the run folder.
+        key: the run's key when the job was submitted.
+        gpus: GPUs that this job asked for in all; 0 leaves them unchecked.
+        code: digest of the package when the job was submitted.
+    """
+
+    function: str
+    run: str
+    key: str
+    gpus: int
+    code: str
+
+
+def run_job(order: JobOrder) -> None:
+    """Do what `order` says and end the process with an `Exit` code (raises SystemExit, always)."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr, force=True
+    )
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, stop)
+    export_distributed()
+    ended = attempt(order)
+    if ended is Exit.STOPPED and "SLURM_JOB_ID" in os.environ:
+        go_on_later()
+    sys.exit(ended)
+
+
+def attempt(order: JobOrder) -> Exit:
+    """One start of the job on this task, from the node's check to its end; never raises."""
+    run = Path(order.run)
+    try:
+        check_node(run, local_rank() if order.gpus else None, lambda reason: abandon(run, reason))
+        if run_key(run) != order.key:
+            log.warning("%s changed since this job was submitted: leaving it to a newer job", run)
+            return Exit.TAKEN_OVER
+        if code_digest() != order.code:
+            log.warning("the code changed since this job was submitted")
+        perform(order.function, run, order.key)
+        return Exit.DONE
+    except UnfitNode as error:
+        return unfit(run, str(error))
+    except TakenOver:
+        return Exit.TAKEN_OVER
+    except SystemExit as error:
+        return Exit.STOPPED if error.code in (Exit.STOPPED, INTERRUPTED) else failed(order, error)
+    except Exception as error:
+        return failed(order, error)
+
+
+def perform(function: str, run: Path, key: str) -> None:
+    """Call the function; on rank 0 as the run's one owner, with a line in `starts.jsonl` for its start and its stop."""
+    work = resolve(function)
+    if rank() > 0:
+        work(run)
+        return
+    ownership = Ownership(run, job_name())
+    with ownership.hold():
+        if is_done(run, key):
+            log.info("%s is done already", run)
+            return
+        (run / "failed.json").unlink(missing_ok=True)
+        with recorded(run):
+            try:
+                work(run)
+            except SystemExit as error:
+                if error.code == Exit.STOPPED and ownership.is_lost:
+                    raise TakenOver from error
+                raise
+
+
+@contextlib.contextmanager
+def recorded(run: Path) -> Iterator[None]:
+    """Write when, where and how this start of the run began and ended."""
+    facts = {"job": job_name(), "restart": restart_count(), "node": node_name(), "pid": os.getpid()}
+    record_start(run, "start", **facts)
+    outcome = "done"
+    try:
+        yield
+    except BaseException as error:
+        outcome = {TakenOver: "taken over", SystemExit: "stopped"}.get(type(error), "failed")
+        raise
+    finally:
+        record_start(run, "stop", outcome=outcome, **facts)
+
+
+def resolve(name: str) -> Callable[[Path], None]:
+    """The function that `module:function` names."""
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def failed(order: JobOrder, error: BaseException) -> Exit:
+    """Tell the launcher of a failure that another start would meet again; a lost peer is none."""
+    text = str(error) if isinstance(error, UserError) else "".join(traceback.format_exception(error))
+    log.error("%s", text.rstrip())
+    if world_size() > 1 and isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER):
+        return Exit.FAILED
+    summary = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    write_json(
+        Path(order.run) / "failed.json",
+        {
+            "key": order.key,
+            "job": job_name(),
+            "node": node_name(),
+            "rank": rank(),
+            "time": time.time(),
+            "error": summary,
+            "traceback": None if isinstance(error, UserError) else text,
+        },
+    )
+    return Exit.FAILED
+
+
+def unfit(run: Path, reason: str) -> Exit:
+    """Name this node in the run folder. Where even that fails, the launcher infers it from the job's silence."""
+    log.error("node %s is unfit: %s", node_name(), reason)
+    with contextlib.suppress(UserError, OSError):
+        mark_unfit(run, node_name(), reason, job_name())
+    return Exit.UNFIT_NODE
+
+
+def abandon(run: Path, reason: str) -> None:
+    """End the process from another thread while the main one hangs."""
+    os._exit(unfit(run, reason))
+
+
+def stop(number: int, frame: object) -> None:
+    """Until the function sets its own handlers there is nothing to save."""
+    raise SystemExit(Exit.STOPPED)
+
+
+def go_on_later() -> None:
+    """Put this job back into the queue, unless somebody cancelled it; other ranks wait to be ended with it."""
+    # scontrol runs inside the step that the requeue kills, and inherits what we ignore.
+    for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGCONT):
+        signal.signal(number, signal.SIG_IGN)
+    if rank() > 0:
+        time.sleep(120)
+        return
+    job = os.environ["SLURM_JOB_ID"]
+    for _ in range(REQUEUE_TRIES):
+        shown = subprocess.run(["scontrol", "show", "job", "--oneliner", job], capture_output=True, text=True)
+        if "JobState=CANCELLED" in shown.stdout:
+            log.warning("job %s was cancelled: its checkpoint is kept, it does not go on by itself", job)
+            return
+        # Refused where Slurm, preempting, has requeued the job itself: then its state is PENDING already.
+        if "JobState=PENDING" in shown.stdout or not subprocess.run(["scontrol", "requeue", job]).returncode:
+            log.warning("job %s goes back into the queue", job)
+            return
+        time.sleep(5)
+
+
+def export_distributed() -> None:
+    """Set the variables of torch.distributed's env:// method; the launcher's own processes come with them set."""
+    if os.environ.get("SUBMITIT_EXECUTOR") != "slurm":
+        return
+    from submitit.helpers import TorchDistributedEnvironment
+
+    # Slurm has chosen this job's GPUs: submitit's guess from the local rank would name others.
+    TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
+
+
+def rank() -> int:
+    return int(os.environ.get("RANK", "0"))
+
+
+def local_rank() -> int:
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def world_size() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def job_name() -> str:
+    """Slurm's job id, or `local` for a process of the launcher."""
+    return os.environ.get("SLURM_JOB_ID", "local")
+
+
+def restart_count() -> int:
+    return int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+
+
+def node_name() -> str:
+    """Slurm's name of this node, which is what can be excluded."""
+    return os.environ.get("SLURMD_NODENAME", os.uname().nodename)
+
+
+if __name__ == "__main__":
+    run_job(JobOrder(**json.loads(sys.argv[1])))

@@ -1,0 +1,109 @@
+"""Jobs as processes of this machine: the same wrapper, the same files, no cluster."""
+
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from pipeline.cluster.job import Exit, JobOrder
+from pipeline.cluster.markers import Submission, write_submission
+from pipeline.cluster.queue import QueuedJob
+from pipeline.cluster.version import PROJECT
+
+log = logging.getLogger(__name__)
+
+STOP_WITHIN_S = 300.0
+
+
+class LocalJobs:
+    """The processes of one run, one per task, started and waited for here.
+
+    They are no children of the terminal (own session): Ctrl-C reaches the launcher, which asks them to save and stop.
+    """
+
+    launcher = "local"
+
+    def __init__(self, run: Path, order: JobOrder, tasks: int, cpus: int):
+        self.run, self.order, self.tasks, self.cpus = run, order, tasks, cpus
+        self.processes: list[subprocess.Popen] = []
+
+    def adopt(self) -> str | None:
+        """Nothing to adopt: a process left behind by a killed launcher stops when the next one claims the run."""
+        return None
+
+    def submit(self) -> str:
+        """Start the processes; returns the first one's pid as the job's id."""
+        port = str(free_port())
+        self.processes = [self._start(rank, port) for rank in range(self.tasks)]
+        job = str(self.processes[0].pid)
+        record = Submission(self.order.key, self.launcher, job, "", time.time(), self.order.code)
+        write_submission(self.run, record)
+        return job
+
+    def look_up(self, job: str) -> QueuedJob:
+        """RUNNING, or how the processes ended; a single dead one ends the others."""
+        codes = [process.poll() for process in self.processes]
+        if any(codes):
+            self._end(signal.SIGKILL)
+            state, reason = ended_state(next(code for code in codes if code))
+            return QueuedJob(job, state, reason, socket.gethostname())
+        return QueuedJob(job, "RUNNING" if None in codes else "COMPLETED", nodes=socket.gethostname())
+
+    def log_of(self, job: str) -> None:
+        """There is none: the processes write to the launcher's own stderr."""
+
+    def how_to_cancel(self, job: str) -> str:
+        return f"kill {job}"
+
+    def release(self) -> None:
+        """Ask the processes to save a checkpoint and stop, and wait for them."""
+        if any(process.poll() is None for process in self.processes):
+            log.warning("saving a checkpoint; run the same command again to go on from it")
+            self._end(signal.SIGTERM)
+
+    def _start(self, rank: int, port: str) -> subprocess.Popen:
+        # A driver that is a Slurm job is not the job of its children.
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SUBMITIT_"))
+        }
+        environment |= {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(self.tasks),
+            "LOCAL_WORLD_SIZE": str(self.tasks),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "OMP_NUM_THREADS": str(self.cpus),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
+        }
+        command = [sys.executable, "-m", "pipeline.cluster.job", json.dumps(asdict(self.order))]
+        return subprocess.Popen(command, env=environment, start_new_session=True)
+
+    def _end(self, number: int) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(number)
+        for process in self.processes:
+            try:
+                process.wait(STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def ended_state(code: int) -> tuple[str, str]:
+    """A process' exit code, other than 0, as a state and a reason like Slurm's."""
+    if code == Exit.STOPPED:
+        return "CANCELLED", "asked to stop"
+    return "FAILED", f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

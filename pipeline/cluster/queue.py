@@ -1,0 +1,142 @@
+"""What Slurm says of the user's jobs: one snapshot for all the launchers that wait on this machine.
+
+Sites complain of users whose every job asks on its own. Here whoever finds the snapshot too old renews it under a
+file lock, and all the others read it. The interval grows while nothing changes. Needs squeue only, no accounting.
+"""
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.files import write_json
+
+log = logging.getLogger(__name__)
+
+# Slurm's words for a job that has ended.
+OVER = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
+OVER |= {"REVOKED", "TIMEOUT"}
+# Ended jobs stay visible for MinJobAge (300 s by default): asking less often could miss that one was cancelled.
+LONGEST_INTERVAL_S = 180.0
+GROWTH = 1.25
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """One line of squeue. `state` is Slurm's word (PENDING, RUNNING, …); GONE when Slurm no longer knows the job."""
+
+    job: str
+    state: str
+    reason: str = ""
+    nodes: str = ""
+    name: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in OVER or self.state == "GONE"
+
+
+class Queue:
+    """The shared snapshot.
+
+    Args:
+        folder: where the snapshot lives; private to the user.
+        interval_s: the shortest time between two queries, whoever asks, seconds.
+    """
+
+    def __init__(self, folder: Path, interval_s: float):
+        folder.mkdir(parents=True, exist_ok=True)
+        # Per machine: two clusters may share a home folder.
+        self.path = folder / f"slurm-queue.{socket.gethostname()}.json"
+        self.interval_s = interval_s
+
+    def jobs(self, newer_than: float) -> list[QueuedJob] | None:
+        """The user's jobs as of some moment after `newer_than` (UNIX seconds); None while that is not known yet."""
+        snapshot = self._read()
+        if snapshot["asked"] + snapshot["interval"] <= time.time():
+            snapshot = self._renew() or snapshot
+        if snapshot["taken"] <= newer_than:
+            return None
+        return [QueuedJob(*row) for row in snapshot["jobs"]]
+
+    def look_up(self, job: str, newer_than: float) -> QueuedJob | None:
+        """One job by its id; GONE when the snapshot does not list it, None while there is no snapshot new enough."""
+        jobs = self.jobs(newer_than)
+        if jobs is None:
+            return None
+        return next((found for found in jobs if found.job == job), QueuedJob(job, "GONE"))
+
+    def quicken(self) -> None:
+        """Go back to the shortest interval: something new is to be watched."""
+        with self._lock() as locked:
+            snapshot = self._read()
+            if locked and snapshot["interval"] > self.interval_s:
+                write_json(self.path, snapshot | {"interval": self.interval_s})
+
+    def _read(self) -> dict:
+        """asked: time of the last query; taken: of the last that succeeded; interval: seconds to the next."""
+        try:
+            return json.loads(self.path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {"asked": 0.0, "taken": 0.0, "interval": self.interval_s, "jobs": []}
+
+    def _renew(self) -> dict | None:
+        """Ask Slurm, unless another launcher just does."""
+        with self._lock() as locked:
+            old = self._read()
+            if not locked or old["asked"] + old["interval"] > time.time():
+                return None
+            asked = time.time()
+            jobs = ask_slurm()
+            if jobs is None:
+                snapshot = old | {"asked": asked, "interval": self.interval_s}
+            else:
+                interval = grown(old["interval"], self.interval_s) if jobs == old["jobs"] else self.interval_s
+                snapshot = {"asked": asked, "taken": asked, "interval": interval, "jobs": jobs}
+            write_json(self.path, snapshot)
+            return snapshot
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[bool]:
+        """Yields whether the lock was free; the kernel frees it when its holder dies."""
+        with open(self.path.with_suffix(".lock"), "a") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+
+def grown(interval_s: float, shortest_s: float) -> float:
+    """The next interval when nothing changed, seconds."""
+    return max(shortest_s, min(interval_s * GROWTH, 3 * shortest_s, LONGEST_INTERVAL_S))
+
+
+def ask_slurm() -> list[list[str]] | None:
+    """One squeue of all the user's jobs, ended ones included: rows of (job, state, reason, nodes, name).
+
+    Returns None when Slurm does not answer: its controller may be restarting.
+    """
+    command = ["squeue", "--me", "--noheader", "--states=all", "--format=%A|%T|%r|%N|%j"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, env=plain_environment())
+    except (OSError, subprocess.TimeoutExpired) as error:
+        log.warning("squeue: %s; asking again later", error)
+        return None
+    if answer.returncode:
+        log.warning("squeue: %s; asking again later", answer.stderr.strip())
+        return None
+    return [line.split("|", 4) for line in answer.stdout.split("\n") if line.count("|") >= 4]
+
+
+def plain_environment() -> dict[str, str]:
+    """The environment without what alters squeue's output or a surrounding job's view."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SLURM_JOB"))}

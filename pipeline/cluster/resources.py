@@ -1,0 +1,121 @@
+"""What a job asks for. Written once, in the rule or the profile, and handed through unchanged."""
+
+import argparse
+import shlex
+from dataclasses import dataclass
+
+from pipeline.errors import UserError
+
+LONGEST_WARNING_S = 180  # how long before its time limit a job is told to save
+
+
+@dataclass(frozen=True)
+class Resources:
+    """A job's resources.
+
+    Attributes:
+        gpus, tasks: in all, over all nodes; a task is one process, tasks = max(1, gpus) unless given.
+        cpus: per task.
+        mem_mb: memory per node, MB (10^6 bytes to Snakemake, 2^20 to Slurm).
+        runtime: time limit of one start, minutes; the job goes on in another after it.
+        partition, account, constraint: Slurm's; empty = the cluster's default.
+        extra: further sbatch options as on its command line.
+    """
+
+    gpus: int
+    nodes: int
+    tasks: int
+    cpus: int
+    mem_mb: int
+    runtime: int
+    partition: str
+    account: str
+    constraint: str
+    extra: str
+
+    def __post_init__(self):
+        for what, count in (("tasks", self.tasks), ("gpus", self.gpus)):
+            if count % self.nodes:
+                raise UserError(
+                    f"--{what} {count} can't be spread evenly over --nodes {self.nodes}; change one of them"
+                )
+
+    @property
+    def warning_s(self) -> int:
+        """Seconds before the limit at which Slurm signals; it checks once a minute only, so a third must be left."""
+        return min(LONGEST_WARNING_S, self.runtime * 60 // 3)
+
+    def as_submitit(self) -> dict[str, object]:
+        """The arguments of `SlurmExecutor.update_parameters`."""
+        return {
+            "nodes": self.nodes,
+            "ntasks_per_node": self.tasks // self.nodes,
+            "cpus_per_task": self.cpus,
+            "gpus_per_node": self.gpus // self.nodes or None,
+            "mem": f"{self.mem_mb}M",
+            "time": self.runtime,
+            "signal_delay_s": self.warning_s,
+            "partition": self.partition or None,
+            "account": self.account or None,
+            "constraint": self.constraint or None,
+            "additional_parameters": {"requeue": True} | parse_extra(self.extra),
+        }
+
+
+def parse_extra(options: str) -> dict[str, object]:
+    """`--qos=long --exclusive` as {"qos": "long", "exclusive": True}.
+
+    Raises:
+        UserError: an option is not spelt `--name` or `--name=value`.
+    """
+    parsed: dict[str, object] = {}
+    for option in shlex.split(options):
+        name, equals, value = option.partition("=")
+        if not name.startswith("--"):
+            raise UserError(f"extra sbatch option {option!r}: write it as --name or --name=value")
+        parsed[name.removeprefix("--")] = value if equals else True
+    return parsed
+
+
+def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("resources")
+    group.add_argument("--gpus", type=count, default=0, help="GPUs in all (default: %(default)s)")
+    group.add_argument("--nodes", type=positive, default=1, help="nodes (default: %(default)s)")
+    group.add_argument("--tasks", type=count, default=0, help="processes in all; 0 = one a GPU, or one")
+    group.add_argument("--cpus", type=positive, default=1, help="CPU cores of each process (default: %(default)s)")
+    group.add_argument("--mem-mb", type=positive, default=8000, help="memory of each node, MB (default: %(default)s)")
+    group.add_argument("--runtime-min", type=positive, default=60, help="time limit, minutes (default: %(default)s)")
+    for name in ("partition", "account", "constraint"):
+        group.add_argument(f"--{name}", default="", help=f"Slurm's --{name} (default: the cluster's)")
+    group.add_argument("--extra", default="", help="further sbatch options, e.g. '--qos=long --reservation=x'")
+
+
+def resources_from(args: argparse.Namespace) -> Resources:
+    return Resources(
+        gpus=args.gpus,
+        nodes=args.nodes,
+        tasks=args.tasks or max(args.nodes, args.gpus),
+        cpus=args.cpus,
+        mem_mb=args.mem_mb,
+        runtime=args.runtime_min,
+        partition=args.partition,
+        account=args.account,
+        constraint=args.constraint,
+        extra=args.extra,
+    )
+
+
+def count(text: str) -> int:
+    """A whole number, at least 0 (an argparse type)."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, got {number}")
+    return number
+
+
+def positive(text: str) -> int:
+    """A whole number, at least 1 (an argparse type)."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number

@@ -1,0 +1,72 @@
+"""Release the lock that a killed snakemake left behind, after making sure that it is dead.
+
+    python -m pipeline unlock
+
+Looks at .snakemake/driver.json, in which the Snakefile notes who drives the workflow, and runs `snakemake --unlock` if
+that process is gone. Jobs on Slurm are not touched: the next snakemake adopts them. Writes no file.
+"""
+
+import argparse
+import logging
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from pipeline.cluster.queue import ask_slurm
+from pipeline.errors import UserError
+from pipeline.files import read_json, write_json
+
+log = logging.getLogger(__name__)
+
+DRIVER = Path(".snakemake/driver.json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It takes none."""
+
+
+def run(args: argparse.Namespace) -> None:
+    if not any(Path(".snakemake/locks").glob("*.lock")):
+        log.info("nothing is locked")
+        return
+    if not DRIVER.exists():
+        raise UserError(f"{DRIVER} is missing: if no snakemake runs in this folder, run `snakemake --unlock` yourself")
+    driver = read_json(DRIVER)
+    if reason := why_alive(driver):
+        raise UserError(f"not unlocked: {reason}")
+    subprocess.run([sys.executable, "-m", "snakemake", "--unlock"], check=True)
+
+
+def record_driver() -> None:
+    """Note that this process drives the workflow; called by the Snakefile when it starts."""
+    driver = {"host": socket.gethostname(), "pid": os.getpid(), "job": os.environ.get("SLURM_JOB_ID")}
+    write_json(DRIVER, driver)
+
+
+def why_alive(driver: dict) -> str | None:
+    """Why the recorded driver must be taken for alive; None when it is surely gone."""
+    host, pid, job = driver["host"], driver["pid"], driver["job"]
+    if host == socket.gethostname():
+        return (
+            f"snakemake runs on this machine as process {pid}; end it first (kill -INT {pid})" if drives(pid) else None
+        )
+    if job is None:
+        return f"snakemake was started as process {pid} on {host}; run this command there"
+    jobs = ask_slurm()
+    if jobs is None:
+        return f"Slurm does not say whether job {job}, which drives the workflow on {host}, still runs; try again"
+    running = any(row[0] == job and row[1] in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED") for row in jobs)
+    # A driver that starts a second time under its old id may release what its first life locked.
+    if running and job != os.environ.get("SLURM_JOB_ID"):
+        return f"job {job} drives the workflow on {host}; end it first (scancel {job})"
+    return None
+
+
+def drives(pid: int) -> bool:
+    """Whether process `pid` of this machine lives and is a snakemake: its number may have been given to another."""
+    try:
+        return b"snakemake" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

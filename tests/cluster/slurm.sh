@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# A real Slurm on this one machine, for the tests:  slurm.sh install | start | stop | status
+#
+# Two pretend nodes (n1, n2: two slurmd on this host) of 8 CPUs and 2 pretend GPUs each; partition `low` is preempted
+# by partition `high`. There is no accounting database: nothing here may need sacct. Needs root and Debian or Ubuntu.
+# State, logs and pid files live in $REPRISE_SLURM_DIR (default /var/tmp/reprise-slurm); daemons are only ever stopped
+# through the pid files they wrote.
+set -euo pipefail
+unset SLURM_CONF
+
+DIR=${REPRISE_SLURM_DIR:-/var/tmp/reprise-slurm}
+NODES=(n1 n2)
+MARK='# reprise-slurm'
+
+fail() { echo "slurm.sh: $*" >&2; exit 1; }
+
+# Runs "$@" until it succeeds, for at most $1 seconds.
+wait_for() {
+  local deadline=$((SECONDS + $1)); shift
+  until "$@" >/dev/null 2>&1; do
+    (( SECONDS < deadline )) || return 1
+    sleep 0.1
+  done
+}
+
+# The pid in file $1, if that process still runs the program $2 (a zombie does not: PID 1 of a container may never reap it).
+running() {
+  local pid
+  pid=$(cat "$1" 2>/dev/null) && [[ -n $pid ]] || return 1
+  [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "$2"* ]] || return 1
+  [[ $(sed 's/.*) //' "/proc/$pid/stat") != Z* ]] && echo "$pid"
+}
+
+stopped() { ! running "$@" >/dev/null; }
+
+stop_daemon() { # NAME PIDFILE
+  local pid
+  pid=$(running "$2" "$1") || return 0
+  kill "$pid"
+  wait_for 20 stopped "$2" "$1" || kill -KILL "$pid"
+  rm -f "$2"
+}
+
+install_packages() {
+  command -v slurmctld >/dev/null && command -v munged >/dev/null && return
+  # The packages' scripts would start daemons of their own.
+  if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+    printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+    chmod 755 /usr/sbin/policy-rc.d
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends slurm-wlm munge >/dev/null
+}
+
+write_configuration() {
+  local host tracking=linuxproc device
+  host=$(hostname -s)
+  mkdir -p /etc/slurm "$DIR"/{state,log,run,gpu,spool/n1,spool/n2}
+  # Where the old freezer hierarchy is writable no process escapes scancel; elsewhere parent links must do.
+  rm -f /etc/slurm/cgroup.conf
+  if [[ -w /sys/fs/cgroup/freezer/release_agent && ${REPRISE_SLURM_CGROUP:-1} == 1 ]]; then
+    tracking=cgroup
+    echo 'CgroupAutomount=yes' > /etc/slurm/cgroup.conf
+  fi
+  for device in 0 1; do # GRES wants a device file: twins of /dev/null
+    [[ -c $DIR/gpu/$device ]] || mknod -m 666 "$DIR/gpu/$device" c 1 3
+  done
+  printf 'AutoDetect=off\nName=gpu File=%s/gpu/[0-1]\n' "$DIR" > /etc/slurm/gres.conf
+  cat > /etc/slurm/slurm.conf <<CONF
+ClusterName=reprise
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+# Also the time a requeued job waits before it starts again (120 s by default).
+AuthInfo=cred_expire=3
+StateSaveLocation=$DIR/state
+SlurmdSpoolDir=$DIR/spool/%n
+SlurmctldPidFile=$DIR/run/slurmctld.pid
+SlurmdPidFile=$DIR/run/slurmd.%n.pid
+SlurmctldLogFile=$DIR/log/slurmctld.log
+SlurmdLogFile=$DIR/log/slurmd.%n.log
+ProctrackType=proctrack/$tracking
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+# A silent node is given up after this many seconds (300 by default).
+SlurmdTimeout=12
+KillWait=5
+UnkillableStepTimeout=300
+MinJobAge=300
+JobRequeue=1
+SchedulerParameters=batch_sched_delay=0,bf_interval=5
+# Resources are declared, not detected.
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=1000
+GresTypes=gpu
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmctldParameters=preempt_send_user_signal
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+NodeName=n[1-2] NodeHostname=$host NodeAddr=127.0.0.1 Port=[17001-17002] CPUs=8 RealMemory=16000 Gres=gpu:2
+PartitionName=low Nodes=ALL Default=YES DefaultTime=60 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=20
+PartitionName=high Nodes=ALL DefaultTime=60 MaxTime=INFINITE PriorityTier=10 PreemptMode=OFF
+CONF
+}
+
+# torch.distributed connects to the first node by name.
+name_nodes() {
+  grep -q "$MARK\$" /etc/hosts || echo "127.0.0.1 ${NODES[*]} $MARK" >> /etc/hosts
+}
+
+forget_nodes() {
+  grep -v "$MARK\$" /etc/hosts > "$DIR/hosts" || true
+  cat "$DIR/hosts" > /etc/hosts # a bind mount in a container: it can't be replaced by a rename
+}
+
+start_munge() {
+  munge -n </dev/null >/dev/null 2>&1 && return
+  install -d -o munge -g munge -m 0755 /run/munge
+  install -d -o munge -g munge -m 0700 /etc/munge /var/lib/munge /var/log/munge
+  [[ -s /etc/munge/munge.key ]] || runuser -u munge -- mungekey --create
+  runuser -u munge -- munged
+  wait_for 10 munge -n || fail 'munged does not answer, see /var/log/munge'
+  cp /run/munge/munged.pid "$DIR/run/munged.pid" # so that only a munged of ours is stopped
+}
+
+all_idle() { [[ $(sinfo --noheader --Node --partition=low --format=%t | grep -cx idle) == "${#NODES[@]}" ]]; }
+
+start() {
+  running "$DIR/run/slurmctld.pid" slurmctld >/dev/null && { status; return; }
+  write_configuration
+  name_nodes
+  start_munge
+  slurmctld
+  wait_for 20 scontrol ping || fail "slurmctld does not answer, see $DIR/log/slurmctld.log"
+  for node in "${NODES[@]}"; do slurmd -N "$node"; done
+  scontrol update NodeName="n[1-2]" State=RESUME 2>/dev/null || true # drained or down in an earlier life
+  wait_for 30 all_idle || { sinfo -R; fail "nodes are not idle, see $DIR/log"; }
+  status
+}
+
+no_jobs() { [[ -z $(squeue --noheader) ]]; }
+
+stop() {
+  if running "$DIR/run/slurmctld.pid" slurmctld >/dev/null; then
+    squeue --noheader --format=%A | xargs -r scancel --quiet --full --signal=KILL || true
+    squeue --noheader --format=%A | xargs -r scancel --quiet || true
+    wait_for 20 no_jobs || echo 'slurm.sh: some jobs do not end' >&2
+  fi
+  for node in "${NODES[@]}"; do stop_daemon slurmd "$DIR/run/slurmd.$node.pid"; done
+  stop_daemon slurmctld "$DIR/run/slurmctld.pid"
+  stop_daemon munged "$DIR/run/munged.pid"
+  forget_nodes
+}
+
+status() { sinfo --Node --format='%N %P %t %C %G'; }
+
+[[ $(id -u) == 0 ]] || fail 'needs root'
+case ${1:-} in
+  install) install_packages ;;
+  start) start ;;
+  stop) stop ;;
+  status) status ;;
+  *) fail 'say install, start, stop or status' ;;
+esac

@@ -1,0 +1,85 @@
+"""A job that stands in for a training: counts steps into a checkpoint, honours signals, ends in a digest.
+
+It reads the same `run.yaml`, so that the launcher can't tell the difference. A file in the run folder changes how it
+behaves: `fail-at` (a step number) raises there, `deaf` ignores signals; `pace` holds the seconds of a step.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+from pipeline.config import load_run
+from pipeline.files import write_json
+from pipeline.training.key import run_key
+
+CHECKPOINT_EVERY = 20
+
+
+def count_steps(run: Path) -> None:
+    """Each step hashes the last one's digest: a step lost or done twice changes the end."""
+    asked: list[int] = []
+    if not (run / "deaf").exists():
+        for number in (signal.SIGTERM, signal.SIGUSR2):
+            signal.signal(number, lambda received, frame: asked.append(received))
+    max_steps = load_run(run / "run.yaml").training.max_steps
+    step, digest = newest(run)
+    print(f"starting at step {step} of {max_steps}", flush=True)
+    while step < max_steps:
+        time.sleep(number_in(run / "pace", 0.05))
+        step, digest = step + 1, hashlib.sha256(digest.encode()).hexdigest()
+        record_step(run, step)
+        if step == number_in(run / "fail-at", -1):
+            raise ValueError(f"the toy fails at step {step} as it was told to")
+        if asked or step % CHECKPOINT_EVERY == 0:
+            save(run, step, digest)
+        if asked:
+            raise SystemExit(75)
+    write_json(run / "done.json", {"key": run_key(run), "steps": step, "weights_digest": digest})
+
+
+def newest(run: Path) -> tuple[int, str]:
+    paths = sorted((run / "checkpoints").glob("step-*.json"), key=lambda path: int(path.stem.split("-")[1]))
+    if not paths:
+        return 0, ""
+    state = json.loads(paths[-1].read_text())
+    return state["step"], state["digest"]
+
+
+def save(run: Path, step: int, digest: str) -> None:
+    write_json(run / "checkpoints" / f"step-{step}.json", {"step": step, "digest": digest})
+
+
+def record_step(run: Path, step: int) -> None:
+    """When each step was done, and by whom: the raw material of every check of the tests."""
+    line = json.dumps({"step": step, "time": time.time(), "pid": os.getpid()}) + "\n"
+    with open(run / "steps.jsonl", "ab", buffering=0) as handle:
+        handle.write(line.encode())
+
+
+def number_in(path: Path, otherwise: float) -> float:
+    return float(path.read_text()) if path.exists() else otherwise
+
+
+def expected_digest(steps: int) -> str:
+    digest = ""
+    for _ in range(steps):
+        digest = hashlib.sha256(digest.encode()).hexdigest()
+    return digest
+
+
+def die(run: Path) -> None:
+    """End without a word, as the kernel's out-of-memory killer has it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def tell_rank(run: Path) -> None:
+    """Write what the job's wrapper says of this task; the first one waits for the others before it is done."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    write_json(run / f"rank-{os.environ['RANK']}.json", {name: os.environ[name] for name in names})
+    while os.environ["RANK"] == "0" and len(list(run.glob("rank-*.json"))) < int(os.environ["WORLD_SIZE"]):
+        time.sleep(0.05)
+    if os.environ["RANK"] == "0":
+        write_json(run / "done.json", {"key": run_key(run)})
