@@ -95,13 +95,13 @@ class TrainingBatches:
         self.micro_batch_tokens, self.seed = micro_batch_tokens, seed
         fits = np.maximum(self.pairs.src_lengths, self.pairs.tgt_lengths) <= max_length + 1
         self.left_out = int(len(fits) - fits.sum())
-        kept = np.flatnonzero(fits)
+        kept = np.flatnonzero(fits).astype(np.uint32)
         if not len(kept):
             raise UserError(f"{self.pairs.name}: no pair of at most {max_length} subwords a side; raise `max_length`")
         src_lengths, tgt_lengths = self.pairs.src_lengths[kept], self.pairs.tgt_lengths[kept]
         self._check_budgets(int(max(src_lengths.max(), tgt_lengths.max())), tokens_per_update)
         order, starts = order_by_cell(cells(src_lengths, tgt_lengths), seed)
-        self.order = kept[order].astype(np.uint32)
+        self.order = kept[order]
         self.cell_bounds = np.append(starts, len(order))
         widths = [np.maximum.reduceat(lengths[order], starts) for lengths in (src_lengths, tgt_lengths)]
         self.cuts, self.update_widths = even_cuts(self.cell_bounds, *widths, tokens_per_update)
@@ -139,9 +139,10 @@ class TrainingBatches:
         return self._pairs_between(epoch, *self.cuts[update : update + 2])
 
     def largest(self) -> list[TextBatch]:
-        """The micro-batches of the update that needs most memory, to fail early if it does not fit."""
-        src_width, tgt_width = self.update_widths.T
-        heaviest = int(np.argmax(np.diff(self.cuts) * np.maximum(src_width, tgt_width) ** 2))
+        """The update whose micro-batches need most memory (that of attention), to fail early if it does not fit."""
+        width = self.update_widths.max(axis=1)
+        rows = np.minimum(np.diff(self.cuts), self.micro_batch_tokens // width)
+        heaviest = int(np.argmax(rows * width**2))
         return self._split(self._pairs_between(0, *self.cuts[heaviest : heaviest + 2]))
 
     def _pairs_between(self, epoch: int, begin: int, end: int) -> np.ndarray:
@@ -191,12 +192,12 @@ def cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
 
 
 def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs, cell after cell, (pairs,) int64, and the first place of every cell.
+    """The pairs, cell after cell, (pairs,) uint32, and the first place of every cell.
 
     Large cells are cut, so that mixing one stays cheap; their pairs are shuffled before, so that each part draws from
     all sources of the corpus.
     """
-    shuffled = np.random.Generator(np.random.Philox(seed)).permutation(len(cell_of_pair))
+    shuffled = np.random.Generator(np.random.Philox(seed)).permutation(np.arange(len(cell_of_pair), dtype=np.uint32))
     order = shuffled[np.argsort(cell_of_pair[shuffled], kind="stable")]
     changes = np.flatnonzero(np.diff(cell_of_pair[order].astype(np.int32), prepend=-1))
     return order, np.union1d(changes, np.arange(0, len(order), LARGEST_CELL))

@@ -1,0 +1,179 @@
+"""Batches are a function of (seed, step), cover an epoch once, keep their budgets and pad little."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from toy_corpus import write_encoded
+
+from pipeline.data.batches import EvaluationBatches, TrainingBatches, cut, even_cuts, random_keys
+from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.errors import UserError
+
+torch.set_num_threads(1)
+
+BUDGET, MICRO, LONGEST = 512, 160, 40
+
+
+@pytest.fixture
+def corpus(tmp_path, seed):
+    """700 pairs with lengths like those of real text: correlated, long-tailed."""
+    generator = np.random.default_rng(seed)
+    base = generator.lognormal(2.3, 0.6, 700)
+    lengths = [np.clip(base * generator.lognormal(0, 0.2, 700), 1, 60).astype(int) for _ in "st"]
+    write_encoded(tmp_path, *lengths, seed)
+    return tmp_path
+
+
+def batches(corpus, **changes):
+    settings = {"tokens_per_update": BUDGET, "micro_batch_tokens": MICRO, "max_length": LONGEST, "seed": 1} | changes
+    return TrainingBatches(corpus, "train", **settings)
+
+
+def same(left, right):
+    return len(left) == len(right) and all(
+        torch.equal(a, b)
+        for x, y in zip(left, right, strict=True)
+        for a, b in ((x.src, y.src), (x.tgt_in, y.tgt_in), (x.tgt_out, y.tgt_out))
+    )
+
+
+def test_every_epoch_holds_each_pair_once_in_as_many_updates(corpus):
+    data = batches(corpus)
+    lengths = np.maximum(data.pairs.src_lengths, data.pairs.tgt_lengths) - 1
+    kept = np.flatnonzero(lengths <= LONGEST)
+    assert data.left_out == 700 - len(kept) > 0
+    for epoch in range(3):
+        steps = range(epoch * len(data), (epoch + 1) * len(data))
+        assert {data.epoch_of(step) for step in steps} == {epoch}
+        seen = np.concatenate([data.pairs_of(step) for step in steps])
+        assert np.array_equal(np.sort(seen), kept)
+
+
+def test_an_update_does_not_depend_on_those_taken_before(corpus, seed):
+    step = int(np.random.default_rng(seed).integers(0, 200))
+    earlier = batches(corpus)
+    for before in (0, 150, step + 1, step - 1 if step else 0):
+        earlier.update(before)
+    assert same(batches(corpus).update(step), earlier.update(step))
+
+
+def test_seed_and_epoch_change_order_and_company(corpus):
+    data, other = batches(corpus), batches(corpus, seed=2)
+    first = [set(data.pairs_of(step).tolist()) for step in range(len(data))]
+    second = [set(data.pairs_of(step + len(data)).tolist()) for step in range(len(data))]
+    seeded = [set(other.pairs_of(step).tolist()) for step in range(len(other))]
+    for later in (second, seeded):
+        assert later != first
+        assert sum(update in first for update in later) < len(first) / 2
+
+
+def test_content_is_independent_of_micro_batches_and_processes(corpus):
+    whole, split = batches(corpus, micro_batch_tokens=BUDGET), batches(corpus, micro_batch_tokens=80)
+    for step in range(0, 2 * len(whole), 3):
+        assert np.array_equal(whole.pairs_of(step), split.pairs_of(step))
+        assert len(whole.update(step)) == 1 < len(split.update(step))
+        parts = [split.update(step, rank, 3) for rank in range(3)]
+        dealt = [parts[i % 3][i // 3] for i in range(sum(map(len, parts)))]
+        assert same(dealt, split.update(step))
+
+
+def test_budgets_hold_with_padding_counted(corpus):
+    data = batches(corpus)
+    for step in range(len(data)):
+        parts = data.update(step)
+        rows = sum(part.src.shape[0] for part in parts)
+        assert rows * max(max(part.src.shape[1], part.tgt_out.shape[1]) for part in parts) <= BUDGET
+        for part in parts:
+            assert part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) <= MICRO
+
+
+def test_updates_are_even(corpus):
+    """None but those at a change of width is less than half full."""
+    data = batches(corpus)
+    fill = np.diff(data.cuts) * data.update_widths.max(axis=1) / BUDGET
+    assert fill.max() <= 1
+    assert np.median(fill) > 0.8 and (fill < 0.5).mean() < 0.1
+
+
+def test_padding_is_small_and_reported(corpus):
+    data = batches(corpus, micro_batch_tokens=BUDGET)
+    parts = [part for step in range(len(data)) for part in data.update(step)]
+    places = sum(part.src.numel() + part.tgt_out.numel() for part in parts)
+    real = sum(int(part.src_mask.sum()) + part.num_tokens for part in parts)
+    assert 1 - real / places <= data.padding < 0.2  # 700 pairs; 0.05 at 29,000
+
+
+def test_batches_are_framed_for_teacher_forcing(corpus):
+    data = batches(corpus)
+    (part, *_), pairs = data.update(5), data.pairs_of(5)
+    for row, pair in enumerate(pairs[: len(part.src)]):
+        src, tgt = data.pairs.src[pair].tolist(), data.pairs.tgt[pair].tolist()
+        assert part.src[row][part.src_mask[row]].tolist() == [*src, EOS]
+        assert part.tgt_in[row][: len(tgt) + 1].tolist() == [BOS, *tgt]
+        assert part.tgt_out[row][: len(tgt) + 1].tolist() == [*tgt, EOS]
+        assert not part.tgt_in[row][len(tgt) + 1 :].any() and not part.tgt_out[row][len(tgt) + 1 :].any()
+    assert part.num_tokens == int((part.tgt_in != PAD).sum())
+    assert part.src.dtype == part.tgt_in.dtype == part.tgt_out.dtype == torch.int64
+
+
+def test_largest_has_the_heaviest_micro_batch_of_an_epoch(corpus):
+    def weight(part):
+        return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) ** 2
+
+    data = batches(corpus)
+    heaviest = max(weight(part) for step in range(len(data)) for part in data.update(step))
+    assert max(map(weight, data.largest())) >= 0.8 * heaviest  # other pairs of the same cells
+
+
+def test_impossible_budgets_are_refused_by_name(corpus):
+    for key in ("tokens_per_update", "micro_batch_tokens"):
+        with pytest.raises(UserError, match=rf"{key} is 30"):
+            batches(corpus, **{key: 30})
+    with pytest.raises(UserError, match="no pair of at most 0"):
+        batches(corpus, max_length=0)
+
+
+def test_sides_of_unequal_length_are_refused(tmp_path):
+    write_encoded(tmp_path, [3, 4, 5], [3, 4])
+    with pytest.raises(UserError, match="3 source but 2 target"):
+        batches(tmp_path)
+
+
+def test_evaluation_holds_every_pair_once_longest_first(corpus):
+    data = EvaluationBatches(corpus, "train", batch_tokens=200)
+    seen, widths = [], []
+    for indices, batch in data:
+        assert batch.src.shape[0] == len(indices) and (batch.src.numel() <= 200 or len(indices) == 1)
+        seen += indices.tolist()
+        widths.append(batch.src.shape[1])
+    assert sorted(seen) == list(range(700))
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_cuts_keep_the_budget_and_even_ones_are_no_more(seed):
+    generator = np.random.default_rng(seed)
+    for _ in range(50):
+        sizes = generator.integers(1, 60, 30)
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        src, tgt = generator.integers(1, 50, 30), generator.integers(1, 50, 30)
+        plain, widths = cut(bounds, src, tgt, 200)
+        even, even_widths = even_cuts(bounds, src, tgt, 200)
+        assert len(even) <= len(plain)
+        cell_of_place = np.repeat(np.arange(30), sizes)
+        for cuts, found in ((plain, widths), (even, even_widths)):
+            assert cuts[0] == 0 and cuts[-1] == bounds[-1] and (np.diff(cuts) > 0).all()
+            for (begin, end), (src_width, tgt_width) in zip(pairwise(cuts), found, strict=True):
+                inside = cell_of_place[begin:end]
+                assert (src_width, tgt_width) == (src[inside].max(), tgt[inside].max())
+                assert (end - begin) * max(src_width, tgt_width) <= 200
+
+
+def test_random_keys_are_a_function_of_the_place():
+    whole = random_keys(7, 3, 0, 100, stream=0)
+    for begin, end in ((0, 1), (3, 4), (5, 50), (8, 8), (99, 100)):
+        assert np.array_equal(random_keys(7, 3, begin, end, stream=0), whole[begin:end])
+    assert len(np.unique(whole)) == 100
+    others = [random_keys(8, 3, 0, 100, 0), random_keys(7, 4, 0, 100, 0), random_keys(7, 3, 0, 100, 1)]
+    assert not any(np.isin(other, whole).any() for other in others)
