@@ -17,8 +17,12 @@ STAGES = {
     "prepare": ("pipeline.data.prepare", "clean and tokenise the raw splits"),
     "subwords": ("pipeline.data.subwords", "learn the subword vocabulary"),
     "encode": ("pipeline.data.encode", "turn tokenised text into memory-mapped ids"),
+    "train": ("pipeline.training.job", "train a run, or go on with it"),
     "launch": ("pipeline.cluster.launch", "have a job done on Slurm or here, and wait for it"),
     "unlock": ("pipeline.cluster.unlock", "release the lock a killed snakemake left behind"),
+    "average": ("pipeline.decoding.averaging", "average the last checkpoints of a run"),
+    "translate": ("pipeline.decoding.translate", "translate a split by beam search"),
+    "perplexity": ("pipeline.evaluation.perplexity", "perplexity of a split, without smoothing"),
     "score": ("pipeline.evaluation.score", "score translations: BLEU in three recipes, with intervals"),
 }
 

@@ -46,6 +46,11 @@ class Optimiser:
     def forget_gradients(self) -> None:
         self.adam.zero_grad(set_to_none=True)
 
+    @property
+    def rate(self) -> float:
+        """Learning rate of the weights in the last update."""
+        return self.adam.param_groups[0]["lr"]
+
     def gradients(self) -> list[Tensor]:
         return [parameter.grad for parameter in self.parameters if parameter.grad is not None]
 
@@ -60,5 +65,5 @@ class Optimiser:
         content["state"] = {}
         for name, value in tensors.items():
             number, what = name.split(".")
-            content["state"].setdefault(int(number), {})[what] = value
+            content["state"].setdefault(int(number), {})[what] = value.clone()  # a view of the file's bytes
         self.adam.load_state_dict(content)

@@ -1,0 +1,199 @@
+"""The checkpoints of one run, in its folder `checkpoints/`.
+
+    step-<n>.safetensors          the weights after n updates, kept for averaging: the newest `keep_checkpoints`
+    step-<n>.resume.safetensors   all that training needs to go on after n updates: the newest two, until it is done
+
+A resume file holds weights, moments, step and running measurements. The learning rate, the place in the data and the
+seeds of dropout are functions of the step, so there is nothing else to hold. Weights are written before the resume
+file of the same step: whatever the moment of a kill, the weights of every periodic step are there in the end.
+"""
+
+import logging
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.errors import UserError
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.state import TrainingState
+from pipeline.training.tensor_file import (
+    DamagedFileError,
+    load_into,
+    read_facts,
+    read_tensor_file,
+    tensors_of,
+    write_tensor_file,
+)
+
+log = logging.getLogger(__name__)
+RESUME_FILES = 2
+WEIGHTS, RESUME = "safetensors", "resume.safetensors"
+MODEL, ADAM = "model.", "adam."
+
+
+def weight_files(run_folder: Path) -> list[tuple[int, Path]]:
+    """(step, path) of the weights kept for averaging, oldest first."""
+    return numbered(Path(run_folder) / "checkpoints", WEIGHTS)
+
+
+def numbered(folder: Path, kind: str) -> list[tuple[int, Path]]:
+    """(n, path) of the files `step-<n>.<kind>`, by n."""
+    found = ((re.fullmatch(rf"step-(\d+)\.{kind}", path.name), path) for path in folder.glob("step-*"))
+    return sorted((int(match[1]), path) for match, path in found if match)
+
+
+def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> dict[str, Any]:
+    """Load a weights file into `model` and return its facts (`key`, `step`).
+
+    Raises:
+        UserError: the file is damaged, does not fit the model, or is of another run than `key`.
+    """
+    try:
+        tensors, facts = read_tensor_file(path)
+        load_into(model, tensors)
+    except DamagedFileError as error:
+        raise UserError(f"{path}: can't be loaded: {error}; train the run again") from error
+    if key is not None and facts["key"] != key:
+        raise UserError(f"{path}: belongs to another run (key {facts['key'][:12]}, not {key[:12]}); train again")
+    return facts
+
+
+class Checkpoints:
+    """Writes, finds and prunes the checkpoints of the run `key` in `run_folder`."""
+
+    def __init__(self, run_folder: Path, key: str, keep: int):
+        self.run_folder, self.key, self.keep = Path(run_folder), key, keep
+        self.folder = self.run_folder / "checkpoints"
+        self.final_weights = self.run_folder / "model.safetensors"
+
+    def remove_orphans(self) -> None:
+        """Remove what a killed process left half-written."""
+        for folder in (self.run_folder, self.folder):
+            for path in folder.glob(".*.tmp"):
+                log.info("removing %s, left half-written by a killed process", path)
+                path.unlink(missing_ok=True)
+
+    def foreign(self) -> list[Path]:
+        """Checkpoints and final weights of another run."""
+        paths = [path for kind in (WEIGHTS, RESUME) for _, path in numbered(self.folder, kind)]
+        paths += [self.final_weights] if self.final_weights.exists() else []
+        return [path for path in paths if key_of(path) not in (None, self.key)]
+
+    def clear(self) -> None:
+        """Remove all checkpoints and, last, the final weights: the sign that the checkpoints were of a finished run."""
+        for kind in (RESUME, WEIGHTS):
+            for _, path in numbered(self.folder, kind):
+                path.unlink()
+        self.final_weights.unlink(missing_ok=True)
+
+    def clear_resume(self) -> None:
+        for _, path in numbered(self.folder, RESUME):
+            path.unlink()
+
+    def check_space(self, model: torch.nn.Module, checkpoints: int) -> None:
+        """Raises UserError when the disk can't hold what the run will write; `checkpoints`: their number in all."""
+        weights = sum(tensor.nbytes for tensor in tensors_of(model).values())
+        files = min(self.keep + 1, checkpoints) + 3 * (RESUME_FILES + 1) + 1  # moments: twice the weights
+        present = sum(path.stat().st_size for path in self.run_folder.rglob("*.safetensors"))
+        needed, free = files * weights - present, shutil.disk_usage(self.run_folder).free
+        if needed > free:
+            raise UserError(
+                f"{self.run_folder}: checkpoints will need {needed / 2**30:.2f} GiB more, {free / 2**30:.2f} GiB are "
+                "free; free some space, choose another `work:`, or lower training.keep_checkpoints"
+            )
+
+    def save_weights(self, model: torch.nn.Module, step: int) -> None:
+        """Keep the weights after `step` updates for averaging."""
+        self._write(self.folder / f"step-{step}.{WEIGHTS}", tensors_of(model), {"step": step})
+        for _, path in numbered(self.folder, WEIGHTS)[: -self.keep]:
+            path.unlink()
+
+    def save_final(self, model: torch.nn.Module, step: int, record: dict[str, Any]) -> None:
+        """Write the weights that the training ends in; `record` is what `done.json` will say."""
+        self._write(self.final_weights, tensors_of(model), {"step": step, "record": record})
+
+    def final_record(self) -> dict[str, Any] | None:
+        """The `record` of the final weights, if they are there, whole, and of this run."""
+        if key_of(self.final_weights) != self.key:
+            return None
+        try:
+            return read_tensor_file(self.final_weights)[1]["record"]
+        except DamagedFileError as error:
+            log.warning("the final weights are damaged, training goes on from a checkpoint: %s", error)
+            return None
+
+    def save_resume(self, model: torch.nn.Module, optimiser: Optimiser, state: TrainingState, machine: dict) -> None:
+        """Write all that is needed to go on; the older ones are removed once the new one is read back."""
+        tensors = with_prefix(MODEL, tensors_of(model)) | with_prefix(ADAM, optimiser.tensors())
+        path = self.folder / f"step-{state.step}.{RESUME}"
+        self._write(path, tensors, {"step": state.step, "state": state.as_dict(), "machine": machine})
+        for _, older in numbered(self.folder, RESUME)[:-RESUME_FILES]:
+            older.unlink()
+
+    def _write(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        try:
+            write_tensor_file(path, tensors, {"key": self.key} | facts)
+        except DamagedFileError as error:
+            path.unlink(missing_ok=True)
+            raise UserError(f"{error}; check the disk, then run again: earlier checkpoints are kept") from error
+
+    def newest_name(self) -> str:
+        """The newest resume file, in words."""
+        found = numbered(self.folder, RESUME)
+        return str(found[-1][1]) if found else "none yet"
+
+    def newest_good(self) -> "ResumePoint | None":
+        """The newest resume file that is whole; damaged ones are removed with a warning."""
+        for _, path in reversed(numbered(self.folder, RESUME)):
+            try:
+                return ResumePoint.read(path)
+            except DamagedFileError as error:
+                log.warning("checkpoint is damaged, falling back to the one before: %s", error)
+                path.unlink(missing_ok=True)
+        return None
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """The content of a resume file."""
+
+    path: Path
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> "ResumePoint":
+        """Raises DamagedFileError."""
+        return cls(path, *read_tensor_file(path))
+
+    def restore(self, model: torch.nn.Module, optimiser: Optimiser) -> TrainingState:
+        """Set weights and moments, return the state. Raises UserError when they are not those of `model`."""
+        try:
+            load_into(model, without_prefix(MODEL, self.tensors))
+        except DamagedFileError as error:
+            raise UserError(
+                f"{self.path}: {error}; the code has changed since it was written. To start anew, add --restart"
+            ) from error
+        optimiser.load_tensors(without_prefix(ADAM, self.tensors))
+        return TrainingState.from_dict(self.facts["state"])
+
+
+def key_of(path: Path) -> str | None:
+    """Key of the run that wrote `path`; None when the file is damaged."""
+    try:
+        return read_facts(path)["key"]
+    except DamagedFileError:
+        return None
+
+
+def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,87 @@
+"""Data parallelism: the micro-batches of an update are dealt to the processes, their gradients added up.
+
+Which pairs an update holds, how they are split and which seed a micro-batch has do not depend on the number of
+processes, so one process and several compute the same sums in another order. Started by anything that sets RANK,
+WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT: torchrun, or submitit's export.
+"""
+
+import contextlib
+import datetime
+import os
+from collections.abc import Iterator
+
+import torch
+import torch.distributed
+from torch import Tensor
+
+from pipeline.errors import UserError
+
+TIMEOUT = datetime.timedelta(minutes=60)  # others wait while the first process saves or writes samples
+
+
+class Group:
+    """The processes that train one model; of one process when nothing says otherwise."""
+
+    def __init__(self, rank: int = 0, size: int = 1, local_rank: int = 0):
+        self.rank, self.size, self.local_rank = rank, size, local_rank
+
+    @classmethod
+    def from_environment(cls) -> "Group":
+        """Raises UserError when the variables are incomplete or not numbers."""
+        size = os.environ.get("WORLD_SIZE", "1")
+        if size == "1":
+            return cls()
+        try:
+            return cls(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_RANK"]))
+        except (KeyError, ValueError) as error:
+            raise UserError(
+                f"WORLD_SIZE is {size} but RANK or LOCAL_RANK is missing or no number ({error}); "
+                "start the processes with torchrun or through the cluster launcher"
+            ) from error
+
+    @contextlib.contextmanager
+    def connected(self, device: torch.device) -> Iterator["Group"]:
+        """Meet the other processes: NCCL between GPUs, gloo between CPUs."""
+        if self.size == 1:
+            yield self
+            return
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        torch.distributed.init_process_group(backend, rank=self.rank, world_size=self.size, timeout=TIMEOUT)
+        try:
+            yield self
+        finally:
+            torch.distributed.destroy_process_group()
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes files and log lines."""
+        return self.rank == 0
+
+    def total(self, values: list[float], device: torch.device) -> list[float]:
+        """Element-wise sums over all processes."""
+        if self.size == 1:
+            return values
+        packed = torch.tensor(values, dtype=torch.float64, device=device)
+        torch.distributed.all_reduce(packed)
+        return packed.tolist()
+
+    def from_first(self, value: str | None, device: torch.device) -> str | None:
+        """What the first process holds, on all of them."""
+        if self.size == 1:
+            return value
+        box = [value]
+        torch.distributed.broadcast_object_list(box, src=0, device=device if device.type == "cuda" else None)
+        return box[0]
+
+    def add_gradients(self, parameters: list[torch.nn.Parameter]) -> None:
+        """Replace every gradient by its sum over all processes, in one exchange; a missing one counts as zero."""
+        if self.size == 1:
+            return
+        flat = torch.cat([gradient_of(parameter).reshape(-1) for parameter in parameters])
+        torch.distributed.all_reduce(flat)
+        for parameter, summed in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+            parameter.grad = summed.view_as(parameter)
+
+
+def gradient_of(parameter: torch.nn.Parameter) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -1,0 +1,274 @@
+"""Train one run, or go on with it: the same command whatever happened before.
+
+    python -m pipeline train --run work/demo/runs/weighted/A/grammar-en-de/seed1
+
+Reads run.yaml and the corpus it names. Writes into the run's folder
+
+    checkpoints/        weights to average, and what is needed to go on (checkpoint.py)
+    progress.jsonl      loss, perplexity, rates; validations      samples.jsonl   three translations a validation
+    cost.json           seconds, GPU-hours, memory, tokens, operations of every start
+    model.safetensors   the final weights
+    done.json           written last: {key, steps, weights_digest, dev, train, parameters, skipped_updates, …}
+
+SIGTERM and SIGUSR2 write a checkpoint and end with exit code 75: run it again. Several processes train one model when
+torchrun or the cluster launcher starts them.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline.cluster.ownership import Ownership
+from pipeline.config import RunSpec, load_run
+from pipeline.data.batches import TrainingBatches
+from pipeline.errors import UserError
+from pipeline.files import read_json, sha256_file, write_json
+from pipeline.models.build import build_model
+from pipeline.models.seq2seq import count_parameters
+from pipeline.training import machine
+from pipeline.training.checkpoint import Checkpoints, ResumePoint
+from pipeline.training.cost import CostRecord
+from pipeline.training.distributed import Group
+from pipeline.training.key import run_key
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.progress import JsonLines, Progress
+from pipeline.training.schedule import Schedule
+from pipeline.training.signals import StopRequest
+from pipeline.training.state import TrainingState
+from pipeline.training.trainer import Trainer, autocast
+from pipeline.training.validation import Validation
+
+log = logging.getLogger(__name__)
+SAVE_EVERY_S = 300.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", type=Path, required=True, help="folder that holds run.yaml")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is")
+    parser.add_argument("--threads", type=int, help="of this process; default: OMP_NUM_THREADS or all cores")
+    parser.add_argument("--save-every", type=float, default=SAVE_EVERY_S, metavar="S", help="seconds, default 300")
+    parser.add_argument("--restart", action="store_true", help="throw away what the run has done so far")
+
+
+def run(args: argparse.Namespace) -> None:
+    group = Group.from_environment()
+    if not group.is_first:
+        return train_run(args.run, args.device, args.threads, args.save_every)
+    with Ownership(args.run, "local").hold():
+        if args.restart:
+            start_anew(Checkpoints(args.run, run_key(args.run), keep=1))
+        train_run(args.run, args.device, args.threads, args.save_every)
+
+
+def train_run(
+    run_folder: Path, device: machine.DeviceChoice = "auto", threads: int | None = None, save_every_s=SAVE_EVERY_S
+) -> None:
+    """Train the run of `run_folder` to its end, or return at once when it is done.
+
+    Args:
+        save_every_s: seconds between checkpoints written beside the periodic ones.
+
+    Raises:
+        UserError: bad input, a checkpoint of another run, no memory, no disk, or a loss that is not finite.
+        SystemExit: a signal asked to stop (75; 130 after Ctrl-C); a checkpoint is written.
+    """
+    run_folder = Path(run_folder)
+    spec, key = load_run(run_folder / "run.yaml"), run_key(run_folder)
+    check(spec)
+    group = Group.from_environment()
+    checkpoints = Checkpoints(run_folder, key, spec.training.keep_checkpoints)
+    if group.is_first:
+        tidy(checkpoints)
+    if is_done(run_folder, key):
+        log.info("%s is trained already", spec.name)
+        return
+    if record := checkpoints.final_record():
+        log.info("%s is trained already, only done.json was missing", spec.name)
+        return write_done(checkpoints, record) if group.is_first else None
+    chosen = machine.choose_device(device, group.local_rank)
+    threads = machine.choose_threads(threads)
+    machine.prepare(chosen, threads)
+    facts = machine.facts(chosen, threads, group.size)
+    with StopRequest() as stop, group.connected(chosen):
+        trainer = build_trainer(spec, run_folder, checkpoints, group, chosen, facts, stop, save_every_s)
+        trainer.try_largest()
+        trainer.train()
+        if group.is_first:
+            finish(trainer)
+
+
+def check(spec: RunSpec) -> None:
+    """Raises UserError when a setting fits the model's architecture badly."""
+    weighted = spec.model.architecture == "weighted_transformer"
+    if weighted and spec.training.branch_warmup_steps is None:
+        raise UserError(f"{spec.name}: training.branch_warmup_steps is missing; the paper has 400")
+
+
+def tidy(checkpoints: Checkpoints) -> None:
+    """Clear away what a kill left, and what a finished run of other settings did.
+
+    Raises:
+        UserError: there are checkpoints of an unfinished run of other settings.
+    """
+    checkpoints.remove_orphans()
+    foreign = checkpoints.foreign()
+    if checkpoints.final_weights in foreign:
+        log.info("%s: run.yaml or the corpus changed since it was trained: anew", checkpoints.run_folder)
+        start_anew(checkpoints)
+    elif foreign:
+        raise UserError(
+            f"{foreign[0]}: is a checkpoint of another run: run.yaml or its corpus changed since. Put them back to go "
+            f"on, or start anew with `python -m pipeline train --run {checkpoints.run_folder} --restart`"
+        )
+
+
+def start_anew(checkpoints: Checkpoints) -> None:
+    """Remove all that the run has written."""
+    for name in ("done.json", "progress.jsonl", "samples.jsonl", "cost.json"):
+        (checkpoints.run_folder / name).unlink(missing_ok=True)
+    checkpoints.clear()
+
+
+def is_done(run_folder: Path, key: str) -> bool:
+    """Whether the final weights are there and `done.json` says that they are this run's."""
+    path = run_folder / "done.json"
+    return path.exists() and (run_folder / "model.safetensors").exists() and read_json(path)["key"] == key
+
+
+def build_trainer(
+    spec: RunSpec,
+    run_folder: Path,
+    checkpoints: Checkpoints,
+    group: Group,
+    device: torch.device,
+    facts: dict[str, str | int],
+    stop: StopRequest,
+    save_every_s: float,
+) -> Trainer:
+    """All collaborators of the loop, in the state in which the run was left."""
+    training, corpus = spec.training, Path(spec.corpus)
+    torch.manual_seed(spec.seed)
+    vocab_size = read_json(corpus / "corpus.json")["vocab_size"]
+    model = build_model(spec.model, (vocab_size, vocab_size)).to(device)
+    optimiser = Optimiser(model, Schedule(spec.model, training), training)
+    state = restore(checkpoints, model, optimiser, group, device, facts)
+    batches = TrainingBatches(
+        corpus, "train", training.tokens_per_update, training.micro_batch_tokens, training.max_length, spec.seed
+    )
+    validation = Validation(corpus, training.micro_batch_tokens, device, group, lambda: autocast(device, spec))
+    progress = Progress(spec.name, run_folder, state.step, training.max_steps, silent=not group.is_first)
+    if group.is_first:
+        JsonLines(run_folder / "samples.jsonl").rewind(state.step)
+        checkpoints.check_space(model, training.max_steps // training.checkpoint_every + 1)
+        describe(spec, model, batches, group, facts, state)
+    cost = CostRecord(run_folder, device, facts, state.step)
+    return Trainer(
+        spec=spec,
+        model=model,
+        optimiser=optimiser,
+        batches=batches,
+        state=state,
+        group=group,
+        device=device,
+        checkpoints=checkpoints,
+        validation=validation,
+        progress=progress,
+        cost=cost,
+        stop=stop,
+        machine=facts,
+        save_every_s=save_every_s,
+    )
+
+
+def restore(
+    checkpoints: Checkpoints,
+    model: torch.nn.Module,
+    optimiser: Optimiser,
+    group: Group,
+    device: torch.device,
+    facts: dict[str, str | int],
+) -> TrainingState:
+    """Load the newest good checkpoint, which the first process chooses; a fresh state if there is none."""
+    point = checkpoints.newest_good() if group.is_first else None
+    path = group.from_first(str(point.path) if point else None, device)
+    if path is None:
+        return TrainingState()
+    point = point or ResumePoint.read(Path(path))
+    if group.is_first and point.facts["machine"] != facts:
+        log.warning(
+            "%s was written on another machine or with other settings of it (%s, now %s): the final weights will equal "
+            "those of an undisturbed run within rounding only",
+            *(path, point.facts["machine"], facts),
+        )
+    return point.restore(model, optimiser)
+
+
+def describe(
+    spec: RunSpec,
+    model: torch.nn.Module,
+    batches: TrainingBatches,
+    group: Group,
+    facts: dict[str, str | int],
+    state: TrainingState,
+) -> None:
+    """Say what is about to be trained, and on what."""
+    training = spec.training
+    log.info(
+        "%s on %s at scale %s: %.2f M parameters", spec.name, spec.dataset, spec.scale, count_parameters(model) / 1e6
+    )
+    log.info(
+        "  %d updates of %d tokens a side, %d an epoch; padding %.1f %%; %d pairs above %d subwords left out",
+        *(training.max_steps, training.tokens_per_update, len(batches), 100 * batches.padding),
+        *(batches.left_out, training.max_length),
+    )
+    log.info(
+        "  %s on %s, %d threads, %d process(es), torch %s; %s",
+        *(training.precision, facts["device"], facts["threads"], group.size, facts["torch"]),
+        f"resumed after update {state.step}" if state.step else "from the start",
+    )
+    parts = -(-training.tokens_per_update // training.micro_batch_tokens)
+    if parts % group.size:
+        log.warning(
+            "  about %d micro-batches an update do not divide among %d processes: some will wait for others; set "
+            "training.micro_batch_tokens to at most %d",
+            *(parts, group.size, -(-training.tokens_per_update // group.size)),
+        )
+
+
+def finish(trainer: Trainer) -> None:
+    """Write the final weights and, last, `done.json`."""
+    record = done_record(trainer)
+    checkpoints = trainer.checkpoints
+    trainer.cost.write(trainer.state.step)
+    checkpoints.save_final(trainer.model, trainer.state.step, record)
+    write_done(checkpoints, record)
+    log.info("%s: done, dev perplexity %.2f", trainer.spec.name, record["dev"]["perplexity"])
+
+
+def write_done(checkpoints: Checkpoints, record: dict[str, Any]) -> None:
+    digest = sha256_file(checkpoints.final_weights)
+    write_json(checkpoints.run_folder / "done.json", {"key": checkpoints.key, "weights_digest": digest, **record})
+    checkpoints.clear_resume()
+
+
+def done_record(trainer: Trainer) -> dict[str, Any]:
+    """What `done.json` says besides key and digest."""
+    state, batches = trainer.state, trainer.batches
+    groups = trainer.model.parameter_groups()
+    return {
+        "steps": state.step,
+        "dev": state.dev,
+        "best_dev": state.best_dev,
+        "train": state.train,
+        "parameters": {
+            "total": count_parameters(trainer.model),
+            "branch_weights": sum(weight.numel() for weight in groups["branch_weights"]),
+        },
+        "skipped_updates": state.skipped_updates,
+        "updates_per_epoch": len(batches),
+        "padding": batches.padding,
+        "left_out_pairs": batches.left_out,
+    }

@@ -1,0 +1,108 @@
+"""What a training shows of itself: a line every few seconds, and the same numbers in `progress.jsonl`."""
+
+import json
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.files import atomic_write
+from pipeline.training.state import Sums
+
+log = logging.getLogger(__name__)
+LINE_EVERY_S = 5.0
+
+
+class JsonLines:
+    """A file of one JSON object a line, each with the `step` it was written at."""
+
+    def __init__(self, path: Path):
+        self.path = Path(path)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Raises UserError when the disk is full."""
+        try:
+            with open(self.path, "a", encoding="utf-8") as handle:
+                handle.write(json.dumps(record, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise UserError(f"can't write {self.path}: {error.strerror}; free some space and run again") from error
+
+    def rewind(self, step: int) -> None:
+        """Forget what was written after `step` updates, or only in part: training goes on from there."""
+        if not self.path.exists():
+            return
+        kept = [line for line in self.path.read_text(encoding="utf-8").split("\n") if step_of(line) <= step]
+        with atomic_write(self.path) as handle:
+            handle.writelines(line + "\n" for line in kept)
+
+
+def step_of(line: str) -> float:
+    """The `step` of a JSON line; infinite when the line is not whole."""
+    try:
+        return json.loads(line)["step"]
+    except ValueError:
+        return float("inf")
+
+
+class Progress:
+    """Counts updates and tells of them. Only the first process of a group should have one that is not `silent`."""
+
+    def __init__(self, name: str, run_folder: Path, first: int, end: int, silent: bool = False):
+        self.name, self.first, self.end, self.silent = name, first, end, silent
+        self.lines = JsonLines(Path(run_folder) / "progress.jsonl")
+        self.started = self.line_at = time.perf_counter()
+        self.sums, self.waited_s, self.told = Sums(), 0.0, False
+        if not silent:
+            self.lines.rewind(first)
+
+    def count(self, step: int, sums: Sums, lr: float, gradient_norm: float, waited_s: float) -> None:
+        """Note the update that made it `step`; tells of it when the last line is long enough ago.
+
+        Args:
+            waited_s: seconds spent waiting for batches, since the start.
+        """
+        self.sums.add(sums)
+        now = time.perf_counter()
+        if self.silent or (self.told and now - self.line_at < LINE_EVERY_S and step < self.end):
+            return
+        seconds = now - self.line_at
+        per_step = (now - self.started) / (step - self.first)
+        record = {
+            "event": "progress",
+            "step": step,
+            "max_steps": self.end,
+            **self.sums.per_token(),
+            "lr": lr,
+            "gradient_norm": gradient_norm,
+            "tokens_per_s": self.sums.tokens / seconds,
+            "loader_share": (waited_s - self.waited_s) / seconds,
+            "seconds_left": per_step * (self.end - step),
+        }
+        log.info(progress_line(self.name, record))
+        self.lines.append(record)
+        self.sums, self.waited_s, self.line_at, self.told = Sums(), waited_s, now, True
+
+    def validated(self, step: int, train: dict[str, float], dev: dict[str, float]) -> None:
+        """Tell of a validation after `step` updates; `train` is the mean since the one before."""
+        log.info(
+            "%s  step %d  dev perplexity %.2f (%.3f nats a subword), train %.2f",
+            *(self.name, step, dev["perplexity"], dev["nll_per_token"], train["perplexity"]),
+        )
+        self.lines.append({"event": "validation", "step": step, "train": train, "dev": dev})
+
+
+def progress_line(name: str, record: dict[str, Any]) -> str:
+    """One line for people, from the record that goes into the file."""
+    return (
+        f"{name}  step {record['step']}/{record['max_steps']}  loss {record['loss_per_token']:.3f}  "
+        f"ppl {record['perplexity']:.2f}  lr {record['lr']:.2e}  {record['tokens_per_s'] / 1000:.1f}k tok/s  "
+        f"{clock(record['seconds_left'])} left"
+    )
+
+
+def clock(seconds: float) -> str:
+    """0:32, 12:05 or 3:04:09."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

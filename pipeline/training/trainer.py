@@ -1,0 +1,163 @@
+"""The training loop: updates composed, gradients accumulated, weights changed, and the run looked after in between."""
+
+import hashlib
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+from pipeline.config import RunSpec
+from pipeline.data.batches import TextBatch, TrainingBatches
+from pipeline.models.flops import training_flops
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.cost import CostRecord
+from pipeline.training.distributed import Group
+from pipeline.training.guards import out_of_memory_explained, skip_update
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.prefetch import Prefetcher
+from pipeline.training.progress import JsonLines, Progress
+from pipeline.training.signals import StopRequest
+from pipeline.training.state import Sums, TrainingState
+from pipeline.training.validation import Validation
+
+log = logging.getLogger(__name__)
+
+
+def micro_seed(seed: int, step: int, index: int) -> int:
+    """Seed of all random numbers of micro-batch `index` of update `step`: none has a state that must be stored."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest(), "little") >> 1
+
+
+@dataclass
+class Trainer:
+    """Takes a run from `state` to its last update; `machine` is noted in checkpoints."""
+
+    spec: RunSpec
+    model: torch.nn.Module
+    optimiser: Optimiser
+    batches: TrainingBatches
+    state: TrainingState
+    group: Group
+    device: torch.device
+    checkpoints: Checkpoints
+    validation: Validation
+    progress: Progress
+    cost: CostRecord
+    stop: StopRequest
+    machine: dict[str, str | int]
+    save_every_s: float
+
+    def __post_init__(self):
+        self.loss = torch.compile(self.model.loss, dynamic=True) if self.spec.training.compile else self.model.loss
+        self.samples = JsonLines(self.checkpoints.run_folder / "samples.jsonl")
+        self.saved_at = time.monotonic()
+
+    def train(self) -> None:
+        """Do all updates that are left.
+
+        Raises:
+            SystemExit: a signal asked to stop; a checkpoint is written.
+            UserError: out of memory or disk, or loss or gradient not finite ten times in a row.
+        """
+        training, state = self.spec.training, self.state
+        coming = Prefetcher(lambda step: self.batches.update(step, self.group.rank, self.group.size))
+        self.model.train()
+        for step, micro_batches in coming.steps(state.step, training.max_steps):
+            tokens, flops, stopping = self.totals(micro_batches)
+            if stopping:
+                self.save()
+                log.info("%s: stopped after update %d; the same command goes on from there", self.spec.name, step)
+                raise SystemExit(self.stop.exit_code)
+            sums, gradient_norm = self.accumulate(step, micro_batches, tokens)
+            if math.isfinite(sums.loss) and math.isfinite(gradient_norm):
+                state.skipped_in_a_row = 0
+                state.since_validation.add(sums)
+                self.optimiser.update(step)
+            else:
+                self.optimiser.forget_gradients()
+                skip_update(self.spec.name, state, micro_batches, self.checkpoints.newest_name())
+            state.step = step + 1
+            self.cost.count(sums.tokens, flops)
+            self.progress.count(state.step, sums, self.optimiser.rate, gradient_norm, coming.waited_s)
+            if self.due(training.validate_every):
+                self.validate()
+            if self.due(training.checkpoint_every):
+                self.save(keep_weights=True)
+            elif time.monotonic() - self.saved_at > self.save_every_s:
+                self.save()
+
+    def totals(self, micro_batches: Sequence[TextBatch]) -> list[float]:
+        """Over all processes: target tokens and operations of the update, and how many were asked to stop."""
+        tokens = sum(batch.num_tokens for batch in micro_batches)
+        flops = sum(self.flops(batch) for batch in micro_batches)
+        return self.group.total([tokens, flops, self.stop.signal is not None], self.device)
+
+    def accumulate(self, step: int, micro_batches: Sequence[TextBatch], tokens: float) -> tuple[Sums, float]:
+        """Gradients of the mean loss over the update's `tokens`; returns the summed loss and the gradients' norm."""
+        totals = torch.zeros(2, device=self.device)
+        for number, batch in enumerate(micro_batches):
+            torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * number))
+            totals += self.backward(step, batch, tokens)
+        self.group.add_gradients(self.optimiser.parameters)
+        norm = get_total_norm(self.optimiser.gradients())
+        if self.spec.training.clip_norm is not None:
+            clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
+        loss, nll, norm = torch.cat([totals, norm.reshape(1)]).tolist()  # the one wait for the device in an update
+        return Sums(*self.group.total([loss, nll], self.device), int(tokens)), norm
+
+    def backward(self, step: int, batch: TextBatch, tokens: float) -> torch.Tensor:
+        """Add a micro-batch's share to the gradients; returns its summed loss and negative log-likelihood, (2,)."""
+        with out_of_memory_explained(self.spec.name, step, batch, self.spec.training.micro_batch_tokens):
+            with self.precision():
+                sums = self.loss(batch.to(self.device), self.spec.training.label_smoothing)
+            (sums.loss / tokens).backward()
+        return torch.stack([sums.loss.detach(), sums.nll])
+
+    def try_largest(self) -> None:
+        """Run the micro-batch that needs most memory, and no update: what does not fit fails now. Raises UserError."""
+        largest = max(self.batches.largest(), key=lambda batch: batch.tgt_out.numel() + batch.src.numel())
+        moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
+        self.backward(self.state.step, largest, largest.num_tokens)
+        self.optimiser.forget_gradients()
+        del moments
+
+    def validate(self) -> None:
+        """Perplexity of the development set, and translations to look at."""
+        self.state.record_validation(self.validation.measure(self.model))
+        if not self.group.is_first:
+            return
+        self.progress.validated(self.state.step, self.state.train, self.state.dev)
+        for sample in self.validation.samples(self.model):
+            self.samples.append({"step": self.state.step, **sample})
+            log.info("  source      %s", sample["source"])
+            log.info("  reference   %s", sample["reference"])
+            log.info("  hypothesis  %s", sample["hypothesis"])
+
+    def save(self, keep_weights: bool = False) -> None:
+        """Write a checkpoint to go on from; with `keep_weights` also one for averaging. The first process does."""
+        if self.group.is_first:
+            if keep_weights:
+                self.checkpoints.save_weights(self.model, self.state.step)
+            self.checkpoints.save_resume(self.model, self.optimiser, self.state, self.machine)
+            self.cost.write(self.state.step)
+        self.saved_at = time.monotonic()
+
+    def due(self, every: int) -> bool:
+        return self.state.step % every == 0 or self.state.step == self.spec.training.max_steps
+
+    def precision(self) -> torch.autocast:
+        return autocast(self.device, self.spec)
+
+    def flops(self, batch: TextBatch) -> float:
+        (rows, src_len), tgt_len = batch.src.shape, batch.tgt_out.shape[1]
+        vocab = self.validation.vocab_size
+        return training_flops(self.spec.model, vocab, rows * src_len, rows * tgt_len, src_len, tgt_len)
+
+
+def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
+    """Matrix products in the precision that the run asks for."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=spec.training.precision == "bf16")

@@ -1,0 +1,85 @@
+"""A corpus of random symbols to be copied, and run folders on it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+import torch
+import yaml
+
+from pipeline.data.token_store import write_tokens
+
+SYMBOLS = [chr(ord("a") + number) for number in range(20)]
+VOCAB_SIZE = 4 + len(SYMBOLS)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def copy_corpus(tmp_path_factory) -> Path:
+    """An encoded corpus whose targets equal its sources: 3 to 8 of 20 symbols."""
+    folder = tmp_path_factory.mktemp("copy") / "encoded"
+    folder.mkdir()
+    write_subwords(folder.parent)
+    rng = np.random.default_rng()
+    for split, pairs in (("train", 600), ("dev", 40)):
+        sentences = [rng.integers(4, VOCAB_SIZE, rng.integers(3, 9)) for _ in range(pairs)]
+        for side in ("src", "tgt"):
+            with write_tokens(folder / f"{split}.{side}", VOCAB_SIZE) as writer:
+                writer.append(np.concatenate(sentences), [len(sentence) for sentence in sentences])
+    corpus = {"dataset": "copy", "vocab_size": VOCAB_SIZE, "digest": str(rng.integers(1 << 60))}
+    (folder / "corpus.json").write_text(json.dumps(corpus))
+    return folder
+
+
+def write_subwords(folder: Path) -> None:
+    words = " ".join(SYMBOLS)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([words] * 50),
+        model_prefix=str(folder / "subwords"),
+        model_type="word",
+        vocab_size=VOCAB_SIZE,
+        **{"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "minloglevel": 2},
+    )
+
+
+@pytest.fixture
+def new_run(tmp_path, copy_corpus) -> Callable[..., Path]:
+    """Makes a run folder with a `run.yaml`; keyword arguments change settings of `training`."""
+
+    def make(name: str = "run", seed: int = 1, architecture: str = "transformer", **training) -> Path:
+        weighted = architecture == "weighted_transformer"
+        spec = {
+            "paper": "test",
+            "system": "copy",
+            "dataset": "copy",
+            "scale": "test",
+            "seed": seed,
+            "corpus": str(copy_corpus),
+            "model": {"architecture": architecture, "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2},
+            "training": {
+                "max_steps": 12,
+                "warmup_steps": 20,
+                "tokens_per_update": 200,
+                "micro_batch_tokens": 80,
+                "validate_every": 6,
+                "checkpoint_every": 4,
+                **({"branch_warmup_steps": 10, "branch_freeze_steps": 3} if weighted else {}),
+                **training,
+            },
+        }
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "run.yaml").write_text(yaml.safe_dump(spec))
+        return folder
+
+    return make
