@@ -13,6 +13,9 @@ from pipeline.errors import UserError
 
 # stage -> (module, one-line help)
 STAGES = {
+    "describe": ("pipeline.experiment.describe", "write a run's resolved specification"),
+    "schemas": ("pipeline.experiment.schemas", "write the JSON schemas of every YAML file"),
+    "table": ("pipeline.reporting.table", "set scores next to the numbers a paper printed"),
     "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
     "prepare": ("pipeline.data.prepare", "clean and tokenise the raw splits"),
     "subwords": ("pipeline.data.subwords", "learn the subword vocabulary"),

@@ -6,7 +6,7 @@ from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.decoding.interface import IncrementalModel, SourceBatch, select_hypotheses, select_sentences
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def greedy(model: IncrementalModel, batch: SourceBatch, max_extra_length: int) -> list[list[int]]:
     """The symbols of each sentence, without BOS and EOS, at most `max_extra_length` more than its source has."""
     device = batch.src_mask.device

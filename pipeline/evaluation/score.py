@@ -1,121 +1,136 @@
-"""Score translations of a test set by BLEU in each recipe, with 95 % intervals.
+"""Score the translation of a split by BLEU in each recipe, with 95 % intervals.
 
-    python -m pipeline score --hypotheses hyp.txt --tokenised-hypotheses hyp.tok \\
-        --references prepared/test.de --tokenised-references prepared/test.tok.de \\
-        --test-set newstest2014 --lines 3003 --compound-split --out scores/beam4/newstest2014.json
+    python -m pipeline score --dataset workflow/datasets/multi30k-en-de.yaml \\
+        --prepared work/corpora/multi30k-en-de/prepared --split test \\
+        --tokenised translations/final/test.tok --text translations/final/test.txt --out scores/final/test.json
 
-Writes scores/beam4/newstest2014.json: {test_set, lines, metrics: {bleu_paper, bleu_tok, bleu_tok_lc, sacrebleu, gleu,
-perplexity if --nll is given: {value, low, high, signature}}, statistics, references, inputs}, and newstest2014.npz,
-the statistics of each sentence.
+reads   <prepared>/<split>.<tgt>, <prepared>/<split>.tok.<tgt>: the references, raw and tokenised
+writes  scores/final/test.json: {dataset, split, test_set, lines, metrics: {bleu_paper, bleu_tok, bleu_tok_lc,
+        sacrebleu, gleu, and perplexity where --nll is given: {value, low, high, signature}}, statistics, references,
+        inputs}
+        scores/final/test.npz: the statistics of each sentence, for paired tests
+
+The test set has to be the one that the dataset file describes, by line count and digest.
 """
 
 import argparse
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import UserError
+import numpy as np
+
+from pipeline.data.dataset import CorpusRecord, load_dataset
 from pipeline.evaluation.bleu import Recipe, SentenceBLEU, recipes
 from pipeline.evaluation.gleu import SIGNATURE as GLEU_SIGNATURE
 from pipeline.evaluation.gleu import gleu_statistics
 from pipeline.evaluation.inputs import check_digest, check_lines, check_untokenised, read_lines
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
-from pipeline.files import read_json, sha256_file, sha256_json, write_json
+from pipeline.files import read_json, sha256_file, write_json
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Hypotheses and references of one test set, line by line; one or more lists of references."""
+
+    hypotheses: list[str]
+    references: list[list[str]]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    files = parser.add_argument_group("texts, one sentence a line")
-    files.add_argument("--hypotheses", type=Path, required=True, help="detokenised")
-    files.add_argument("--tokenised-hypotheses", type=Path, required=True)
-    files.add_argument("--references", type=Path, nargs="+", required=True, help="raw; one file a reference")
-    files.add_argument("--tokenised-references", type=Path, nargs="+", required=True)
-    test_set = parser.add_argument_group("the test set they have to be")
-    test_set.add_argument("--test-set", required=True, help="its name, for the tables")
-    test_set.add_argument("--lines", type=int, required=True)
-    test_set.add_argument("--sha256", nargs="*", default=[], help="of each file of --references, in order")
-    paper = parser.add_argument_group("the paper's recipe (bleu_paper)")
-    paper.add_argument("--compound-split", action="store_true", help="split compounds at hyphens (WMT en-de)")
-    paper.add_argument("--lowercase", action="store_true", help="case-insensitive (NIST)")
-    paper.add_argument("--reference-length", choices=["closest", "shortest"], default="closest")
-    parser.add_argument("--sacrebleu-tokenizer", choices=["13a", "zh"], default="13a", help="zh into Chinese")
-    parser.add_argument("--nll", type=Path, help="JSON of the stage `perplexity`")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--dataset", type=Path, required=True, help="dataset file: test set, recipe of the paper's BLEU"
+    )
+    parser.add_argument("--prepared", type=Path, required=True, help="folder prepared/ of the corpus")
+    parser.add_argument("--split", default="test", help="train, dev or test")
+    parser.add_argument("--tokenised", type=Path, required=True, help="translation, tokenised, one line a sentence")
+    parser.add_argument("--text", type=Path, required=True, help="the same translation, detokenised")
+    parser.add_argument("--nll", type=Path, help="JSON of the stage `perplexity`, to be part of the score")
+    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:
-    chosen = recipes(args.compound_split, args.lowercase, args.reference_length, args.sacrebleu_tokenizer)
-    texts = read_texts(args)
+    dataset = load_dataset(args.dataset)
+    raw_reference = args.prepared / f"{args.split}.{dataset.tgt}"
+    tokenised_reference = args.prepared / f"{args.split}.tok.{dataset.tgt}"
+    lines = check_split(dataset, args.split, args.prepared)
+    texts = {
+        "raw": read_texts(args.text, raw_reference, lines),
+        "moses": read_texts(args.tokenised, tokenised_reference, lines),
+    }
+    check_untokenised(args.text, texts["raw"].hypotheses)
+    check_untokenised(raw_reference, texts["raw"].references[0])
+    chosen = recipes(dataset.compound_split, tokenizer="zh" if dataset.tgt == "zh" else "13a")
     metrics, statistics = score(chosen, texts)
     if args.nll:
         nll = read_json(args.nll)
         metrics["perplexity"] = {"value": nll["perplexity"], "low": None, "high": None, "signature": nll["signature"]}
-    write_statistics(args.out.with_suffix(".npz"), statistics)
-    digests = {str(path): sha256_file(path) for path in input_paths(args)}
-    result = {
-        "test_set": args.test_set,
-        "lines": args.lines,
+    inputs = [args.text, args.tokenised, raw_reference, tokenised_reference, *([args.nll] if args.nll else [])]
+    record = {
+        "dataset": dataset.name,
+        "split": args.split,
+        "test_set": name_of_test_set(dataset, args.split),
+        "lines": lines,
         "metrics": metrics,
         "statistics": args.out.with_suffix(".npz").name,
-        "references": sha256_json([digests[str(path)] for path in args.references]),
-        "inputs": digests,
+        "references": sha256_file(raw_reference),
+        "inputs": {str(path): sha256_file(path) for path in inputs},
     }
-    write_json(args.out, result)
+    write_statistics(args.out.with_suffix(".npz"), statistics)
+    write_json(args.out, record)
     for name, metric in metrics.items():
         log.info("%s %s", name, describe(metric))
+
+
+def name_of_test_set(dataset: CorpusRecord, split: str) -> str:
+    return dataset.test_set if split == "test" else f"{dataset.name} {split}"
+
+
+def check_split(dataset: CorpusRecord, split: str, prepared: Path) -> int:
+    """The number of lines the split has to have.
+
+    Raises:
+        UserError: the raw references are not those of the dataset file.
+    """
+    expected = dataset.expected.get(split)
+    if expected is None:
+        return read_json(prepared / "report.json")["splits"][split]["kept"]
+    if expected.tgt_sha256:
+        check_digest(prepared.parent / "raw" / f"{split}.{dataset.tgt}", expected.tgt_sha256)
+    return expected.lines
+
+
+def read_texts(hypotheses: Path, references: Path, lines: int) -> Texts:
+    """Raises UserError unless both files have `lines` lines."""
+    texts = [read_lines(path) for path in (hypotheses, references)]
+    for path, text in zip((hypotheses, references), texts, strict=True):
+        check_lines(path, text, lines)
+    return Texts(texts[0], texts[1:])
+
+
+def score(chosen: tuple[Recipe, ...], texts: dict[str, Texts]) -> tuple[dict[str, dict], dict[str, np.ndarray]]:
+    """Metrics {name: {value, low, high, signature}} and their statistics {name: (N, F)}.
+
+    texts: {"raw": detokenised, "moses": tokenised}.
+    """
+    statistics, signatures = {}, {}
+    for recipe in chosen:
+        counter = SentenceBLEU(recipe)
+        statistics[recipe.name] = counter.statistics(texts[recipe.text].hypotheses, texts[recipe.text].references)
+        signatures[recipe.name] = counter.signature()
+    if len(texts["moses"].references) == 1:  # GLEU is defined for one reference
+        statistics["gleu"] = gleu_statistics(statistics["bleu_tok"])
+        signatures["gleu"] = GLEU_SIGNATURE
+    metrics = {
+        name: {**vars(bootstrap_interval(rows, metric_named(name))), "signature": signatures[name]}
+        for name, rows in statistics.items()
+    }
+    return metrics, statistics
 
 
 def describe(metric: dict) -> str:
     interval = "" if metric["low"] is None else f" ({metric['low']:.2f} to {metric['high']:.2f})"
     return f"{metric['value']:.2f}{interval}  {metric['signature']}"
-
-
-def input_paths(args: argparse.Namespace) -> list[Path]:
-    paths = [args.hypotheses, args.tokenised_hypotheses, *args.references, *args.tokenised_references]
-    return paths + ([args.nll] if args.nll else [])
-
-
-def read_texts(args: argparse.Namespace) -> dict[str, tuple[list[str], list[list[str]]]]:
-    """Checked lines, {"raw" | "moses": (hypotheses, lists of references)}."""
-    if len(args.references) != len(args.tokenised_references):
-        raise UserError(
-            f"--references names {len(args.references)} files, --tokenised-references {len(args.tokenised_references)}"
-        )
-    if args.sha256 and len(args.sha256) != len(args.references):
-        raise UserError(f"--sha256 names {len(args.sha256)} digests for {len(args.references)} files of --references")
-    for path, digest in zip(args.references, args.sha256, strict=False):
-        check_digest(path, digest)
-    raw, moses = (
-        [read_checked(path, args.lines) for path in (hypotheses, *references)]
-        for hypotheses, references in (
-            (args.hypotheses, args.references),
-            (args.tokenised_hypotheses, args.tokenised_references),
-        )
-    )
-    for path, lines in zip((args.hypotheses, *args.references), raw, strict=True):
-        check_untokenised(path, lines)
-    return {"raw": (raw[0], raw[1:]), "moses": (moses[0], moses[1:])}
-
-
-def read_checked(path: Path, expected: int) -> list[str]:
-    lines = read_lines(path)
-    check_lines(path, lines, expected)
-    return lines
-
-
-def score(chosen: tuple[Recipe, ...], texts: dict[str, tuple[list[str], list[list[str]]]]) -> tuple[dict, dict]:
-    """Metrics {name: {value, low, high, signature}} and statistics {name: (N, F)}."""
-    statistics, signatures = {}, {}
-    for recipe in chosen:
-        counter = SentenceBLEU(recipe)
-        statistics[recipe.name] = counter.statistics(*texts[recipe.text])
-        signatures[recipe.name] = counter.signature()
-    if len(texts["moses"][1]) == 1:  # GLEU knows one reference
-        statistics["gleu"] = gleu_statistics(statistics["bleu_tok"])
-        signatures["gleu"] = GLEU_SIGNATURE
-    metrics = {}
-    for name, rows in statistics.items():
-        interval = bootstrap_interval(rows, metric_named(name))
-        metrics[name] = {**vars(interval), "signature": signatures[name]}
-    return metrics, statistics

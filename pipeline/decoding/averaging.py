@@ -1,0 +1,106 @@
+"""Average the last k checkpoints of a run (Attention Is All You Need, section 6.1: 5 for base, 20 for big).
+
+    python -m pipeline average --run work/demo/runs/attention/base/grammar-en-de/seed1 --last 5 \\
+        --out work/demo/runs/attention/base/grammar-en-de/seed1/averaged/last5.safetensors
+
+Writes averaged/last5.safetensors, and averaged/last5.json: {key, digest, inputs: [{file, step, digest}]}.
+With --last 1 these are the final weights.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeline.errors import UserError
+from pipeline.files import read_json, write_json
+from pipeline.training.checkpoint import weight_files
+from pipeline.training.key import run_key
+from pipeline.training.tensor_file import DamagedFileError, read_facts, read_tensor_file, write_tensor_file
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", dest="run_folder", type=Path, required=True, help="folder of a finished run")
+    parser.add_argument("--last", type=int, required=True, metavar="K", help="checkpoints averaged; 1: final weights")
+    parser.add_argument("--out", type=Path, required=True, help="a .safetensors file")
+
+
+def run(args: argparse.Namespace) -> None:
+    key = run_key(args.run_folder)
+    paths = inputs(args.run_folder, args.last, key)
+    mean, facts = average(paths, key)
+    write_tensor_file(args.out, mean, {"key": key, "step": facts[-1]["step"], "averaged": len(paths)})
+    listed = [
+        {"file": path.name, "step": one["step"], "digest": one["digest"]}
+        for path, one in zip(paths, facts, strict=True)
+    ]
+    write_json(args.out.with_suffix(".json"), {"key": key, "digest": read_facts(args.out)["digest"], "inputs": listed})
+    log.info("%s: mean of steps %s", args.out, ", ".join(str(one["step"]) for one in facts))
+
+
+def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
+    """The files to average, oldest first.
+
+    Raises:
+        UserError: the run is not finished, or kept fewer checkpoints.
+    """
+    if last < 1:
+        raise UserError(f"--last must be at least 1, got {last}")
+    done = read_json(run_folder / "done.json") if (run_folder / "done.json").exists() else {"key": None}
+    if done["key"] != key:
+        raise UserError(f"{run_folder}: training is not finished; train the run first")
+    if last == 1:
+        return [run_folder / "model.safetensors"]
+    found = weight_files(run_folder)
+    if len(found) < last:
+        raise UserError(
+            f"{run_folder}/checkpoints: {len(found)} checkpoints, {last} are to be averaged; lower "
+            "decoding.average_last, or raise training.keep_checkpoints or lower training.checkpoint_every"
+        )
+    if found[-1][0] != done["steps"]:
+        raise UserError(
+            f"{run_folder}/checkpoints: the newest is of step {found[-1][0]}, but the run ended at step "
+            f"{done['steps']}; was a file removed? Train the run again"
+        )
+    return [path for _, path in found[-last:]]
+
+
+def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+    """The arithmetic mean of the tensors of `paths`, and the facts of each file. One file is in memory at a time.
+
+    Sums are float64; tensors that are not floating-point must agree.
+
+    Raises:
+        UserError: a file is damaged, is of another run than `key`, or holds other tensors than the first.
+    """
+    sums: dict[str, Tensor] = {}
+    kinds: dict[str, torch.dtype] = {}
+    all_facts = []
+    for path in paths:
+        tensors, facts = read(path, key)
+        if sums and {name: one.shape for name, one in sums.items()} != {n: one.shape for n, one in tensors.items()}:
+            raise UserError(f"{path}: holds other tensors than {paths[0]}; train the run again")
+        kinds = kinds or {name: tensor.dtype for name, tensor in tensors.items()}
+        for name, tensor in tensors.items():
+            sums[name] = sums[name] + tensor.double() if name in sums else tensor.double()
+        all_facts.append(facts)
+    return {name: (total / len(paths)).to(kinds[name]) for name, total in sums.items()}, all_facts
+
+
+def read(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and facts (its digest among them) of one file. Raises UserError."""
+    try:
+        tensors, facts = read_tensor_file(path)
+    except DamagedFileError as error:
+        raise UserError(f"{error}; train the run again") from error
+    if facts["key"] != key:
+        raise UserError(
+            f"{path}: of another run (key {facts['key'][:12]}, not {key[:12]}): only checkpoints of one run are "
+            "averaged; train the run again"
+        )
+    return tensors, {**facts, "digest": read_facts(path)["digest"]}

@@ -1,0 +1,56 @@
+"""A run's model with given weights, ready to decode or to be measured."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from pipeline.config import RunSpec, load_run
+from pipeline.errors import UserError
+from pipeline.files import read_json
+from pipeline.models.build import build_model
+from pipeline.models.seq2seq import Seq2Seq
+from pipeline.training.checkpoint import load_weights
+from pipeline.training.key import run_key
+from pipeline.training.tensor_file import read_facts
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    spec: RunSpec
+    model: Seq2Seq
+    """In evaluation mode, on `device`."""
+    device: torch.device
+    corpus: dict
+    """`corpus.json`: languages, vocabulary, splits."""
+    weights_digest: str
+
+    @classmethod
+    def load(cls, weights: Path) -> "TrainedModel":
+        """The model of the run that `weights` lie in the folder of, on a GPU if there is one.
+
+        Raises:
+            UserError: the weights are missing, damaged, of another run, or do not fit.
+        """
+        if not weights.exists():
+            raise UserError(f"{weights}: no such weights; train the run first")
+        run_folder = run_folder_of(weights)
+        spec = load_run(run_folder / "run.yaml")
+        corpus = read_json(Path(spec.corpus) / "corpus.json")
+        model = build_model(spec.model, (corpus["vocab_size"], corpus["vocab_size"]))
+        load_weights(model, weights, run_key(run_folder))
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"])
+
+    def autocast(self) -> AbstractContextManager:
+        """Matrix products in the precision the model was trained in."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.spec.training.precision == "bf16")
+
+
+def run_folder_of(weights: Path) -> Path:
+    """The nearest folder above `weights` that holds a run. Raises UserError when there is none."""
+    for folder in weights.resolve().parents:
+        if (folder / "run.yaml").exists():
+            return folder
+    raise UserError(f"{weights}: no run.yaml in any folder above it; weights are decoded where their run is")

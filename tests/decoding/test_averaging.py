@@ -1,0 +1,82 @@
+import json
+
+import pytest
+import torch
+from toy_run import write_corpus, write_run
+
+from pipeline.__main__ import main
+from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Two runs of different seeds, each with four checkpoints."""
+    write_corpus(tmp_path / "corpus")
+    runs = [tmp_path / "one", tmp_path / "two"]
+    for seed, folder in enumerate(runs):
+        write_run(folder, tmp_path / "corpus", checkpoints=4, seed=seed)
+    return runs
+
+
+def average(folder, last) -> int:
+    out = folder / "averaged" / "mean.safetensors"
+    return main(["average", "--run", str(folder), "--last", str(last), "--out", str(out)])
+
+
+def weights(folder, name):
+    return read_tensor_file(folder / name)[0]
+
+
+def test_the_average_is_the_arithmetic_mean_of_the_last_checkpoints(folders):
+    assert average(folders[0], 3) == 0
+    mean = weights(folders[0], "averaged/mean.safetensors")
+    last = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in (2, 3, 4)]
+    assert set(mean) == set(last[0])
+    for name, tensor in mean.items():
+        expected = torch.stack([one[name].double() for one in last]).mean(0)
+        torch.testing.assert_close(tensor.double(), expected, rtol=1e-7, atol=0)  # half a unit of float32
+    listed = json.loads((folders[0] / "averaged/mean.json").read_text())
+    assert [one["step"] for one in listed["inputs"]] == [2, 3, 4]
+
+
+def test_the_average_of_one_is_the_final_weights(folders):
+    assert average(folders[0], 1) == 0
+    mean, final = (weights(folders[0], name) for name in ("averaged/mean.safetensors", "model.safetensors"))
+    assert all(torch.equal(mean[name], final[name]) for name in final)
+
+
+def test_checkpoints_of_another_run_are_refused(folders, capsys):
+    stray = "checkpoints/step-3.safetensors"
+    (folders[0] / stray).write_bytes((folders[1] / stray).read_bytes())
+    assert average(folders[0], 3) == 1
+    assert "step-3.safetensors: of another run" in capsys.readouterr().err
+    assert not (folders[0] / "averaged/mean.safetensors").exists()
+
+
+def test_damaged_checkpoints_are_refused(folders, capsys):
+    path = folders[0] / "checkpoints/step-4.safetensors"
+    path.write_bytes(path.read_bytes()[:-4] + b"\x00\x00\x80\x3f")
+    assert average(folders[0], 2) == 1
+    assert "step-4.safetensors: content does not match" in capsys.readouterr().err
+
+
+def test_missing_checkpoints_are_not_made_up_for(folders, capsys):
+    assert average(folders[0], 5) == 1
+    assert "4 checkpoints, 5 are to be averaged" in capsys.readouterr().err
+    (folders[0] / "checkpoints/step-4.safetensors").unlink()
+    assert average(folders[0], 2) == 1
+    assert "the newest is of step 3, but the run ended at step 4" in capsys.readouterr().err
+
+
+def test_an_unfinished_run_is_not_averaged(folders, capsys):
+    (folders[0] / "done.json").unlink()
+    assert average(folders[0], 1) == 1
+    assert "not finished" in capsys.readouterr().err
+
+
+def test_checkpoints_of_another_shape_are_refused(folders, capsys):
+    tensors, facts = read_tensor_file(folders[0] / "checkpoints/step-3.safetensors")
+    tensors.pop(next(iter(tensors)))
+    write_tensor_file(folders[0] / "checkpoints/step-3.safetensors", tensors, facts)
+    assert average(folders[0], 2) == 1
+    assert "holds other tensors" in capsys.readouterr().err

@@ -1,0 +1,141 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
+
+from pipeline.__main__ import main
+from pipeline.config import DecodingConfig
+from pipeline.data.batches import EvaluationBatches, ParallelSplit
+from pipeline.data.moses import detokenise
+from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.decoding.beam_search import beam_search
+from pipeline.decoding.greedy import greedy
+
+PAIRS = 23
+DECODING = {"beam_size": 3, "max_extra_length": 4, "batch_tokens": 40}
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    write_corpus(tmp_path / "corpus", PAIRS)
+    return tmp_path / "corpus"
+
+
+def translate(folder, **settings) -> int:
+    out, text = folder / "test.tok", folder / "test.txt"
+    decoding = json.dumps(DECODING | settings)
+    weights = str(folder / "model.safetensors")
+    return main(["translate", "--weights", weights, "--decoding", decoding, "--out", str(out), "--text", str(text)])
+
+
+def lines(path):
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+@pytest.mark.parametrize("model", [TRANSFORMER, WEIGHTED])
+def test_every_sentence_has_one_line_in_its_place(corpus, tmp_path, model):
+    """Decoded together in batches of like length, or one by one: the same lines in the same order."""
+    run = tmp_path / "runs" / "base"
+    write_run(run, corpus, model)
+    assert translate(run) == 0
+    together = lines(run / "test.tok")
+    assert len(together) == len(lines(run / "test.txt")) == PAIRS
+    assert [detokenise(line, "de") for line in together] == lines(run / "test.txt")
+    assert translate(run, batch_tokens=1) == 0
+    assert lines(run / "test.tok") == together
+    assert json.loads((run / "test.json").read_text())["lines"] == PAIRS
+
+
+def test_branch_weights_are_replaced_at_test_time_only_where_there_are_any(corpus, tmp_path, capsys):
+    weighted, plain = tmp_path / "weighted", tmp_path / "plain"
+    write_run(weighted, corpus, WEIGHTED), write_run(plain, corpus)
+    outputs = []
+    for kind, seed in (("learned", 1), ("uniform", 1), ("random", 1), ("random", 2), ("random", 1)):
+        assert translate(weighted, branch_weights=kind, branch_weights_seed=seed, beam_size=1) == 0
+        outputs.append(lines(weighted / "test.tok"))
+    assert outputs[2] == outputs[4]
+    assert len({tuple(one) for one in outputs}) > 1
+    assert translate(plain, branch_weights="uniform") == 1
+    assert "no Weighted Transformer" in capsys.readouterr().err
+
+
+def test_bad_settings_are_named(corpus, tmp_path, capsys):
+    run = tmp_path / "run"
+    write_run(run, corpus)
+    assert translate(run, beam_siez=3) == 1
+    assert "--decoding: beam_siez: unknown key" in capsys.readouterr().err
+    (run / "run.yaml").write_text((run / "run.yaml").read_text().replace("max_steps: 1", "max_steps: 2"))
+    assert translate(run) == 1
+    assert "another run" in capsys.readouterr().err
+
+
+def test_perplexity_is_that_of_the_probabilities_written_out(corpus, tmp_path):
+    run = tmp_path / "run"
+    model = write_run(run, corpus)
+    out = run / "nll.json"
+    weights = str(run / "model.safetensors")
+    assert main(["perplexity", "--weights", weights, "--split", "test", "--batch-tokens", "30", "--out", str(out)]) == 0
+    nll, tokens = 0.0, 0
+    pairs = ParallelSplit(corpus / "encoded", "test")
+    with torch.no_grad():
+        for sentence in range(PAIRS):
+            batch = pairs.batch(np.array([sentence]))
+            source, cache = model.start(batch)
+            for token, target in zip(batch.tgt_in[0], batch.tgt_out[0], strict=True):
+                logits, cache = model.step(token.reshape(1, 1), source, cache)
+                nll -= float(logits[0, 0].log_softmax(-1)[target])
+                tokens += 1
+    found = json.loads(out.read_text())
+    assert found["tokens"] == tokens
+    assert found["perplexity"] == pytest.approx(np.exp(nll / tokens), rel=1e-5)
+
+
+@pytest.mark.parametrize("model", [TRANSFORMER, WEIGHTED])
+def test_a_transformer_is_searched_as_without_cache_or_batch(corpus, tmp_path, model):
+    """Beam search written out: one sentence at a time, every prefix read from its start, with float noise allowed."""
+    built = write_run(tmp_path / "run", corpus, model)
+    config = DecodingConfig(beam_size=3, max_extra_length=2)
+    _, batch = next(iter(EvaluationBatches(corpus / "encoded", "test", 400)))
+    found = beam_search(built, batch, config, n_best=2)
+    pairs = ParallelSplit(corpus / "encoded", "test")
+    order = np.lexsort((pairs.tgt_lengths, pairs.src_lengths))[::-1]
+    for sentence, hypotheses in zip(order[:6], found, strict=False):
+        alone = pairs.batch(np.array([sentence]))
+        expected = plain_beam_search(built, alone, limit=alone.src.shape[1] - 1 + 2, size=3)[: len(hypotheses)]
+        assert [one.tokens for one in hypotheses] == [tokens for _, tokens in expected]
+        np.testing.assert_allclose([one.score for one in hypotheses], [score for score, _ in expected], rtol=1e-4)
+
+
+def plain_beam_search(model, batch, limit, size):
+    live, finished = [(0.0, [])], []
+    for position in range(limit + 1):
+        candidates = []
+        for log_prob, prefix in live:
+            logits = next_logits(model, batch, prefix)
+            for token, value in enumerate(logits.double().log_softmax(-1).tolist()):
+                if token not in (PAD, BOS) and (position < limit or token == EOS):
+                    candidates.append((log_prob + value, [*prefix, token]))
+        candidates.sort(reverse=True)
+        for log_prob, tokens in candidates[:size]:
+            if tokens[-1] == EOS:
+                finished.append((log_prob / ((5 + len(tokens)) / 6) ** 0.6, tokens[:-1]))
+        live = [one for one in candidates if one[1][-1] != EOS][:size]
+        if len(finished) >= size:
+            break
+    return sorted(finished, reverse=True)
+
+
+@torch.no_grad()
+def next_logits(model, batch, prefix):
+    """Of the symbol after `prefix`, all of which is read at once, as in training: no cache."""
+    features = model.decode(torch.tensor([[BOS, *prefix]]), model.encode(batch.src, None), None)
+    return features[0, -1] @ model.output_weight.T
+
+
+def test_greedy_search_is_a_beam_of_one_for_a_transformer(corpus, tmp_path):
+    model = write_run(tmp_path / "run", corpus)
+    _, batch = next(iter(EvaluationBatches(corpus / "encoded", "test", 400)))
+    found = beam_search(model, batch, DecodingConfig(beam_size=1, max_extra_length=5))
+    assert greedy(model, batch, 5) == [one[0].tokens for one in found]

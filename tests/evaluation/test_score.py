@@ -1,0 +1,136 @@
+import json
+import random
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from pipeline.__main__ import main
+from pipeline.errors import UserError
+from pipeline.evaluation.score_file import compare_scores, read_statistics
+from pipeline.files import sha256_file
+
+LINES = 40
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A dataset file, its references, a translation that differs in some words, and a perfect one."""
+    generator = random.Random(0)
+    words = ["der", "die", "Hund", "Frau", "sieht", "geht", "schnell", "E-Mail", "und", "alt"]
+    reference = [generator.choices(words, k=generator.randint(4, 12)) for _ in range(LINES)]
+    hypothesis = [[generator.choice(words) if generator.random() < 0.2 else one for one in line] for line in reference]
+    raw = write(tmp_path / "raw" / "test.de", reference, ".")
+    write(tmp_path / "prepared" / "test.de", reference, ".")
+    write(tmp_path / "prepared" / "test.tok.de", reference, " .")
+    for name, lines in (("hyp", hypothesis), ("perfect", reference)):
+        write(tmp_path / f"{name}.txt", lines, ".")
+        write(tmp_path / f"{name}.tok", lines, " .")
+    describe(tmp_path, lines=LINES, tgt_sha256=sha256_file(raw))
+    return tmp_path
+
+
+def write(path, lines, end):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(" ".join(line) + end + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def describe(folder, **expected):
+    record = {
+        "kind": "grammar",
+        **dict.fromkeys(("title", "licence", "citation"), "toy"),
+        **{"src": "en", "tgt": "de", "test_set": "toy", "tokeniser": "moses", "compound_split": True},
+        "cleaning": {"max_tokens": 80, "max_ratio": 9},
+        "subwords": {"kind": "bpe", "vocab_size": 100, "sample_pairs": 10},
+        "generator": {"domain": "film", "sizes": {"test": LINES}, "seed": 1},
+        "expected": {"test": expected},
+    }
+    (folder / "toy.yaml").write_text(yaml.safe_dump(record))
+
+
+def score(corpus, out, *options, hypothesis="hyp") -> int:
+    return main(
+        [
+            *("score", "--dataset", str(corpus / "toy.yaml"), "--prepared", str(corpus / "prepared")),
+            *("--tokenised", str(corpus / f"{hypothesis}.tok"), "--text", str(corpus / f"{hypothesis}.txt")),
+            *("--out", str(out), *options),
+        ]
+    )
+
+
+def test_a_score_file_names_each_metric_with_interval_and_signature(corpus, tmp_path):
+    nll = tmp_path / "nll.json"
+    nll.write_text(json.dumps({"perplexity": 3.5, "signature": "subwords"}))
+    out = tmp_path / "scores" / "toy.json"
+    assert score(corpus, out, "--nll", str(nll)) == 0
+    found = json.loads(out.read_text())
+    assert (found["test_set"], found["lines"]) == ("toy", LINES)
+    assert set(found["metrics"]) == {"bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu", "gleu", "perplexity"}
+    for name, metric in found["metrics"].items():
+        assert set(metric) == {"value", "low", "high", "signature"}
+        if name != "perplexity":
+            assert 0 < metric["low"] < metric["value"] < metric["high"] < 100
+    assert found["metrics"]["perplexity"]["value"] == 3.5
+    assert "compounds:split" in found["metrics"]["bleu_paper"]["signature"]
+    assert read_statistics(out, "bleu_paper").shape == (LINES, 10)
+    assert found["inputs"][str(corpus / "hyp.tok")] == sha256_file(corpus / "hyp.tok")
+
+
+def test_the_same_inputs_give_the_same_bytes(corpus, tmp_path):
+    first, second = tmp_path / "a" / "toy.json", tmp_path / "b" / "toy.json"
+    score(corpus, first), score(corpus, second)
+    for suffix in (".json", ".npz"):
+        assert first.with_suffix(suffix).read_bytes() == second.with_suffix(suffix).read_bytes()
+
+
+def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path):
+    ours, perfect, other = (tmp_path / f"{name}.json" for name in ("ours", "perfect", "other"))
+    score(corpus, ours), score(corpus, perfect, hypothesis="perfect")
+    for name in ("bleu_paper", "sacrebleu", "gleu"):
+        found = compare_scores(perfect, ours, name)
+        assert found.low > 0
+        assert found.p_value < 0.01
+    other.write_text(json.dumps(json.loads(ours.read_text()) | {"test_set": "newstest"}))
+    with pytest.raises(UserError, match="test_set differs"):
+        compare_scores(ours, other, "bleu_tok")
+    with pytest.raises(UserError, match="no statistics"):
+        read_statistics(ours, "perplexity")
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ({"lines": LINES + 1}, f"hyp.txt: {LINES} lines, but the test set has {LINES + 1}"),
+        ({"lines": LINES, "tgt_sha256": "0" * 64}, "this is not the test set"),
+    ],
+)
+def test_another_test_set_is_refused_in_one_line(corpus, capsys, expected, message):
+    describe(corpus, **expected)
+    assert score(corpus, corpus / "toy.json") == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert not (corpus / "toy.json").exists()
+
+
+@pytest.mark.parametrize("name", ["hyp.tok", "hyp.txt", "prepared/test.de", "prepared/test.tok.de"])
+def test_a_missing_sentence_is_refused(corpus, capsys, name):
+    lines = (corpus / name).read_text(encoding="utf-8").split("\n")
+    (corpus / name).write_text("\n".join(lines[1:]), encoding="utf-8")
+    assert score(corpus, corpus / "toy.json") == 1
+    assert f"{name}: {LINES - 1} lines" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("raw", "tokenised"), [("hyp.txt", "hyp.tok"), ("prepared/test.de", "prepared/test.tok.de")])
+def test_tokenised_text_is_not_scored_as_raw(corpus, capsys, raw, tokenised):
+    shutil.copy(corpus / tokenised, corpus / raw)
+    assert score(corpus, corpus / "toy.json") == 1
+    assert f"{raw}: looks tokenised" in capsys.readouterr().err
+
+
+def test_scoring_needs_no_torch():
+    code = "import sys, pipeline.evaluation.score; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
