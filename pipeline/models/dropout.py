@@ -29,15 +29,14 @@ def random_bits(count: int) -> Tensor:
     """`count` uniform int16 values: a 32-bit mixing hash (Wellons' lowbias32) of a counter, keyed with 64 bits."""
     first, second = torch.randint(-(1 << 31), 1 << 31, (2,)).tolist()
     words = torch.arange((count + 1) // 2, dtype=torch.int32).add_(first)
-    mix(words, 0x21F0AAAD)
-    mix(words.bitwise_xor_(second), 0x735A2D97)
-    words.bitwise_xor_(words >> 15)
-    return words.view(torch.int16)[:count]
+    fold(words, 16).mul_(0x21F0AAAD).bitwise_xor_(second)
+    fold(words, 15).mul_(0x735A2D97)
+    return fold(words, 15).view(torch.int16)[:count]
 
 
-def mix(words: Tensor, multiplier: int) -> None:
-    """One round, in place: x <- (x ^ x >> 16) * multiplier modulo 2^32."""
-    words.bitwise_xor_(words >> 16).mul_(multiplier)
+def fold(words: Tensor, shift: int) -> Tensor:
+    """words ^= words >>> shift, in place; int32 shifts copy the sign, which the mask takes away again."""
+    return words.bitwise_xor_((words >> shift).bitwise_and_((1 << (32 - shift)) - 1))
 
 
 def kept_share(probability: float) -> float:

@@ -105,14 +105,13 @@ class WeightedTransformer(Transformer):
         return EncoderLayer(config, SelfAttention(branch_heads(config), BranchedMix(config)), feed_forward=None)
 
     def decoder_layer(self, config: WeightedTransformerConfig) -> DecoderLayer:
-        over_source = config.branched_attention == "cross"
-        self_mix, cross_mix = (Mix, BranchedMix) if over_source else (BranchedMix, Mix)
-        return DecoderLayer(
-            config,
-            SelfAttention(config, self_mix(config)),
-            CrossAttention(config, cross_mix(config)),
-            feed_forward=None,
-        )
+        if config.branched_attention == "cross":
+            over_target = SelfAttention(config, Mix(config))
+            over_source = CrossAttention(branch_heads(config), BranchedMix(config))
+        else:
+            over_target = SelfAttention(branch_heads(config), BranchedMix(config))
+            over_source = CrossAttention(config, Mix(config))
+        return DecoderLayer(config, over_target, over_source, feed_forward=None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         branch_weights = [parameter for block in self.blocks for parameter in block.branch_parameters()]

@@ -1,0 +1,59 @@
+"""Settings of small models, and batches for them."""
+
+import torch
+
+from pipeline.config import TransformerConfig, WeightedTransformerConfig
+from pipeline.data.batches import TextBatch
+from pipeline.data.vocabulary import BOS, EOS, PAD
+
+VOCAB = 40
+
+
+def transformer_config(**changes) -> TransformerConfig:
+    settings = {"num_layers": 2, "d_model": 32, "d_ff": 48, "num_heads": 4, "dropout": 0.0}
+    return TransformerConfig(architecture="transformer", **(settings | changes))
+
+
+def weighted_config(**changes) -> WeightedTransformerConfig:
+    settings = {"num_layers": 2, "d_model": 32, "d_ff": 48, "num_heads": 4, "dropout": 0.0}
+    return WeightedTransformerConfig(architecture="weighted_transformer", **(settings | changes))
+
+
+CONFIGS = {
+    "transformer": transformer_config(),
+    "narrow keys, wide values": transformer_config(d_k=3, d_v=11),
+    "one head": transformer_config(num_heads=1),
+    "learned positions": transformer_config(positions="learned", max_positions=20),
+    "untied": transformer_config(tie_embeddings="none"),
+    "weighted": weighted_config(),
+    "weighted, shared": weighted_config(ffn_mode="shared"),
+    "weighted, softmax": weighted_config(normalisation="softmax"),
+    "weighted, merged": weighted_config(merged=True),
+    "weighted, random": weighted_config(weights="random"),
+    "weighted, top 2": weighted_config(top_k=2),
+    "weighted, self": weighted_config(branched_attention="self"),
+    "weighted, more branches than heads": weighted_config(num_branches=8),
+}
+
+
+def pairs(src_lengths: list[int], tgt_lengths: list[int]) -> TextBatch:
+    """Random sentences of these lengths, EOS counted, padded to the longest of a side."""
+
+    def side(lengths: list[int]) -> torch.Tensor:
+        tokens = torch.randint(EOS + 1, VOCAB, (len(lengths), max(lengths)))
+        for row, length in zip(tokens, lengths, strict=True):
+            row[length - 1], row[length:] = EOS, PAD
+        return tokens
+
+    src, tgt_out = side(src_lengths), side(tgt_lengths)
+    tgt_in = torch.cat((torch.full((len(tgt_out), 1), BOS), tgt_out[:, :-1]), dim=1)
+    return TextBatch(src, tgt_in.masked_fill(tgt_in == EOS, PAD), tgt_out)
+
+
+def rows(batch: TextBatch, row: int, src_length: int, tgt_length: int) -> TextBatch:
+    """One sentence of a batch without its padding."""
+    return TextBatch(
+        batch.src[row : row + 1, :src_length],
+        batch.tgt_in[row : row + 1, :tgt_length],
+        batch.tgt_out[row : row + 1, :tgt_length],
+    )

@@ -1,0 +1,78 @@
+import pytest
+import torch
+
+from pipeline.models.dropout import dropout, dropout_add, keep_mask, kept_share, random_bits, relu_dropout
+
+SIZE = 400_000
+
+
+@pytest.mark.parametrize("probability", [0.01, 0.1, 0.3, 0.5, 0.9])
+def test_dropped_share_is_the_probability(probability):
+    kept = (keep_mask(torch.Size([SIZE]), probability) == -1).double().mean().item()
+    # Four standard deviations of a mean of independent draws.
+    assert abs(kept - (1 - probability)) < 4 * (probability * (1 - probability) / SIZE) ** 0.5
+    assert abs(kept_share(probability) - (1 - probability)) <= 2**-16
+
+
+def test_a_mask_is_all_or_nothing():
+    assert set(keep_mask(torch.Size([1000]), 0.4).tolist()) == {0, -1}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_expectation_is_kept(dtype):
+    out = dropout(torch.ones(SIZE, dtype=dtype), 0.1).double()
+    assert abs(out.mean().item() - 1) < 4 * (0.1 / 0.9 / SIZE) ** 0.5 + (2**-9 if dtype == torch.bfloat16 else 0)
+
+
+def test_the_global_seed_fixes_masks_and_every_call_draws_a_new_one():
+    torch.manual_seed(5)
+    first, second = keep_mask(torch.Size([999]), 0.5), keep_mask(torch.Size([999]), 0.5)
+    torch.manual_seed(5)
+    assert keep_mask(torch.Size([999]), 0.5).equal(first)
+    assert not first.equal(second)
+
+
+def test_bits_are_balanced_and_uncorrelated():
+    values = random_bits(SIZE).to(torch.int32) & 0xFFFF
+    bits = ((values.unsqueeze(1) >> torch.arange(16)) & 1).double()
+    sigma = 0.5 / SIZE**0.5
+    assert (bits.mean(0) - 0.5).abs().max() < 5 * sigma
+    centred = bits - 0.5
+    between_bits = centred.T @ centred / SIZE
+    assert (between_bits - torch.eye(16) / 4).abs().max() < 5 * sigma / 2
+    for lag in (1, 2, 3, 64, 256, 1024):
+        assert (centred[lag:] * centred[:-lag]).mean(0).abs().max() < 5 * sigma / 2
+
+
+def test_masks_of_neighbouring_calls_are_uncorrelated():
+    first, second = (dropout(torch.ones(SIZE), 0.5) - 1 for _ in range(2))
+    assert abs((first * second).mean().item()) < 5 / SIZE**0.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_follow_the_mask(dtype):
+    x = torch.randn(50, 30, dtype=dtype, requires_grad=True)
+    residual = torch.randn(50, 30, dtype=dtype, requires_grad=True)
+    out = dropout_add(residual, x, 0.3)
+    out.sum().backward()
+    kept = x.grad != 0
+    assert 0.5 < kept.float().mean() < 0.9
+    scale = torch.tensor(1 / kept_share(0.3), dtype=dtype)
+    assert x.grad[kept].eq(scale).all() and residual.grad.eq(1).all()
+    torch.testing.assert_close(out.float(), residual.float() + x.float() * kept / kept_share(0.3), rtol=1e-2, atol=2e-2)
+
+
+def test_relu_dropout_is_relu_then_dropout():
+    x = torch.randn(300, 40, requires_grad=True)
+    torch.manual_seed(1)
+    together = relu_dropout(x, 0.2)
+    torch.manual_seed(1)
+    apart = dropout(x.relu(), 0.2)
+    assert together.equal(apart)
+    weights = torch.randn(300, 40)
+    assert torch.autograd.grad(together, x, weights)[0].equal(torch.autograd.grad(apart, x, weights)[0])
+
+
+def test_no_dropout_is_the_identity():
+    x = torch.randn(3, 4)
+    assert dropout(x, 0.0) is x and dropout_add(x, x, 0.0).equal(x + x) and relu_dropout(x, 0.0).equal(x.relu())

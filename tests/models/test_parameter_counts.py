@@ -1,0 +1,82 @@
+"""Parameter counts, computed by the formula of the paper's layers and against the printed column."""
+
+import pytest
+import torch
+
+from pipeline.config import TransformerConfig, WeightedTransformerConfig
+from pipeline.models.build import build_model
+from pipeline.models.seq2seq import count_parameters
+
+BASE = {"num_layers": 6, "d_model": 512, "d_ff": 2048, "num_heads": 8}
+BIG = {"d_model": 1024, "d_ff": 4096, "num_heads": 16}
+
+# changes to the base model, millions printed in Table 3, ours with 37000 rows, ours with 40960 rows
+TABLE_3 = [
+    ({}, 65, 63_045_632, 65_073_152),
+    ({"num_heads": 1}, None, 63_045_632, 65_073_152),
+    ({"num_heads": 32}, None, 63_045_632, 65_073_152),
+    ({"d_k": 16}, 58, 55_967_744, 57_995_264),
+    ({"d_k": 32}, 60, 58_327_040, 60_354_560),
+    ({"num_layers": 2}, 36, 33_644_544, 35_672_064),
+    ({"num_layers": 4}, 50, 48_345_088, 50_372_608),
+    ({"num_layers": 8}, 80, 77_746_176, 79_773_696),
+    ({"d_model": 256}, 28, 26_816_512, 27_830_272),
+    ({"d_model": 1024}, 168, 163_815_424, 167_870_464),
+    ({"d_ff": 1024}, 53, 50_450_432, 52_477_952),
+    ({"d_ff": 4096}, 90, 88_236_032, 90_263_552),
+    (BIG, 213, 214_171_648, 218_226_688),
+]
+
+# the same for the Weighted Transformer's Table 2 (37000 rows) and the number of kappa and alpha
+WEIGHTED_TABLE_2 = [
+    ({"num_layers": 2}, 36, 33_640_512, 64),
+    ({"num_layers": 4}, 50, 48_337_024, 128),
+    ({}, 65, 63_033_536, 192),
+    ({"num_layers": 8}, 80, 77_730_048, 256),
+    (BIG, 213, 214_147_456, 384),
+]
+
+
+def count(config, vocab: int) -> int:
+    with torch.device("meta"):
+        return count_parameters(build_model(config, (vocab, vocab)))
+
+
+def released_extras(config: TransformerConfig) -> int:
+    """What the authors' code has beyond the paper: biases of the projections, 32 target-space embeddings."""
+    heads, keys, values = config.num_heads, config.key_width, config.value_width
+    biases = 2 * heads * keys + heads * values + config.d_model
+    return 3 * config.num_layers * biases + 32 * config.d_model
+
+
+@pytest.mark.parametrize(("changes", "printed", "narrow", "wide"), TABLE_3)
+def test_transformer(changes, printed, narrow, wide):
+    config = TransformerConfig(architecture="transformer", **(BASE | changes))
+    assert (count(config, 37_000), count(config, 40_960)) == (narrow, wide)
+    if changes is BIG:
+        assert narrow / 1e6 == pytest.approx(printed, rel=0.01)
+    elif printed:
+        assert round((wide + released_extras(config)) / 1e6) == printed
+
+
+@pytest.mark.parametrize("ffn_mode", ["split", "shared"])
+@pytest.mark.parametrize(("changes", "printed", "total", "branch_weights"), WEIGHTED_TABLE_2)
+def test_weighted_transformer(changes, printed, total, branch_weights, ffn_mode):
+    config = WeightedTransformerConfig(architecture="weighted_transformer", ffn_mode=ffn_mode, **(BASE | changes))
+    plain = TransformerConfig(architecture="transformer", **(BASE | changes))
+    assert count(config, 37_000) == total
+    # kappa and alpha come, one LayerNorm a layer goes.
+    assert total == count(plain, 37_000) + branch_weights - 2 * config.d_model * 2 * config.num_layers
+    assert branch_weights == 4 * config.num_layers * config.num_heads
+    vocab = 37_000 if changes is BIG else 40_960
+    assert count(config, vocab) / 1e6 == pytest.approx(printed, rel=0.01)
+
+
+def test_learned_positions_add_one_table_a_stack():
+    config = TransformerConfig(architecture="transformer", **BASE, positions="learned", max_positions=256)
+    assert count(config, 37_000) == 63_045_632 + 2 * 256 * 512
+
+
+def test_untied_matrices_are_three():
+    config = TransformerConfig(architecture="transformer", **BASE, tie_embeddings="none")
+    assert count(config, 37_000) == 63_045_632 + 2 * 37_000 * 512

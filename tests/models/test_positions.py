@@ -1,0 +1,36 @@
+import math
+
+import pytest
+import torch
+
+from pipeline.errors import UserError
+from pipeline.models.positions import LearnedPositions, SinusoidPositions, sinusoids
+
+
+def test_sinusoids_follow_the_formula():
+    table = sinusoids(0, 50, 16)
+    for position, i in ((0, 0), (1, 3), (49, 7), (20, 0)):
+        angle = position / 10000 ** (2 * i / 16)
+        assert table[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-5)
+        assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
+
+
+@pytest.mark.parametrize("offset", [1, 7])
+def test_a_shift_is_a_fixed_linear_map(offset):
+    table = sinusoids(0, 300, 32).double()
+    here, there = table[:-offset], table[offset:]
+    mapped = here @ torch.linalg.lstsq(here, there, driver="gelsd").solution
+    assert (mapped - there).square().mean().sqrt() < 1e-5
+    assert (mapped - there).square().mean() < 1e-6
+
+
+def test_sinusoid_table_grows_on_demand():
+    encode = SinusoidPositions(8)
+    torch.testing.assert_close(encode(700, 702), sinusoids(700, 702, 8), rtol=0, atol=1e-6)
+
+
+def test_learned_table_refuses_positions_it_has_not():
+    encode = LearnedPositions(10, 8)
+    assert encode(0, 10).shape == (10, 8)
+    with pytest.raises(UserError, match="max_positions"):
+        encode(10, 11)

@@ -1,0 +1,131 @@
+"""Properties that hold for every variation of both Transformers."""
+
+import dataclasses
+
+import pytest
+import torch
+from small_models import VOCAB, pairs, rows, transformer_config
+from torch.nn import functional as F
+
+from pipeline.models.build import build_model
+from pipeline.models.transformer import attention_mask
+
+
+def logits(model, batch):
+    """Teacher-forced logits (B, T, V)."""
+    mask = attention_mask(batch.src_mask)
+    return F.linear(model.decode(batch.tgt_in, model.encode(batch.src, mask), mask), model.output_weight)
+
+
+def evaluated(config):
+    return build_model(config, (VOCAB, VOCAB)).eval()
+
+
+@torch.no_grad()
+def test_padding_changes_nothing(config):
+    model, batch = evaluated(config), pairs([9, 4, 6], [3, 8, 5])
+    together = logits(model, batch)
+    for row, (src_length, tgt_length) in enumerate([(9, 3), (4, 8), (6, 5)]):
+        alone = logits(model, rows(batch, row, src_length, tgt_length))
+        torch.testing.assert_close(together[row, :tgt_length], alone[0], rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_later_targets_leave_earlier_logits_alone(config):
+    model, batch = evaluated(config), pairs([6, 6], [8, 8])
+    before = logits(model, batch)
+    for position in (2, 5):
+        changed = batch.tgt_in.clone()
+        changed[:, position] = (changed[:, position] + 1) % VOCAB
+        after = logits(model, dataclasses.replace(batch, tgt_in=changed))
+        assert after[:, :position].equal(before[:, :position])
+        assert not after[:, position:].equal(before[:, position:])
+
+
+@torch.inference_mode()
+def test_cached_steps_equal_teacher_forcing(config):
+    model, batch = evaluated(config), pairs([9, 4, 6], [7, 7, 7])
+    expected = logits(model, batch)
+    source, cache = model.start(batch)
+    for position in range(7):
+        step_logits, cache = model.step(batch.tgt_in[:, position : position + 1], source, cache)
+        assert step_logits.dtype == torch.float32
+        torch.testing.assert_close(step_logits[:, 0], expected[:, position], rtol=0, atol=1e-5)
+
+
+@torch.inference_mode()
+def test_hypotheses_of_a_sentence_do_not_see_each_other(config):
+    model, batch = evaluated(config), pairs([9, 4], [6, 6])
+    hypotheses = torch.randint(4, VOCAB, (2, 3, 6))
+    source, cache = model.start(batch)
+    cache = torch.utils._pytree.tree_map(lambda t: t.expand(-1, 3, *t.shape[2:]), cache)
+    for position in range(6):
+        step_logits, cache = model.step(hypotheses[..., position], source, cache)
+    for k in range(3):
+        expected = logits(model, dataclasses.replace(batch, tgt_in=hypotheses[:, k]))[:, -1]
+        torch.testing.assert_close(step_logits[:, k], expected, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_loss_is_the_smoothed_cross_entropy_of_real_positions(config):
+    model, batch = evaluated(config), pairs([9, 4, 6], [3, 8, 5])
+    log_probs = logits(model, batch).log_softmax(-1)
+    target = F.one_hot(batch.tgt_out, VOCAB) * (0.9 - 0.1 / (VOCAB - 1)) + 0.1 / (VOCAB - 1)
+    real = batch.tgt_out != 0
+    sums = model.loss(batch, 0.1)
+    assert sums.tokens == 16
+    torch.testing.assert_close(sums.loss, -(target * log_probs).sum(-1)[real].sum(), rtol=1e-5, atol=0)
+    expected_nll = -log_probs.gather(-1, batch.tgt_out.unsqueeze(-1)).squeeze(-1)[real].sum()
+    torch.testing.assert_close(sums.nll, expected_nll, rtol=1e-5, atol=0)
+
+
+def test_every_parameter_gets_a_gradient(config):
+    model, batch = build_model(config, (VOCAB, VOCAB)), pairs([9, 4, 6], [3, 8, 5])
+    model.loss(batch, 0.1).loss.backward()
+    silent = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
+    drawn = getattr(config, "weights", "learned") == "random"
+    assert silent == {name for name, _ in model.named_parameters() if drawn and name.endswith(("kappa", "alpha"))}
+
+
+def test_bfloat16_loss_is_near_float32(config):
+    model, batch = evaluated(config), pairs([9, 4, 6], [3, 8, 5])
+    wide = model.loss(batch, 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        narrow = model.loss(batch, 0.1)
+    assert narrow.loss.dtype == torch.float32
+    torch.testing.assert_close(narrow.loss, wide.loss, rtol=0.02, atol=0)
+    weights = model.parameter_groups()["weights"]
+    expected, ours = (torch.cat([g.flatten() for g in torch.autograd.grad(x.loss, weights)]) for x in (wide, narrow))
+    assert (ours - expected).norm() < 0.05 * expected.norm()
+
+
+def test_seed_fixes_weights_and_dropout():
+    config = transformer_config(dropout=0.2, attention_dropout=0.2, relu_dropout=0.2)
+    batch, losses = pairs([9, 4], [3, 8]), []
+    for _ in range(2):
+        torch.manual_seed(3)
+        losses.append(build_model(config, (VOCAB, VOCAB)).loss(batch, 0.1).loss.item())
+    assert losses[0] == losses[1]
+
+
+@torch.no_grad()
+def test_without_positions_the_encoder_is_permutation_equivariant():
+    model, src = evaluated(transformer_config()), torch.randint(4, VOCAB, (2, 10))
+    order = torch.randperm(10)
+    assert (model.encode(src[:, order], None) - model.encode(src, None)[:, order]).abs().max() > 0.1
+    model.src_positions.table = torch.zeros_like(model.src_positions.table)
+    assert (model.encode(src[:, order], None) - model.encode(src, None)[:, order]).abs().max() < 1e-5
+
+
+def test_embeddings_are_tied_and_scaled_to_unit_variance():
+    model = build_model(transformer_config(d_model=256), (1000, 1000)).eval()
+    assert model.output_weight is model.src_embedding.weight is model.tgt_embedding.weight
+    embedded = model.embed(model.src_embedding, torch.arange(1000).unsqueeze(0), torch.zeros(1000, 256))
+    assert embedded.std().item() == pytest.approx(1, rel=0.02)
+
+
+def test_a_sublayer_is_followed_by_layer_norm():
+    """y = LayerNorm(x + Sublayer(x)), epsilon 1e-6 inside the root: the encoder's output has mean 0 and variance 1."""
+    encoded = evaluated(transformer_config()).encode(torch.randint(4, VOCAB, (2, 10)), None)
+    assert encoded.mean(-1).abs().max() < 1e-5
+    assert (encoded.var(-1, unbiased=False) - 1).abs().max() < 1e-4

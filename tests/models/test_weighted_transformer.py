@@ -1,0 +1,146 @@
+import pytest
+import torch
+from small_models import VOCAB, pairs, weighted_config
+from torch.nn import functional as F
+
+from pipeline.models.attention import Mix, SelfAttention
+from pipeline.models.build import build_model
+from pipeline.models.weighted_transformer import BranchedMix, keep_largest
+
+MODES = ("split", "shared")
+
+
+def by_the_formula(block: BranchedMix, context: torch.Tensor) -> torch.Tensor:
+    """Eq. 6 and 7 branch by branch. context (B, T, M, d_v)"""
+    kappa, alpha = block.branch_weights()
+    branches, total = len(kappa), 0.0
+    for i in range(branches):
+        width = context.shape[-1]
+        bhead = context[..., i, :] @ block.output.weight[:, i * width : (i + 1) * width].T * kappa[i]
+        units = slice(None)
+        if block.config.ffn_mode == "split":
+            share = block.config.d_ff // branches
+            units = slice(i * share, (i + 1) * share)
+        hidden = torch.relu(bhead @ block.inner.weight[units].T + block.inner.bias[units])
+        total = total + alpha[i] * (hidden @ block.outer.weight[:, units].T + block.outer.bias)
+    return total
+
+
+@pytest.mark.parametrize("ffn_mode", MODES)
+@pytest.mark.parametrize("changes", [{}, {"normalisation": "softmax"}, {"merged": True}, {"top_k": 2}, {"d_v": 5}])
+def test_block_follows_the_equations(ffn_mode, changes):
+    config = weighted_config(ffn_mode=ffn_mode, **changes)
+    block, context = BranchedMix(config), torch.randn(3, 5, 4, config.value_width)
+    torch.nn.init.normal_(block.inner.bias)
+    torch.nn.init.normal_(block.outer.bias)
+    torch.testing.assert_close(block(context), by_the_formula(block, context), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("ffn_mode", MODES)
+def test_gradients_equal_those_of_the_equations(ffn_mode):
+    block = BranchedMix(weighted_config(ffn_mode=ffn_mode))
+    context, upstream = torch.randn(3, 5, 4, 8), torch.randn(3, 5, 32)
+    ours = torch.autograd.grad(block(context), block.parameters(), upstream)
+    expected = torch.autograd.grad(by_the_formula(block, context), block.parameters(), upstream)
+    for one, other in zip(ours, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_branches_sum_to_multi_head_attention_when_weights_are_one_and_the_network_is_the_identity():
+    """The paper's remark on kappa = alpha = 1 needs a feed-forward network without its ReLU. With one, the identity is
+    FFN(x) = max(0, x I) I - max(0, -x I) I, i.e. W_1 = [I, -I], W_2 = [I; -I]."""
+    config = weighted_config(ffn_mode="shared", d_ff=64)
+    attention = SelfAttention(config, BranchedMix(config))
+    block, identity = attention.mix, torch.eye(32)
+    with torch.no_grad():
+        block.kappa.fill_(1)
+        block.alpha.fill_(1)
+        block.inner.weight.copy_(torch.cat((identity, -identity)))
+        block.outer.weight.copy_(torch.cat((identity, -identity)).T)
+    plain = SelfAttention(config, Mix(config))
+    plain.load_state_dict(attention.state_dict(), strict=False)
+    x = torch.randn(2, 6, 32)
+    torch.testing.assert_close(attention(x, None, False), plain(x, None, False), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_weights_stay_on_the_simplex_after_every_step(merged):
+    model = build_model(weighted_config(merged=merged), (VOCAB, VOCAB))
+    groups = model.parameter_groups()
+    assert sum(p.numel() for p in groups["branch_weights"]) == (2 if merged else 4) * 2 * 4
+    optimiser = torch.optim.Adam([{"params": groups["weights"]}, {"params": groups["branch_weights"], "lr": 0.3}])
+    for _ in range(3):
+        optimiser.zero_grad()
+        model.loss(pairs([9, 4], [3, 8]), 0.1).loss.backward()
+        optimiser.step()
+        model.after_step(frozen=False)
+        for weights in groups["branch_weights"]:
+            assert (weights >= 0).all() and abs(weights.sum().item() - 1) < 1e-6
+
+
+def test_frozen_weights_are_left_alone():
+    model = build_model(weighted_config(), (VOCAB, VOCAB))
+    weights = model.parameter_groups()["branch_weights"]
+    with torch.no_grad():
+        weights[0].copy_(torch.tensor([0.9, 0.9, 0.1, 0.1]))
+    model.after_step(frozen=True)
+    assert weights[0].tolist() == pytest.approx([0.9, 0.9, 0.1, 0.1])
+
+
+def test_groups_hold_every_parameter_once(config):
+    model = build_model(config, (VOCAB, VOCAB))
+    grouped = [id(p) for group in model.parameter_groups().values() for p in group]
+    assert len(grouped) == len(set(grouped)) and set(grouped) == {id(p) for p in model.parameters()}
+
+
+def test_gating_keeps_the_largest_weights():
+    assert keep_largest(torch.tensor([0.1, 0.4, 0.2, 0.3]), 2).tolist() == pytest.approx([0, 0.4, 0, 0.3])
+
+
+@pytest.mark.parametrize("normalisation", ["projection", "softmax"])
+def test_weights_can_be_replaced(normalisation):
+    model = build_model(weighted_config(normalisation=normalisation), (VOCAB, VOCAB))
+
+    def weights():
+        return torch.stack([torch.stack(block.branch_weights()) for block in model.blocks]).detach()
+
+    learned = weights()
+    model.replace_branch_weights("learned", seed=0)
+    assert weights().equal(learned)
+    model.replace_branch_weights("random", seed=1)
+    drawn = weights()
+    torch.testing.assert_close(drawn.sum(-1), torch.ones(4, 2))
+    assert len(drawn.flatten().unique()) == drawn.numel()
+    model.replace_branch_weights("random", seed=2)
+    assert (weights() - drawn).abs().max() > 0.01
+    model.replace_branch_weights("random", seed=1)
+    assert weights().equal(drawn)
+    model.replace_branch_weights("uniform", seed=0)
+    torch.testing.assert_close(weights(), torch.full((4, 2, 4), 0.25))
+
+
+def test_random_training_weights_change_every_pass_and_are_uniform_in_evaluation():
+    block = BranchedMix(weighted_config(weights="random"))
+    first, second = block.branch_weights()[0], block.branch_weights()[0]
+    assert not first.equal(second) and first.sum().item() == pytest.approx(1)
+    assert block.eval().branch_weights()[1].tolist() == [0.25] * 4
+
+
+def test_a_branch_without_weight_gets_no_gradient_but_its_alpha_does():
+    block = BranchedMix(weighted_config())
+    with torch.no_grad():
+        block.alpha.copy_(project := torch.tensor([0.0, 0.5, 0.25, 0.25]))
+    assert project.sum() == 1
+    block(torch.randn(2, 3, 4, 8)).square().sum().backward()
+    assert not block.inner.weight.grad[:12].any() and block.inner.weight.grad[12:].any()
+    assert block.alpha.grad[0] != 0
+
+
+def test_top_k_sums_the_chosen_branches_only():
+    config = weighted_config(top_k=1)
+    block, context = BranchedMix(config), torch.randn(1, 2, 4, 8)
+    alone = block.alpha.argmax().item()
+    blind = context.clone()
+    blind[..., [i for i in range(4) if i != alone], :] = 7.0
+    torch.testing.assert_close(block(blind), block(context))
+    assert F.one_hot(block.alpha.argmax(), 4).equal((block.branch_weights()[1] != 0).long())
