@@ -11,7 +11,9 @@ configfile: "config.yaml"
 
 
 # `python` in a rule is the interpreter Snakemake runs under, activated or not, here and in cluster jobs.
-shell.prefix(f"set -euo pipefail; export PATH={os.path.dirname(sys.executable)!r}:$PATH; ")
+shell.prefix(
+    f"set -euo pipefail; export PATH={os.path.dirname(sys.executable)!r}:$PATH; "
+)
 
 
 include: "workflow/rules/common.smk"

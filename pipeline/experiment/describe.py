@@ -1,6 +1,6 @@
 """Write a run's resolved specification: every setting of model and training, and nothing else.
 
-    python -m pipeline describe --spec '{"paper": "weighted", …}' --out work/demo/runs/weighted/A/…/run.yaml
+python -m pipeline describe --spec '{"paper": "weighted", …}' --out work/demo/runs/weighted/A/…/run.yaml
 """
 
 import argparse

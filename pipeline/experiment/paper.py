@@ -45,6 +45,11 @@ class ScoreCell(Closed):
             raise ValueError("needs one of decoding and decoding_column")
         return self
 
+    def file(self, decoding: str) -> str:
+        """Where the score lies in a run's folder."""
+        stage = "perplexities" if self.metric == "perplexity" else "scores"
+        return f"{stage}/{decoding}/{self.split}.json"
+
     def decodings_of(self, row: dict[str, str]) -> list[str]:
         return [self.decoding] if self.decoding else row[self.decoding_column].split()
 

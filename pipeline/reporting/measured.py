@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.experiment.paper import ScoreCell
 from pipeline.experiment.project import CellRun, Project, RunId
 from pipeline.files import read_json
 
@@ -42,25 +43,30 @@ class RunFolders:
         return self.optional(self.folder(run) / "trained.json")
 
     def cost(self, run: RunId) -> dict[str, Any] | None:
-        return self.optional(self.folder(run) / "cost.json")
-
-    def score(self, run: RunId, decoding: str, split: str) -> dict[str, Any] | None:
-        return self.optional(self.folder(run) / "scores" / decoding / f"{split}.json")
+        """Totals over all starts of a training, and where it ran."""
+        record = self.optional(self.folder(run) / "cost.json")
+        if record is None:
+            return None
+        starts = record["starts"]
+        hours = sum(start["seconds"] * start["processes"] for start in starts) / 3600
+        devices = dict.fromkeys(f"{start['processes']} x {start['device']}" for start in starts)
+        return record["total"] | {"device_hours": hours, "hardware": "; ".join(devices)}
 
     @staticmethod
     def optional(path: Path) -> dict[str, Any] | None:
         return read_json(path) if path.exists() else None
 
-    def measure(self, cells: list[CellRun], split: str, metric: str) -> Measurement | None:
+    def measure(self, cells: list[CellRun], column: ScoreCell) -> Measurement | None:
         """One cell's scores, or None as long as one of its runs is missing."""
-        scores = [self.score(cell.run, decoding, split) for cell in cells for decoding in cell.decodings]
+        files = [self.folder(cell.run) / column.file(decoding) for cell in cells for decoding in cell.decodings]
+        scores = [self.optional(path) for path in files]
         if not scores or any(score is None for score in scores):
             return None
-        metrics = [score["metrics"][metric] for score in scores]
+        metrics = [score["metrics"][column.metric] for score in scores]
         return Measurement(
             values=[entry["value"] for entry in metrics],
-            low=mean_of(entry.get("low") for entry in metrics),
-            high=mean_of(entry.get("high") for entry in metrics),
+            low=mean_of(entry["low"] for entry in metrics),
+            high=mean_of(entry["high"] for entry in metrics),
             test_set=f"{scores[0]['test_set']} ({scores[0]['lines']} lines)",
             signature=metrics[0]["signature"],
         )

@@ -77,7 +77,7 @@ def score_columns(
 ) -> dict[str, Any]:
     """Printed value, ours over seeds, interval, difference, test set and signature of one measured column."""
     reported = printed[cell.printed] if cell.printed else ""
-    measured = folders.measure(runs, cell.split, cell.metric)
+    measured = folders.measure(runs, cell)
     columns = dict.fromkeys(("printed", "ours", "spread", "low", "high", "difference", "test_set", "signature"), "")
     columns["printed"] = reported
     if measured is not None:
@@ -126,9 +126,9 @@ def cost_columns(folders: RunFolders, runs: list[RunId]) -> dict[str, Any]:
     made = [record.get("provenance", {}) for record in trained]
     return {
         "steps": joined(record["steps"] for record in trained),
-        "device_hours": f"{sum(record['gpu_hours'] for record in costs):.4f}" if costs else "",
+        "device_hours": f"{sum(record['device_hours'] for record in costs):.4f}" if costs else "",
         "train_flops": f"{sum(record['flops'] for record in costs):.3e}" if costs else "",
-        "hardware": joined(record["device"] for record in costs),
+        "hardware": joined(record["hardware"] for record in costs),
         "commit": joined(record.get("commit", "") for record in made),
         "runs": joined(run.folder for run in runs),
     }

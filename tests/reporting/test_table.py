@@ -22,10 +22,11 @@ def fabricate(project, cell_run, split, value):
     """A run folder as the stages leave it, with a made-up score."""
     folder = Path(project.config.work) / project.config.scale / "runs" / cell_run.run.folder
     write_json(folder / "trained.json", {"steps": 7, "parameters": {"total": 123456}, "provenance": {"commit": "abc"}})
-    write_json(folder / "cost.json", {"gpu_hours": 0.5, "flops": 2.5e9, "device": "toy processor"})
+    start = {"seconds": 900, "processes": 2, "device": "toy processor"}
+    write_json(folder / "cost.json", {"starts": [start], "total": {"flops": 2.5e9}})
     entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
+    score = {"test_set": "toy", "lines": 10, "metrics": {"bleu_paper": entry}}
     for decoding in cell_run.decodings:
-        score = {"test_set": "toy", "lines": 10, "metrics": {"bleu_paper": entry, "perplexity": entry}}
         write_json(folder / "scores" / decoding / f"{split}.json", score)
 
 

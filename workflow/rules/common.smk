@@ -2,11 +2,13 @@
 import json
 import shlex
 
+from pipeline.data.dataset import load_dataset
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, RunId
 
 try:
     project = Project(workflow.basedir, config)
+    datasets = {name: load_dataset(path) for name, path in project.datasets.items()}
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -14,11 +16,20 @@ WORK = project.config.work
 SCALE = project.config.scale
 RUN = f"{WORK}/{SCALE}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}"
 CORPUS = f"{WORK}/corpora/{{dataset}}"
-SETTINGS = " ".join(f"--set {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in config.items())
+GRAMMAR = {name for name, dataset in datasets.items() if dataset.kind == "grammar"}
+SETTINGS = " ".join(
+    f"--set {shlex.quote(f'{key}={json.dumps(value)}')}"
+    for key, value in config.items()
+)
+
+
+def either(names):
+    """A wildcard's pattern: one of these names."""
+    return "|".join(sorted(names))
 
 
 wildcard_constraints:
-    paper="|".join(project.papers),
+    paper=either(project.papers),
     table=r"table\d+",
     system=r"[\w-]+",
     dataset=r"[\w-]+",
@@ -30,11 +41,45 @@ wildcard_constraints:
 def tables(paper=None):
     """Every table of one paper, or of all."""
     names = [paper] if paper else list(project.papers)
-    return [f"results/{SCALE}/{name}/{table}.csv" for name in names for table in project.papers[name].tables]
+    return [
+        f"results/{SCALE}/{name}/{table}.csv"
+        for name in names
+        for table in project.papers[name].tables
+    ]
+
+
+def corpus_folder(wildcards):
+    return CORPUS.format(dataset=wildcards.dataset)
+
+
+def run_folder(wildcards):
+    return f"{WORK}/{SCALE}/runs/{run_of(wildcards).folder}"
+
+
+def weights(wildcards):
+    """What a decoding reads: averaged checkpoints where it averages, else the training's own final weights."""
+    averaged = (
+        project.decoding(
+            wildcards.paper, wildcards.system, wildcards.decoding
+        ).average_last
+        > 1
+    )
+    return (
+        f"{RUN}/averaged/{wildcards.decoding}.safetensors"
+        if averaged
+        else f"{RUN}/trained.json"
+    )
+
+
+def weights_file(wildcards, input):
+    """The final weights lie beside `trained.json`: they survive a failure because no rule declares them."""
+    return input.weights.replace("trained.json", "model.safetensors")
 
 
 def run_of(wildcards):
-    return RunId(wildcards.paper, wildcards.system, wildcards.dataset, int(wildcards.seed))
+    return RunId(
+        wildcards.paper, wildcards.system, wildcards.dataset, int(wildcards.seed)
+    )
 
 
 def run_specification(wildcards):
@@ -44,25 +89,39 @@ def run_specification(wildcards):
 
 def decoding_settings(wildcards):
     """One named decoding as JSON; a change here redoes decoding, not training."""
-    return json.dumps(project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).model_dump())
+    return json.dumps(
+        project.decoding(
+            wildcards.paper, wildcards.system, wildcards.decoding
+        ).model_dump()
+    )
+
+
+def grammar_options(wildcards):
+    """What the grammar is to write for one dataset."""
+    dataset = datasets[wildcards.dataset]
+    wanted = dataset.generator
+    sizes = " ".join(f"{split}={pairs}" for split, pairs in wanted.sizes.items())
+    return f"--languages {dataset.src} {dataset.tgt} --domain {wanted.domain} --sizes {sizes} --seed {wanted.seed}"
 
 
 def table_inputs(wildcards):
     """The trainings and scores that one table stands on."""
-    needed = []
+    needed = set()
     for cell in project.cell_runs(wildcards.paper, wildcards.table):
         folder = f"{WORK}/{SCALE}/runs/{cell.run.folder}"
-        split = getattr(project.table(wildcards.paper, wildcards.table).cells[cell.cell], "split", None)
-        needed.append(f"{folder}/trained.json")
-        needed += [f"{folder}/scores/{decoding}/{split}.json" for decoding in cell.decodings]
-    return sorted(set(needed))
+        column = project.table(wildcards.paper, wildcards.table).cells[cell.cell]
+        needed.add(f"{folder}/trained.json")
+        needed |= {f"{folder}/{column.file(decoding)}" for decoding in cell.decodings}
+    return sorted(needed)
 
 
 def table_settings(wildcards):
     """What the table shows, as JSON, so that a change of caption, columns or scale rewrites it."""
     shown = project.table(wildcards.paper, wildcards.table).model_dump()
     notes = [note.model_dump() for note in project.papers[wildcards.paper].deviations]
-    return json.dumps([shown, notes, project.scale.model_dump(), project.config.seed_list])
+    return json.dumps(
+        [shown, notes, project.scale.model_dump(), project.config.seed_list]
+    )
 
 
 def resource(kind, name):

@@ -1,27 +1,61 @@
-# From a dataset file to encoded sentences.
+# From a dataset file to encoded sentences. Every stage works in the corpus' own folder.
 
 
-rule raw_corpus:
-    """Generate a corpus from the grammar, or download and extract it; every file is checked."""
+rule generate:
+    """Write a corpus with the embedded grammar; needs no network."""
     input:
         dataset="workflow/datasets/{dataset}.yaml",
     output:
-        f"{CORPUS}/raw/corpus.json",
+        touch(f"{CORPUS}/raw.done"),
     log:
-        f"{CORPUS}/logs/raw.log",
-    params:
-        downloads=f"{WORK}/downloads",
-        mirror=lambda wildcards: f"--mirror {shlex.quote(project.config.mirror)}" if project.config.mirror else "",
-        folder=lambda wildcards, output: os.path.dirname(output[0]),
-    message:
-        "Fetching {wildcards.dataset} -> {output}"
+        f"{CORPUS}/logs/generate.log",
+    wildcard_constraints:
+        dataset=either(GRAMMAR),
+    conda:
+        "../envs/pipeline.yaml"
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
+    params:
+        grammar=grammar_options,
+        folder=lambda wildcards: f"{corpus_folder(wildcards)}/raw",
+    message:
+        "Writing {wildcards.dataset} with the grammar -> {params.folder}"
     shell:
         """
-        python -m pipeline raw --dataset {input.dataset:q} --downloads {params.downloads:q} \
-            --out {params.folder:q} {params.mirror} >{log:q} 2>&1
+        python -m pipeline grammar {params.grammar} --out {params.folder:q} >{log:q} 2>&1
+        """
+
+
+rule download:
+    """Fetch a corpus, verify every file, and extract its splits."""
+    input:
+        dataset="workflow/datasets/{dataset}.yaml",
+    output:
+        touch(f"{CORPUS}/raw.done"),
+    log:
+        f"{CORPUS}/logs/download.log",
+    wildcard_constraints:
+        dataset=either(set(project.datasets) - GRAMMAR),
+    conda:
+        "../envs/pipeline.yaml"
+    resources:
+        mem_mb=resource("prepare", "mem_mb"),
+        runtime=resource("prepare", "runtime"),
+    params:
+        downloads=f"{WORK}/downloads",
+        corpus=corpus_folder,
+        mirror=(
+            f"--mirror {shlex.quote(project.config.mirror)}"
+            if project.config.mirror
+            else ""
+        ),
+    message:
+        "Fetching {wildcards.dataset} -> {params.downloads}"
+    shell:
+        """
+        python -m pipeline download --dataset {input.dataset:q} --downloads {params.downloads:q} \
+            --corpus {params.corpus:q} {params.mirror} 2>&1 | tee {log:q}
         """
 
 
@@ -29,24 +63,25 @@ rule prepare:
     """Clean, with every rejection counted, and tokenise."""
     input:
         dataset="workflow/datasets/{dataset}.yaml",
-        raw=f"{CORPUS}/raw/corpus.json",
+        raw=f"{CORPUS}/raw.done",
     output:
         f"{CORPUS}/prepared/report.json",
     log:
         f"{CORPUS}/logs/prepare.log",
-    params:
-        raw=lambda wildcards, input: os.path.dirname(input.raw),
-        folder=lambda wildcards, output: os.path.dirname(output[0]),
-    message:
-        "Cleaning and tokenising {wildcards.dataset} -> {output}"
+    conda:
+        "../envs/pipeline.yaml"
     threads: resource("prepare", "threads")
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
+    params:
+        corpus=corpus_folder,
+    message:
+        "Cleaning and tokenising {wildcards.dataset} -> {output}"
     shell:
         """
-        python -m pipeline prepare --dataset {input.dataset:q} --raw {params.raw:q} \
-            --out {params.folder:q} --threads {threads} >{log:q} 2>&1
+        python -m pipeline prepare --dataset {input.dataset:q} --corpus {params.corpus:q} \
+            --processes {threads} >{log:q} 2>&1
         """
 
 
@@ -60,16 +95,16 @@ rule subwords:
         record=f"{CORPUS}/subwords.json",
     log:
         f"{CORPUS}/logs/subwords.log",
-    params:
-        prepared=lambda wildcards, input: os.path.dirname(input.prepared),
-    threads: resource("prepare", "threads")
+    conda:
+        "../envs/pipeline.yaml"
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
+    params:
+        corpus=corpus_folder,
     shell:
         """
-        python -m pipeline subwords --dataset {input.dataset:q} --prepared {params.prepared:q} \
-            --out {output.model:q} --threads {threads} >{log:q} 2>&1
+        python -m pipeline subwords --dataset {input.dataset:q} --corpus {params.corpus:q} >{log:q} 2>&1
         """
 
 
@@ -83,15 +118,16 @@ rule encode:
         f"{CORPUS}/encoded/corpus.json",
     log:
         f"{CORPUS}/logs/encode.log",
-    params:
-        prepared=lambda wildcards, input: os.path.dirname(input.prepared),
-        folder=lambda wildcards, output: os.path.dirname(output[0]),
+    conda:
+        "../envs/pipeline.yaml"
     threads: resource("prepare", "threads")
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
+    params:
+        corpus=corpus_folder,
     shell:
         """
-        python -m pipeline encode --dataset {input.dataset:q} --prepared {params.prepared:q} \
-            --subwords {input.subwords:q} --out {params.folder:q} --threads {threads} >{log:q} 2>&1
+        python -m pipeline encode --dataset {input.dataset:q} --corpus {params.corpus:q} \
+            --processes {threads} >{log:q} 2>&1
         """

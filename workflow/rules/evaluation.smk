@@ -2,19 +2,23 @@
 
 
 rule average:
-    """Average the last checkpoints of one run; with one, take its final weights."""
+    """Average the last checkpoints of one run."""
     input:
         f"{RUN}/trained.json",
     output:
         f"{RUN}/averaged/{{decoding}}.safetensors",
     log:
         f"{RUN}/logs/average-{{decoding}}.log",
-    params:
-        folder=lambda wildcards, input: os.path.dirname(input[0]),
-        last=lambda wildcards: project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).average_last,
+    conda:
+        "../envs/pipeline.yaml"
     resources:
         mem_mb=resource("decode", "mem_mb"),
         runtime=resource("score", "runtime"),
+    params:
+        folder=run_folder,
+        last=lambda wildcards: project.decoding(
+            wildcards.paper, wildcards.system, wildcards.decoding
+        ).average_last,
     shell:
         """
         python -m pipeline average --run {params.folder:q} --last {params.last} --out {output:q} >{log:q} 2>&1
@@ -24,32 +28,61 @@ rule average:
 rule translate:
     """Translate one split by beam search."""
     input:
-        weights=f"{RUN}/averaged/{{decoding}}.safetensors",
+        weights=weights,
         corpus=f"{CORPUS}/encoded/corpus.json",
     output:
         tokenised=f"{RUN}/translations/{{decoding}}/{{split}}.tok",
         text=f"{RUN}/translations/{{decoding}}/{{split}}.txt",
     log:
         f"{RUN}/logs/translate-{{decoding}}-{{split}}.log",
-    params:
-        decoding=decoding_settings,
-    message:
-        "Translating {wildcards.dataset} ({wildcards.split}) with {wildcards.paper}/{wildcards.system} -> {output.text}"
+    conda:
+        "../envs/pipeline.yaml"
     threads: resource("decode", "threads")
     resources:
         mem_mb=resource("decode", "mem_mb"),
         runtime=resource("decode", "runtime"),
         gpu=resource("decode", "gpus"),
+    params:
+        weights=weights_file,
+        decoding=decoding_settings,
+    message:
+        "Translating {wildcards.dataset} ({wildcards.split}) with {wildcards.paper}/{wildcards.system} -> {output.text}"
     shell:
         """
-        python -m pipeline translate --weights {input.weights:q} --split {wildcards.split} \
+        python -m pipeline translate --weights {params.weights:q} --split {wildcards.split} \
             --decoding {params.decoding:q} --threads {threads} --out {output.tokenised:q} --text {output.text:q} \
             >{log:q} 2>&1
         """
 
 
+rule perplexity:
+    """Perplexity per subword of one split, unsmoothed."""
+    input:
+        weights=weights,
+        dataset="workflow/datasets/{dataset}.yaml",
+        corpus=f"{CORPUS}/encoded/corpus.json",
+    output:
+        f"{RUN}/perplexities/{{decoding}}/{{split}}.json",
+    log:
+        f"{RUN}/logs/perplexity-{{decoding}}-{{split}}.log",
+    conda:
+        "../envs/pipeline.yaml"
+    threads: resource("decode", "threads")
+    resources:
+        mem_mb=resource("decode", "mem_mb"),
+        runtime=resource("decode", "runtime"),
+        gpu=resource("decode", "gpus"),
+    params:
+        weights=weights_file,
+    shell:
+        """
+        python -m pipeline perplexity --weights {params.weights:q} --split {wildcards.split} \
+            --dataset {input.dataset:q} --threads {threads} --out {output:q} >{log:q} 2>&1
+        """
+
+
 rule score:
-    """Score one translation: every BLEU with its recipe and interval, and perplexity."""
+    """Score one translation: every BLEU with its recipe and interval."""
     input:
         dataset="workflow/datasets/{dataset}.yaml",
         prepared=f"{CORPUS}/prepared/report.json",
@@ -59,11 +92,13 @@ rule score:
         f"{RUN}/scores/{{decoding}}/{{split}}.json",
     log:
         f"{RUN}/logs/score-{{decoding}}-{{split}}.log",
-    params:
-        prepared=lambda wildcards, input: os.path.dirname(input.prepared),
+    conda:
+        "../envs/pipeline.yaml"
     resources:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
+    params:
+        prepared=lambda wildcards, input: os.path.dirname(input.prepared),
     shell:
         """
         python -m pipeline score --dataset {input.dataset:q} --prepared {params.prepared:q} --split {wildcards.split} \

@@ -16,12 +16,14 @@ rule table:
         markdown=f"results/{SCALE}/{{paper}}/{{table}}.md",
     log:
         f"{WORK}/{SCALE}/logs/{{paper}}-{{table}}.log",
-    params:
-        settings=SETTINGS,
-        shown=table_settings,
+    conda:
+        "../envs/pipeline.yaml"
     resources:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
+    params:
+        settings=SETTINGS,
+        shown=table_settings,
     shell:
         """
         python -m pipeline table --paper {wildcards.paper} --table {wildcards.table} {params.settings} \
@@ -39,6 +41,8 @@ rule view:
         markdown="results/{table}.md",
     log:
         f"{WORK}/{SCALE}/logs/view-{{table}}.log",
+    conda:
+        "../envs/pipeline.yaml"
     params:
         shown=f"{project.config.paper} at {SCALE}",
     shell:

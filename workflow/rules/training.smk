@@ -7,6 +7,8 @@ rule describe_run:
         f"{RUN}/run.yaml",
     log:
         f"{RUN}/logs/describe.log",
+    conda:
+        "../envs/pipeline.yaml"
     params:
         specification=run_specification,
     shell:
@@ -26,10 +28,8 @@ rule train:
         f"{RUN}/logs/train.log",
     benchmark:
         f"{RUN}/logs/train.tsv"
-    params:
-        folder=lambda wildcards, input: os.path.dirname(input.specification),
-    message:
-        "Training {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
+    conda:
+        "../envs/pipeline.yaml"
     threads: resource("train", "threads")
     resources:
         launcher="local",
@@ -37,6 +37,10 @@ rule train:
         runtime=resource("train", "runtime"),
         gpus=resource("train", "gpus"),
         nodes=resource("train", "nodes"),
+    params:
+        folder=run_folder,
+    message:
+        "Training {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
     shell:
         """
         python -m pipeline launch --run {params.folder:q} --out {output:q} --launcher {resources.launcher} \
