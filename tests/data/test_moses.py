@@ -1,0 +1,34 @@
+"""Tokenisation loses white space only, and detokenisation restores ordinary text."""
+
+import pytest
+from toy_corpus import random_lines
+
+from pipeline.data.moses import detokenise, tokenise
+
+SENTENCES = {
+    "en": ["Don't worry, it's 3.50 (net) & fine.", 'He said: "No [maybe] | <b>"', "A well-known U.S. company."],
+    "de": ["Das ist z. B. gut; 3,5 % mehr!", "„Ja“, sagte Müller-Lüdenscheidt.", "Der 3. Oktober ist's."],
+    "fr": ["L'été, c'est aujourd'hui : 3 %.", "Qu'est-ce que c'est ?"],
+}
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_tokens_are_the_text_split_by_single_spaces(language):
+    for line in SENTENCES[language]:
+        tokens = tokenise(f" {line}\t", language)
+        assert tokens.replace(" ", "") == line.replace(" ", "")
+        assert "  " not in tokens and tokens == tokens.strip()
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_ordinary_text_comes_back(language, seed):
+    lines = [line for line in random_lines(50, seed) if not {"&", "don't"} & set(line.split())]
+    assert [detokenise(tokenise(f"{line}, yes.", language), language) for line in lines] == [
+        f"{x}, yes." for x in lines
+    ]
+
+
+def test_moses_conventions():
+    assert tokenise("Don't pay 3,000.50 to U.S. firms.", "en") == "Don 't pay 3,000.50 to U.S. firms ."
+    assert tokenise("L'eau d'Aix", "fr") == "L' eau d' Aix"
+    assert tokenise("well-known", "en") == "well-known"

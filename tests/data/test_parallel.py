@@ -1,0 +1,52 @@
+"""Work in several processes keeps order, reads little ahead, and reports dead workers."""
+
+import logging
+import os
+import signal
+
+import pytest
+
+from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.errors import UserError
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def die(number: int) -> int:
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_results_come_in_order(processes):
+    assert list(map_in_order(square, range(50), processes)) == [n * n for n in range(50)]
+    assert list(map_in_order(square, [], processes)) == []
+
+
+def test_input_is_read_only_a_little_ahead():
+    taken = []
+    results = map_in_order(square, (taken.append(n) or n for n in range(1000)), 2)
+    for count in range(1, 20):
+        next(results)
+        assert len(taken) <= count + 6
+    results.close()
+
+
+def test_a_killed_worker_is_a_clear_error():
+    with pytest.raises(UserError, match="worker process was killed"):
+        list(map_in_order(die, range(20), 2))
+
+
+def test_chunks_hold_everything():
+    assert list(chunks(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+def test_progress_says_count_and_rate(caplog):
+    with caplog.at_level(logging.INFO):
+        progress = Progress(logging.getLogger("toy"), "toy train: tokenised", "pairs")
+        progress.advance(1500)
+        progress.finish()
+    assert "toy train: tokenised 1,500 pairs" in caplog.text and "a second" in caplog.text

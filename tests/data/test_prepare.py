@@ -1,0 +1,136 @@
+"""Cleaning leaves out what it counts, and nothing else; dev and test lines are kept or refused."""
+
+import json
+
+import numpy as np
+import pytest
+from toy_corpus import make_dataset, random_lines, write_raw, write_toy_raw
+
+from pipeline.data.cleaning import prepare_chunk
+from pipeline.data.prepare import prepare
+from pipeline.errors import UserError
+from pipeline.files import sha256_file
+
+GOOD = (b"two dogs run", b"zwei Hunde laufen")
+BAD = {
+    "empty": [(b"", b"ja"), (b"yes", b"  \t "), (b"\r", b"ja"), ("\u00a0".encode(), b"ja"), (b"\x01\x02", b"ja")],
+    "invalid UTF-8": [(b"caf\xe9", b"ja"), (b"yes", b"\xff\xfe")],
+    "too long": [(b"a " * 21, b"b " * 20), (b"a " * 20, b"b " * 21)],
+    "length ratio": [(b"a b c d", b"e"), (b"a", b"b c d e")],
+}
+
+
+def lines_of(path):
+    return path.read_bytes().decode().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("reason", BAD)
+def test_each_fault_is_counted_under_its_reason(reason):
+    for bad in BAD[reason]:
+        chunk = prepare_chunk([GOOD, bad, GOOD], make_dataset(), drop_outliers=True)
+        assert chunk.rejected == [(1, reason)]
+        assert chunk.text == ("two dogs run\n" * 2, "zwei Hunde laufen\n" * 2) and chunk.words == (6, 6)
+
+
+def test_limits_are_inclusive():
+    pairs = [(b"a " * 20, b"b " * 20), (b"a b c", b"d")]
+    assert not prepare_chunk(pairs, make_dataset(), drop_outliers=True).rejected
+
+
+def test_the_report_adds_up_on_random_faults(tmp_path, seed):
+    generator = np.random.default_rng(seed)
+    pairs = [(line.encode(), line.encode()) for line in random_lines(2300, seed)]
+    expected = dict.fromkeys(BAD, 0)
+    for place in generator.choice(len(pairs), 300, replace=False):
+        reason = generator.choice(list(BAD))
+        pairs[place] = BAD[reason][generator.integers(len(BAD[reason]))]
+        expected[reason] += 1
+    write_toy_raw(tmp_path)
+    write_raw(tmp_path, "train", *zip(*pairs, strict=True))
+    for processes in (1, 2):
+        report = prepare(make_dataset(), tmp_path, processes)["splits"]["train"]
+        assert report["read"] == 2300 and report["kept"] == 2000 and report["rejected"] == expected
+        assert report == json.loads((tmp_path / "prepared/report.json").read_text())["splits"]["train"]
+    for name in ("train.en", "train.de", "train.tok.en", "train.tok.de"):
+        assert len(lines_of(tmp_path / "prepared" / name)) == 2000
+    place = report["rejected_lines"]["empty"][0] - 1
+    assert pairs[place] in BAD["empty"]
+
+
+def test_processes_do_not_change_a_byte(tmp_path):
+    write_toy_raw(tmp_path, pairs=2300)
+    digests = []
+    for processes in (1, 2):
+        prepare(make_dataset(), tmp_path, processes)
+        digests.append({path.name: sha256_file(path) for path in (tmp_path / "prepared").iterdir()})
+    assert digests[0] == digests[1]
+
+
+def test_only_newlines_end_lines_and_carriage_returns_become_spaces(tmp_path):
+    write_toy_raw(tmp_path)
+    odd = ["one\rtwo", "one\u2028two", "one\x85two", "one\x0btwo", "one two\r"]
+    write_raw(tmp_path, "train", odd, odd)
+    report = prepare(make_dataset(), tmp_path, 1)["splits"]["train"]
+    assert report["kept"] == 5 and report["repaired"] == {"carriage return": 2}
+    assert lines_of(tmp_path / "prepared/train.en") == ["one two", odd[1], odd[2], odd[3], "one two"]
+    assert lines_of(tmp_path / "prepared/train.tok.en") == ["one two"] * 5
+
+
+def test_text_is_tokenised_without_escaping_and_lower_cased_on_demand(tmp_path):
+    write_toy_raw(tmp_path)
+    write_raw(tmp_path, "train", ["Don't, say <A> & go."], ["Ja: 3,5 % sind es."])
+    prepare(make_dataset(), tmp_path, 1)
+    assert lines_of(tmp_path / "prepared/train.tok.en") == ["Don 't , say < A > & go ."]
+    assert lines_of(tmp_path / "prepared/train.tok.de") == ["Ja : 3,5 % sind es ."]
+    prepare(make_dataset(lowercase=True), tmp_path, 1)
+    assert lines_of(tmp_path / "prepared/train.tok.en") == ["don 't , say < a > & go ."]
+    assert lines_of(tmp_path / "prepared/train.en") == ["Don't, say <A> & go."]
+
+
+@pytest.mark.parametrize("reason", ["empty", "invalid UTF-8"])
+def test_a_bad_dev_or_test_line_is_an_error_with_its_number(tmp_path, reason):
+    for split in ("dev", "test"):
+        write_toy_raw(tmp_path)
+        pairs = [GOOD, GOOD, BAD[reason][0], GOOD]
+        write_raw(tmp_path, split, *zip(*pairs, strict=True))
+        with pytest.raises(UserError, match=rf"{split}.en, {split}.de: line 3: {reason}"):
+            prepare(make_dataset(), tmp_path, 1)
+
+
+def test_long_dev_and_test_lines_are_kept(tmp_path):
+    write_toy_raw(tmp_path)
+    write_raw(tmp_path, "test", *zip(GOOD, *BAD["too long"], *BAD["length ratio"], strict=True))
+    assert prepare(make_dataset(), tmp_path, 1)["splits"]["test"]["kept"] == 5
+
+
+@pytest.mark.parametrize("cut", ["en", "de"])
+def test_misaligned_sides_are_an_error_with_both_counts(tmp_path, cut):
+    write_toy_raw(tmp_path, pairs=50)
+    path = tmp_path / f"raw/train.{cut}"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-3]))
+    counts = "47.*50" if cut == "en" else "50.*47"
+    with pytest.raises(UserError, match=f"has {counts}"):
+        prepare(make_dataset(), tmp_path, 2)
+    assert not (tmp_path / "prepared/report.json").exists()
+
+
+def test_a_split_is_asserted_by_count_and_digest(tmp_path):
+    write_toy_raw(tmp_path)
+    digest = sha256_file(tmp_path / "raw/test.de")
+    prepare(make_dataset(expected={"test": {"lines": 20, "tgt_sha256": digest}}), tmp_path, 1)
+    with pytest.raises(UserError, match=r"raw/test.en: 20 lines, expected 21"):
+        prepare(make_dataset(expected={"test": {"lines": 21}}), tmp_path, 1)
+    with pytest.raises(UserError, match=rf"raw/test.de: sha256 is {digest}, expected {'0' * 64}"):
+        prepare(make_dataset(expected={"test": {"lines": 20, "tgt_sha256": "0" * 64}}), tmp_path, 1)
+
+
+def test_nothing_left_is_an_error(tmp_path):
+    write_toy_raw(tmp_path)
+    write_raw(tmp_path, "train", [b"", b""], [b"a", b"b"])
+    with pytest.raises(UserError, match="no pair is left"):
+        prepare(make_dataset(), tmp_path, 1)
+
+
+def test_missing_raw_files_name_the_stage_to_run(tmp_path):
+    with pytest.raises(UserError, match=r"train.en: no such file; run the stage"):
+        prepare(make_dataset(), tmp_path, 1)
