@@ -41,11 +41,11 @@ def main(argv: list[str] | None = None) -> int:
             stage.description = module.__doc__
             stage.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(stage)
-            stage.set_defaults(run=module.run)
+            stage.set_defaults(stage_module=module)
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     try:
-        args.run(args)
+        args.stage_module.run(args)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
