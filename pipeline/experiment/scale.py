@@ -34,7 +34,9 @@ class Rule(Closed):
             scaled = max(scaled, self.minimum)
         if self.maximum is not None:
             scaled = min(scaled, self.maximum)
-        return max(1, round(scaled)) if isinstance(value, int) and value > 0 else type(value)(scaled)
+        if isinstance(value, int):
+            return max(1, round(scaled)) if value > 0 else 0
+        return round(scaled, 12)  # 3 x 0.1 is 0.3
 
 
 class Resources(Closed):

@@ -178,6 +178,7 @@ def test_a_printed_table_with_a_short_line_is_refused_with_its_line(copy_of_proj
         ({"divide": 8}, None, None),
         ({"multiply": 3, "maximum": 0.5}, 0.3, 0.5),
         ({"multiply": 3, "maximum": 0.5}, 0.0, 0.0),
+        ({"multiply": 3}, 0.1, 0.3),
         ({"divide": 4, "minimum": 1}, 2, 1),
         ({"divide": 1000}, 100, 1),
         ({"set": 7}, 3, 7),
