@@ -136,7 +136,7 @@ BROKEN = [
     (
         "workflow/papers/weighted/paper.yaml",
         lambda v: v["tables"]["table2"]["cells"]["bleu"].update(decoding="finl"),
-        "unknown name 'finl'; allowed: final",
+        "unknown name 'finl'; allowed: averaged, final",
     ),
     (
         "workflow/papers/weighted/paper.yaml",
