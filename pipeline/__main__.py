@@ -17,6 +17,7 @@ STAGES = {
     "schemas": ("pipeline.experiment.schemas", "write the JSON schemas of every YAML file"),
     "table": ("pipeline.reporting.table", "set scores next to the numbers a paper printed"),
     "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
+    "grammar": ("pipeline.data.grammar.stage", "generate the embedded corpus"),
     "prepare": ("pipeline.data.prepare", "clean and tokenise the raw splits"),
     "subwords": ("pipeline.data.subwords", "learn the subword vocabulary"),
     "encode": ("pipeline.data.encode", "turn tokenised text into memory-mapped ids"),

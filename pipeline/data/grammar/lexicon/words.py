@@ -1,0 +1,114 @@
+"""What a word of the lexicon knows: one frozen record per noun, adjective, verb, name and phrase."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Gender = Literal["m", "f", "n"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noun:
+    """Ready-made forms: `en[plural]`, `fr[plural]`, `de[case][plural]` (nominative, accusative, dative, genitive)."""
+
+    key: str
+    classes: frozenset[str]
+    gender: Gender  # of English and Chinese pronouns: people are m or f, the rest n
+    en: tuple[str, str]
+    de: tuple[tuple[str, str], ...]
+    de_gender: Gender
+    fr: tuple[str, str]
+    fr_gender: Gender
+    zh: str
+    measure: str
+    location: Literal["in", "on", "at", ""]
+
+    @property
+    def ambiguous(self) -> bool:
+        return "#" in self.key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjective:
+    en: str
+    de: str
+    de_stem: str
+    fr: dict[tuple[str, bool], str]  # (gender, plural)
+    fr_before_vowel: str  # masculine singular before a vowel: vieil
+    fr_before_noun: bool
+    zh: str
+    zh_predicate: str  # follows 很; with a leading = it stands in 是…的
+    classes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnglishVerb:
+    base: str
+    third: str
+    past: str
+    particle: str  # "up" of wake up
+    preposition: str  # "for" of wait for
+    fixed: str  # tree of an idiom's words after the object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GermanVerb:
+    infinitive: str
+    prefix: str  # separable
+    present: tuple[str, ...]  # ich, du, er, wir, sie; without the prefix
+    past: tuple[str, ...]
+    participle: str
+    zu_infinitive: tuple[str, ...]
+    with_sein: bool
+    reflexive: bool
+    preposition: str
+    case: int  # of the object
+    fixed: tuple[str, ...]  # an idiom's words before the closing verb
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrenchVerb:
+    infinitive: str
+    present: tuple[str, ...]  # je, tu, il, nous, ils
+    future: tuple[str, ...]
+    imperfect: tuple[str, ...]
+    participle: str
+    with_etre: bool
+    reflexive: bool
+    preposition: str
+    fixed: tuple[str, ...]  # an idiom's words after the verb
+
+    @property
+    def direct(self) -> bool:
+        return not self.preposition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verb:
+    """One sense: a word per language, a frame, and who can be subject and object."""
+
+    key: str
+    frame: Literal["t", "i", "d", "g", "c", "q", "v"]
+    subjects: tuple[str, ...]
+    objects: tuple[str, ...]
+    stative: bool
+    idiom: bool
+    en: EnglishVerb
+    de: GermanVerb
+    fr: FrenchVerb
+    zh: tuple[str, ...]  # with "~" object, "^" recipient, "+" 了
+    zh_definite: tuple[str, ...]  # with a definite object (把), if it differs
+
+    @property
+    def pronominal(self) -> bool:
+        """Whether a pronoun can be the object in the simplest way in every language."""
+        return not self.de.preposition and self.fr.direct and not self.fr.fixed and "~" in self.zh
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phrase:
+    """A closed-class phrase: `en` a tree (or a word), the others words."""
+
+    en: str
+    de: tuple[str, ...]
+    fr: tuple[str, ...]
+    zh: tuple[str, ...]

@@ -1,0 +1,60 @@
+"""Writes train, dev and test: aligned lines, and no sentence of one split in another, in any language."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+from pipeline.data.grammar.corpus import DOMAINS, LANGUAGES, Domain, Sentence, endless, next_unseen
+from pipeline.errors import UserError
+from pipeline.files import atomic_write
+
+SPLITS = ("test", "dev", "train")  # in the order drawn: another size of train leaves test as it is
+
+
+def write_splits(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], domain: Domain, seed: int) -> None:
+    """Write `raw/{split}.{language}`, `{split}.trees` (brackets of the English side) and `{split}.phenomena.jsonl`.
+
+    The same seed gives the same sentences whatever `languages` are asked for. Only the test split has held-out names
+    and verb-object combinations.
+    Raises UserError for an unknown language, split or domain, or a size below one.
+    """
+    _check(languages, sizes, domain)
+    seen: dict[str, set[str]] = {language: set() for language in LANGUAGES}
+    for split in SPLITS:
+        if split not in sizes:
+            continue
+        stream = endless(domain, Random(f"grammar/{domain}/{seed}/{split}"), held_out=split == "test")
+        sentences = (next_unseen(stream, seen) for _ in range(sizes[split]))
+        _write(Path(folder), split, languages, sentences)
+
+
+def _write(folder: Path, split: str, languages: Sequence[str], sentences: Iterable[Sentence]) -> None:
+    with ExitStack() as stack:
+        texts = {lang: stack.enter_context(atomic_write(folder / "raw" / f"{split}.{lang}")) for lang in languages}
+        trees = stack.enter_context(atomic_write(folder / f"{split}.trees"))
+        phenomena = stack.enter_context(atomic_write(folder / f"{split}.phenomena.jsonl"))
+        for line, sentence in enumerate(sentences):
+            for language, handle in texts.items():
+                handle.write(sentence.text(language) + "\n")
+            trees.write(sentence.tree + "\n")
+            phenomena.write(_record(line, sentence) + "\n")
+
+
+def _record(line: int, sentence: Sentence) -> str:
+    """One JSON line: its number (from 0), what to look for, and the English tree."""
+    return json.dumps({"line": line, **sentence.phenomena, "tree": sentence.tree}, ensure_ascii=False)
+
+
+def _check(languages: Sequence[str], sizes: Mapping[str, int], domain: str) -> None:
+    for language in languages:
+        if language not in LANGUAGES:
+            raise UserError(f"language {language!r}: choose from {', '.join(LANGUAGES)}")
+    if domain not in DOMAINS:
+        raise UserError(f"domain {domain!r}: choose one of {', '.join(DOMAINS)}")
+    for split, size in sizes.items():
+        if split not in SPLITS:
+            raise UserError(f"split {split!r}: choose from train, dev, test")
+        if size < 1:
+            raise UserError(f"split {split!r}: its size must be at least 1, got {size}")
