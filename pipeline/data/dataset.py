@@ -19,8 +19,8 @@ class Source(Closed):
 
     urls: list[str] = Field(min_length=1, description="Addresses, tried in turn")
     mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
-    sha256: Sha256 | None = None
-    md5: Md5 | None = Field(default=None, description="Where nobody published a SHA-256")
+    sha256: Sha256 | None = Field(default=None, description="SHA-256 of the file")
+    md5: Md5 | None = Field(default=None, description="MD5 of the file, where nobody published a SHA-256")
     bytes: Count | None = Field(default=None, description="Size of the file, in bytes, where known")
 
     @model_validator(mode="after")
@@ -48,21 +48,21 @@ class Side(Closed):
 class Part(Closed):
     """Parallel lines from one place; line n of one side translates line n of the other."""
 
-    src: Side
-    tgt: Side
+    src: Side = Field(description="Where the source side is")
+    tgt: Side = Field(description="Where the target side is")
     lines: Count | None = Field(default=None, description="Lines a side, asserted")
 
 
 class DownloadedSplit(Closed):
     """The parts of a split, joined in order."""
 
-    parts: list[Part] = Field(min_length=1)
+    parts: list[Part] = Field(min_length=1, description="Joined in this order")
 
 
 class Expected(Closed):
     """What a split must be, so that no score is taken on another set of that name."""
 
-    lines: Count
+    lines: Count = Field(description="Lines a side")
     src_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<src>")
     tgt_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<tgt>")
 
@@ -77,7 +77,7 @@ class Cleaning(Closed):
 class BpeSubwords(Closed):
     """One byte-pair encoding for both languages (sentencepiece)."""
 
-    kind: Literal["bpe"]
+    kind: Literal["bpe"] = Field(description="Byte-pair encoding, joint for both languages")
     vocab_size: Count = Field(description="Entries, the four reserved ids included")
     sample_pairs: Count = Field(description="Training pairs it is learnt from, drawn at random; all if there are fewer")
     seed: Annotated[int, Field(ge=0)] = Field(default=1, description="Seed of that draw")
@@ -87,18 +87,19 @@ class CorpusRecord(Closed):
     """What is common to all datasets of sentence pairs."""
 
     name: str = Field(description="Name of the file, given by `load_dataset`")
-    title: str
-    licence: str
-    citation: str
+    title: str = Field(description="What it is, in a line")
+    licence: str = Field(description="Under which terms the text may be used")
+    citation: str = Field(description="What to cite when using it")
     stands_in_for: str | None = Field(default=None, description="What it replaces at a smaller scale, and why")
     src: Language = Field(description="Source language")
     tgt: Language = Field(description="Target language")
-    test_set: str = Field(description="Name of the test set, shown with every score")
+    dev_set: str = Field(description="Name of the dev set, shown with every score on it")
+    test_set: str = Field(description="Name of the test set, shown with every score on it")
     expected: dict[SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
-    cleaning: Cleaning
+    cleaning: Cleaning = Field(description="Which training pairs are left out")
     tokeniser: Literal["moses"] = Field(description="sacremoses, no escaping, no splitting of dashes")
     lowercase: bool = Field(default=False, description="Lower-case the tokenised text")
-    subwords: BpeSubwords
+    subwords: BpeSubwords = Field(description="The vocabulary of the models")
     compound_split: bool = Field(description="Whether the paper's BLEU splits compounds (`-` -> `##AT##-##AT##`)")
 
     @property
@@ -109,9 +110,9 @@ class CorpusRecord(Closed):
 class DownloadedDataset(CorpusRecord):
     """Parallel text from public addresses."""
 
-    kind: Literal["download"]
+    kind: Literal["download"] = Field(description="Fetched from public addresses or a mirror")
     sources: dict[str, Source] = Field(description="Files to fetch, by file name")
-    splits: dict[SplitName, DownloadedSplit]
+    splits: dict[SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
 
     @model_validator(mode="after")
     def splits_name_sources(self):
@@ -130,16 +131,16 @@ class DownloadedDataset(CorpusRecord):
 class GrammarSource(Closed):
     """What the embedded grammar is to write."""
 
-    domain: Literal["film", "search"]
+    domain: Literal["film", "search"] = Field(description="Full sentences of film scripts, or search queries")
     sizes: dict[SplitName, Count] = Field(description="Pairs of each split")
-    seed: Annotated[int, Field(ge=0)]
+    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of all its choices")
 
 
 class GrammarDataset(CorpusRecord):
     """Parallel text written by the embedded grammar; needs no download."""
 
-    kind: Literal["grammar"]
-    generator: GrammarSource
+    kind: Literal["grammar"] = Field(description="Written by the embedded grammar; needs no download")
+    generator: GrammarSource = Field(description="What the grammar writes")
 
 
 Dataset = Annotated[DownloadedDataset | GrammarDataset, Field(discriminator="kind")]

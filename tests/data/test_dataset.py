@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import TypeAdapter
 from toy_corpus import make_dataset, record
 
-from pipeline.data.dataset import DownloadedDataset, load_dataset
+from pipeline.data.dataset import Dataset, DownloadedDataset, load_dataset
 from pipeline.errors import UserError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow/datasets").glob("*.yaml"))
@@ -90,3 +91,10 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_the_toy_dataset_of_these_tests_is_valid():
     assert make_dataset(lowercase=True).lowercase
+
+
+def test_every_key_of_the_schema_is_described():
+    schema = TypeAdapter(Dataset).json_schema()
+    for name, kind in schema["$defs"].items():
+        for key, field in kind["properties"].items():
+            assert field.get("description"), f"{name}.{key}"
