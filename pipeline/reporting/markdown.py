@@ -40,7 +40,9 @@ def short(number: str) -> str:
     if not number:
         return ""
     value = float(number)
-    return f"{value / 1e6:.3g}M" if 1e4 <= value < 1e9 else f"{value:.2e}" if value >= 1e9 else number
+    if value >= 1e9:
+        return f"{value:.2e}"
+    return f"{value / 1e6:.3g}M" if value >= 1e6 else f"{value / 1e3:.3g}K" if value >= 1e4 else number
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -94,10 +96,11 @@ def scale_rules(project: Project) -> list[str]:
                 (name, value) for name in ("divide", "multiply", "set") if (value := getattr(rule, name)) is not None
             )
             words = {"divide": "divided by", "multiply": "multiplied by", "set": "set to"}[operation[0]]
+            shown = f"{operation[1]:g}" if isinstance(operation[1], float) else operation[1]
             limits = "".join(
                 f", {word} {v:g}"
                 for word, v in (("at least", rule.minimum), ("at most", rule.maximum))
                 if v is not None
             )
-            described.append(f"{section}.{key} {words} {operation[1]}{limits}" + (f" ({rule.why})" if rule.why else ""))
+            described.append(f"{section}.{key} {words} {shown}{limits}" + (f" ({rule.why})" if rule.why else ""))
     return described

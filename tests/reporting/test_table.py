@@ -89,6 +89,6 @@ def test_the_grid_is_aligned_and_leaves_out_empty_columns():
     assert "x" not in lines[0]
 
 
-@pytest.mark.parametrize(("number", "text"), [("", ""), ("65073152", "65.1M"), ("3.283e18", "3.28e+18"), ("12", "12")])
+@pytest.mark.parametrize(("number", "text"), [("", ""), ("65073152", "65.1M"), ("42064", "42.1K"), ("3.283e18", "3.28e+18"), ("12", "12")])
 def test_large_numbers_are_shortened(number, text):
     assert short(number) == text

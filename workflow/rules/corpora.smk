@@ -18,7 +18,7 @@ rule generate:
         runtime=resource("prepare", "runtime"),
     params:
         grammar=grammar_options,
-        folder=lambda wildcards: f"{corpus_folder(wildcards)}/raw",
+        folder=corpus_folder,
     message:
         "Writing {wildcards.dataset} with the grammar -> {params.folder}"
     shell:
@@ -102,6 +102,8 @@ rule subwords:
         runtime=resource("prepare", "runtime"),
     params:
         corpus=corpus_folder,
+    message:
+        "Learning the subwords of {wildcards.dataset} -> {output.model}"
     shell:
         """
         python -m pipeline subwords --dataset {input.dataset:q} --corpus {params.corpus:q} >{log:q} 2>&1
@@ -126,6 +128,8 @@ rule encode:
         runtime=resource("prepare", "runtime"),
     params:
         corpus=corpus_folder,
+    message:
+        "Encoding {wildcards.dataset} -> {output}"
     shell:
         """
         python -m pipeline encode --dataset {input.dataset:q} --corpus {params.corpus:q} \

@@ -19,6 +19,8 @@ rule average:
         last=lambda wildcards: project.decoding(
             wildcards.paper, wildcards.system, wildcards.decoding
         ).average_last,
+    message:
+        "Averaging the last {params.last} checkpoints of {wildcards.paper}/{wildcards.system} -> {output}"
     shell:
         """
         python -m pipeline average --run {params.folder:q} --last {params.last} --out {output:q} >{log:q} 2>&1
@@ -74,6 +76,8 @@ rule perplexity:
         gpu=resource("decode", "gpus"),
     params:
         weights=weights_file,
+    message:
+        "Perplexity of {wildcards.paper}/{wildcards.system} on {wildcards.dataset} ({wildcards.split}) -> {output}"
     shell:
         """
         python -m pipeline perplexity --weights {params.weights:q} --split {wildcards.split} \
@@ -99,6 +103,8 @@ rule score:
         runtime=resource("score", "runtime"),
     params:
         prepared=lambda wildcards, input: os.path.dirname(input.prepared),
+    message:
+        "Scoring {wildcards.paper}/{wildcards.system} on {wildcards.dataset} ({wildcards.split}) -> {output}"
     shell:
         """
         python -m pipeline score --dataset {input.dataset:q} --prepared {params.prepared:q} --split {wildcards.split} \

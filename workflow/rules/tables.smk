@@ -24,6 +24,8 @@ rule table:
     params:
         settings=SETTINGS,
         shown=table_settings,
+    message:
+        "Writing {output.csv} and {output.markdown}"
     shell:
         """
         python -m pipeline table --paper {wildcards.paper} --table {wildcards.table} {params.settings} \
@@ -45,6 +47,8 @@ rule view:
         "../envs/pipeline.yaml"
     params:
         shown=f"{project.config.paper} at {SCALE}",
+    message:
+        "Showing {input.csv} as {output.csv}"
     shell:
         """
         (cp {input.csv:q} {output.csv:q} && cp {input.markdown:q} {output.markdown:q}) >{log:q} 2>&1

@@ -11,6 +11,8 @@ rule describe_run:
         "../envs/pipeline.yaml"
     params:
         specification=run_specification,
+    message:
+        "Writing {output}"
     shell:
         """
         python -m pipeline describe --spec {params.specification:q} --out {output:q} >{log:q} 2>&1
