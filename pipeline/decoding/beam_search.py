@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pipeline.config import DecodingConfig
 from pipeline.data.vocabulary import BOS, EOS, PAD
-from pipeline.decoding.interface import IncrementalModel, SourceBatch, select_hypotheses, select_sentences
+from pipeline.decoding.interface import IncrementalModel, SourceBatch, select_hypotheses, select_sentences, tree_map
 from pipeline.decoding.length_penalty import length_penalty
 from pipeline.decoding.selection import Candidates, best_continuations
 
@@ -31,7 +31,7 @@ class Hypothesis:
     """`log_prob` over the length penalty: what hypotheses of a sentence are ranked by."""
 
 
-@torch.inference_mode()
+@torch.no_grad()  # not inference_mode, in which autocast would cast every weight anew at each position
 def beam_search(
     model: IncrementalModel, batch: SourceBatch, config: DecodingConfig, n_best: int = 1
 ) -> list[list[Hypothesis]]:
@@ -42,6 +42,7 @@ def beam_search(
     """
     search = Search.begin(batch.src_mask.sum(1).cpu().numpy() - 1 + config.max_extra_length, config, n_best)
     source, cache = model.start(batch)
+    source = tree_map(Tensor.contiguous, source)  # once, and not in the products of every position
     device = batch.src_mask.device
     tokens = torch.full((len(search.limits), 1), BOS, device=device)
     log_probs = torch.zeros(tokens.shape, device=device)
@@ -66,14 +67,14 @@ def beam_search(
 
 def expand(logits: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: int) -> Candidates:
     """The 2K best continuations; of the sentences `at_limit` only those by EOS."""
-    normalisers = logits.logsumexp(-1)
-    logits[..., [PAD, BOS]] = -torch.inf
+    next_log_probs = logits.log_softmax(-1)
+    next_log_probs[..., [PAD, BOS]] = -torch.inf
     if len(at_limit):
         rows = torch.from_numpy(at_limit).to(logits.device)
-        final = logits[rows, :, EOS]
-        logits[rows] = -torch.inf
-        logits[rows, :, EOS] = final
-    return best_continuations(logits, normalisers, log_probs, 2 * beam_size)
+        final = next_log_probs[rows, :, EOS]
+        next_log_probs[rows] = -torch.inf
+        next_log_probs[rows, :, EOS] = final
+    return best_continuations(next_log_probs, log_probs, 2 * beam_size)
 
 
 def survivors(candidates: Candidates, beam_size: int) -> Candidates:

@@ -17,8 +17,7 @@ def greedy(model: IncrementalModel, batch: SourceBatch, max_extra_length: int) -
     tokens = torch.full((len(active), 1), BOS, device=device)
     while active:
         logits, cache = model.step(tokens, source, cache)
-        logits[..., [PAD, BOS]] = -torch.inf
-        tokens = logits.argmax(-1)
+        tokens = logits.index_fill(-1, torch.tensor([PAD, BOS], device=device), -torch.inf).argmax(-1)
         going_on = []
         for row, (sentence, token) in enumerate(zip(active, tokens[:, 0].tolist(), strict=True)):
             if token != EOS and len(outputs[sentence]) < limits[sentence]:

@@ -26,7 +26,7 @@ class IncrementalModel(Protocol):
         """(source, cache): trees of tensors of leading dimensions (B,) and (B, K = 1)."""
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """(logits (B, K, V) float32, cache) after reading `prev_tokens` (B, K). The logits may be overwritten."""
+        """(logits (B, K, V) float32, cache) after reading `prev_tokens` (B, K)."""
 
 
 def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:

@@ -1,4 +1,4 @@
-"""The best continuations of a beam, without ever holding log-probabilities over the vocabulary.
+"""The best continuations of a beam.
 
 B: sentences, K: hypotheses a sentence, V: vocabulary, N: candidates asked for.
 """
@@ -23,15 +23,14 @@ class Candidates:
     tokens: Tensor
 
 
-def best_continuations(logits: Tensor, normalisers: Tensor, log_probs: Tensor, count: int) -> Candidates:
+def best_continuations(next_log_probs: Tensor, log_probs: Tensor, count: int) -> Candidates:
     """The `count` most probable of the K * V continuations.
 
-    logits: (B, K, V), -inf where a symbol is not allowed. normalisers: (B, K), their logsumexp before anything was
-    disallowed. log_probs: (B, K), of the hypotheses so far.
+    next_log_probs: (B, K, V) of the next symbol, -inf where it is not allowed. log_probs: (B, K), of the hypotheses
+    so far.
     """
-    vocabulary = logits.shape[-1]
-    values, tokens = top_logits(logits, min(count, vocabulary))
-    values = (values + (log_probs - normalisers).unsqueeze(-1)).flatten(1)
+    values, tokens = top_symbols(next_log_probs, min(count, next_log_probs.shape[-1]))
+    values = (values + log_probs.unsqueeze(-1)).flatten(1)
     found, index = values.topk(min(count, values.shape[1]), dim=1)
     parents = index // tokens.shape[-1]
     tokens = tokens.flatten(1).gather(1, index)
@@ -39,21 +38,21 @@ def best_continuations(logits: Tensor, normalisers: Tensor, log_probs: Tensor, c
     return Candidates(pad(found, missing, value=-torch.inf), pad(parents, missing), pad(tokens, missing))
 
 
-def top_logits(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`logits.topk(count)` over the last dimension, several times faster on a CPU when V is large.
+def top_symbols(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`scores.topk(count)` over the last dimension, several times faster on a CPU when V is large.
 
     The `count` largest values lie in the `count` blocks of the largest maxima; the maxima are one vectorised pass, and
     only those blocks are searched.
     """
-    vocabulary = logits.shape[-1]
+    vocabulary = scores.shape[-1]
     blocks = vocabulary // BLOCK
-    if logits.is_cuda or blocks <= 2 * count:
-        return logits.topk(count, dim=-1)
-    body = logits[..., : blocks * BLOCK].unflatten(-1, (blocks, BLOCK))
+    if scores.is_cuda or blocks <= 2 * count:
+        return scores.topk(count, dim=-1)
+    body = scores[..., : blocks * BLOCK].unflatten(-1, (blocks, BLOCK))
     chosen = body.amax(-1).topk(count, dim=-1).indices
     first = chosen.unsqueeze(-1) * BLOCK
-    tokens = (first + torch.arange(BLOCK, device=logits.device)).flatten(-2)
-    rest = torch.arange(blocks * BLOCK, vocabulary, device=logits.device).expand(*logits.shape[:-1], -1)
+    tokens = (first + torch.arange(BLOCK, device=scores.device)).flatten(-2)
+    rest = torch.arange(blocks * BLOCK, vocabulary, device=scores.device).expand(*scores.shape[:-1], -1)
     tokens = torch.cat([tokens, rest], dim=-1)
-    values, index = logits.gather(-1, tokens).topk(count, dim=-1)
+    values, index = scores.gather(-1, tokens).topk(count, dim=-1)
     return values, tokens.gather(-1, index)

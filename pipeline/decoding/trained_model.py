@@ -13,6 +13,7 @@ from pipeline.models.build import build_model
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
+from pipeline.training.machine import choose_device, choose_threads, prepare
 from pipeline.training.tensor_file import read_facts
 
 
@@ -27,8 +28,10 @@ class TrainedModel:
     weights_digest: str
 
     @classmethod
-    def load(cls, weights: Path) -> "TrainedModel":
+    def load(cls, weights: Path, threads: int | None = None) -> "TrainedModel":
         """The model of the run that `weights` lie in the folder of, on a GPU if there is one.
+
+        threads: of the CPU; None = the cores this process may use.
 
         Raises:
             UserError: the weights are missing, damaged, of another run, or do not fit.
@@ -38,9 +41,10 @@ class TrainedModel:
         run_folder = run_folder_of(weights)
         spec = load_run(run_folder / "run.yaml")
         corpus = read_json(Path(spec.corpus) / "corpus.json")
+        device = choose_device("auto", local_rank=0)
+        prepare(device, choose_threads(threads))
         model = build_model(spec.model, (corpus["vocab_size"], corpus["vocab_size"]))
         load_weights(model, weights, run_key(run_folder))
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"])
 
     def autocast(self) -> AbstractContextManager:

@@ -13,8 +13,6 @@ import logging
 import time
 from pathlib import Path
 
-import torch
-
 from pipeline.config import DecodingConfig, validate
 from pipeline.data.batches import EvaluationBatches
 from pipeline.data.moses import detokenise
@@ -39,10 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    if args.threads:
-        torch.set_num_threads(args.threads)
     config = parse_decoding(args.decoding)
-    trained = TrainedModel.load(args.weights)
+    trained = TrainedModel.load(args.weights, args.threads)
     replace_branch_weights(trained, config)
     corpus = Path(trained.spec.corpus)
     subwords = Subwords(corpus.parent / "subwords.model")

@@ -30,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    trained = TrainedModel.load(args.weights)
+    trained = TrainedModel.load(args.weights, args.threads)
     nll, tokens = cross_entropy(trained, EvaluationBatches(Path(trained.spec.corpus), args.split, args.batch_tokens))
     result = {
         "split": args.split,
