@@ -2,8 +2,8 @@
 
     python bench/decode.py
 
-One JSON line a search: sentences/s (median and best of the rounds), and `ratio` to the plain search, taken in each round
-and again of the best rounds (`ratio_of_best`).
+One JSON line a search: sentences/s (median and best of the rounds), and its ratio to the plain search, taken in each
+round (`ratio`, their median) and of the best rounds (`ratio_of_best`).
 
 The shape is that of a small Transformer (3 + 3 layers, width 256, feed-forward 1024, 4 heads, 8000 subwords); 200
 sentences are decoded to 25 subwords with a beam of 4 on 2 threads. Weights are random: no search can stop early. The
