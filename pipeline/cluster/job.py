@@ -28,6 +28,7 @@ from pathlib import Path
 from pipeline.cluster.markers import is_done, mark_unfit, record_start
 from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.ownership import Ownership, TakenOver
+from pipeline.cluster.signals import SignalRecord
 from pipeline.cluster.version import code_digest
 from pipeline.errors import UserError
 from pipeline.files import write_json
@@ -75,11 +76,13 @@ def run_job(order: JobOrder) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr, force=True
     )
+    signals = SignalRecord()
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, stop)
+    signal.signal(signal.SIGCONT, signal.SIG_DFL)  # submitit logs each of them
     export_distributed()
     ended = attempt(order)
-    if ended is Exit.STOPPED and "SLURM_JOB_ID" in os.environ:
+    if ended is Exit.STOPPED and "SLURM_JOB_ID" in os.environ and signals.asks_to_go_on_later:
         go_on_later()
     sys.exit(ended)
 
@@ -189,21 +192,17 @@ def stop(number: int, frame: object) -> None:
 
 
 def go_on_later() -> None:
-    """Put this job back into the queue, unless somebody cancelled it; other ranks wait to be ended with it."""
+    """Put this job back into the queue; ranks other than the first wait to be ended with it."""
     # scontrol runs inside the step that the requeue kills, and inherits what we ignore.
-    for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGCONT):
+    for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     if rank() > 0:
         time.sleep(120)
         return
     job = os.environ["SLURM_JOB_ID"]
     for _ in range(REQUEUE_TRIES):
-        shown = subprocess.run(["scontrol", "show", "job", "--oneliner", job], capture_output=True, text=True)
-        if "JobState=CANCELLED" in shown.stdout:
-            log.warning("job %s was cancelled: its checkpoint is kept, it does not go on by itself", job)
-            return
-        # Refused where Slurm, preempting, has requeued the job itself: then its state is PENDING already.
-        if "JobState=PENDING" in shown.stdout or not subprocess.run(["scontrol", "requeue", job]).returncode:
+        # Refused, too, where Slurm, preempting, was faster: then this process is ended before the next try.
+        if not subprocess.run(["scontrol", "requeue", job]).returncode:
             log.warning("job %s goes back into the queue", job)
             return
         time.sleep(5)

@@ -64,9 +64,13 @@ class SlurmJobs:
         ours += [job for job in live if job.name == self.name]
         if not ours:
             return None
-        log.info("adopted job %s (%s), which is %s", ours[0].job, self.name, ours[0].state.lower())
-        self._record(ours[0].job)
-        return ours[0].job
+        job = ours[0]
+        log.info(
+            "adopted job %s (%s), which is %s; log: %s", job.job, self.name, job.state.lower(), self.log_of(job.job)
+        )
+        if not known or job.job != known.job:
+            self._record(job.job)
+        return job.job
 
     def submit(self) -> str:
         """Submit a job, again and again while Slurm does not answer, and return its id.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A real Slurm on this one machine, for the tests:  slurm.sh install | start | stop | status
 #
-# Two pretend nodes (n1, n2: two slurmd on this host) of 8 CPUs and 2 pretend GPUs each; partition `low` is preempted
-# by partition `high`. There is no accounting database: nothing here may need sacct. Needs root and Debian or Ubuntu.
+# Two pretend nodes (n1, n2: two slurmd on this host) of 16 CPUs and 2 pretend GPUs each; jobs go to n2 first.
+# Partition `low` is preempted by partition `high`. There is no accounting database: nothing here may need sacct. Needs root and Debian or Ubuntu.
 # State, logs and pid files live in $REPRISE_SLURM_DIR (default /var/tmp/reprise-slurm); daemons are only ever stopped
 # through the pid files they wrote.
 set -euo pipefail
@@ -73,8 +73,8 @@ SlurmctldHost=$host(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-# Also the time a requeued job waits before it starts again (120 s by default).
-AuthInfo=cred_expire=3
+# Also the time a requeued job waits before it starts again (120 s by default; the least is 5).
+AuthInfo=cred_expire=5
 StateSaveLocation=$DIR/state
 SlurmdSpoolDir=$DIR/spool/%n
 SlurmctldPidFile=$DIR/run/slurmctld.pid
@@ -103,7 +103,9 @@ PreemptMode=REQUEUE
 SlurmctldParameters=preempt_send_user_signal
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
-NodeName=n[1-2] NodeHostname=$host NodeAddr=127.0.0.1 Port=[17001-17002] CPUs=8 RealMemory=16000 Gres=gpu:2
+NodeName=DEFAULT CPUs=16 RealMemory=32000 Gres=gpu:2
+NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17001 Weight=2
+NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17002 Weight=1
 PartitionName=low Nodes=ALL Default=YES DefaultTime=60 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=20
 PartitionName=high Nodes=ALL DefaultTime=60 MaxTime=INFINITE PriorityTier=10 PreemptMode=OFF
 CONF

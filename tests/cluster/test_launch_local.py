@@ -4,46 +4,37 @@ import json
 import os
 import signal
 
-import toy
-from conftest import make_run, until
+import toy_job
+from launching import until
+from tracing import outcomes, starts, workers_one_after_the_other
 
-from pipeline.cluster.markers import newest_checkpoint, read_starts, read_submission
-
-
-def outcomes(run):
-    return [line["outcome"] for line in read_starts(run) if line["event"] == "stop"]
+from pipeline.cluster.markers import newest_checkpoint, read_submission
 
 
-def never_two_at_once(run):
-    """No start of the run falls between another start and its stop."""
-    events = [(line["event"], line["pid"]) for line in read_starts(run)]
-    return all(events[i] == ("start", pid) for i, (what, pid) in enumerate(events[1:]) if what == "stop")
-
-
-def test_local_run_ends_with_the_expected_digest_and_out_file(tmp_path, launch):
-    run = make_run(tmp_path, steps=30, pace_s=0.01)
+def test_local_run_ends_with_the_expected_digest_and_out_file(new_run, launch, tmp_path):
+    run = new_run(steps=30, pace_s=0.01)
     launcher = launch(run, "--out", str(tmp_path / "out.json"))
     assert launcher.wait(30) == 0, launcher.text()
-    assert json.loads((tmp_path / "out.json").read_text())["weights_digest"] == toy.expected_digest(30)
+    assert json.loads((tmp_path / "out.json").read_text())["weights_digest"] == toy_job.expected_digest(30)
     assert outcomes(run) == ["done"]
 
 
-def test_finished_run_is_not_started_again(tmp_path, launch):
-    run = make_run(tmp_path, steps=3, pace_s=0.0)
+def test_finished_run_is_not_started_again(new_run, launch):
+    run = new_run(steps=3, pace_s=0.0)
     for _ in range(2):
         assert launch(run).wait(30) == 0
     assert len(outcomes(run)) == 1
 
 
-def test_debug_runs_in_process(tmp_path, launch):
-    run = make_run(tmp_path, steps=3, pace_s=0.0)
+def test_debug_runs_in_process(new_run, launch):
+    run = new_run(steps=3, pace_s=0.0)
     launcher = launch(run, "--launcher", "debug")
     assert launcher.wait(30) == 0, launcher.text()
-    assert read_starts(run)[0]["pid"] == launcher.process.pid
+    assert starts(run)[0]["pid"] == launcher.process.pid
 
 
-def test_failure_shows_the_jobs_traceback_and_is_not_retried(tmp_path, launch):
-    run = make_run(tmp_path, steps=30, pace_s=0.01)
+def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
+    run = new_run(steps=30, pace_s=0.01)
     (run / "fail-at").write_text("7")
     launcher = launch(run)
     assert launcher.wait(30) == 1
@@ -54,8 +45,8 @@ def test_failure_shows_the_jobs_traceback_and_is_not_retried(tmp_path, launch):
     assert launch(run).wait(30) == 0
 
 
-def test_interrupt_saves_a_checkpoint_and_the_next_start_goes_on_from_it(tmp_path, launch):
-    run = make_run(tmp_path, steps=100, pace_s=0.03)
+def test_interrupt_saves_a_checkpoint_and_the_next_start_goes_on_from_it(new_run, launch):
+    run = new_run(steps=100, pace_s=0.03)
     launcher = launch(run)
     until(lambda: (run / "steps.jsonl").exists(), 20, "first step")
     launcher.kill(signal.SIGINT)
@@ -63,48 +54,48 @@ def test_interrupt_saves_a_checkpoint_and_the_next_start_goes_on_from_it(tmp_pat
     assert "run the same command again" in launcher.text()
     assert 0 < newest_checkpoint(run) < 100
     assert launch(run).wait(30) == 0
-    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy.expected_digest(100)
+    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(100)
     assert outcomes(run) == ["stopped", "done"]
 
 
-def test_process_killed_dead_is_replaced(tmp_path, launch):
-    run = make_run(tmp_path, steps=100, pace_s=0.03)
+def test_process_killed_dead_is_replaced(new_run, launch):
+    run = new_run(steps=100, pace_s=0.03)
     launcher = launch(run)
     until(lambda: newest_checkpoint(run) >= 20, 20, "first checkpoint")
     os.kill(int(read_submission(run).job), signal.SIGKILL)
     assert launcher.wait(30) == 0, launcher.text()
-    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy.expected_digest(100)
+    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(100)
 
 
-def test_process_of_a_killed_launcher_makes_room_for_the_next(tmp_path, launch):
-    run = make_run(tmp_path, steps=200, pace_s=0.03)
+def test_process_of_a_killed_launcher_makes_room_for_the_next(new_run, launch):
+    run = new_run(steps=200, pace_s=0.03)
     launcher = launch(run)
     until(lambda: (run / "steps.jsonl").exists(), 20, "first step")
     launcher.kill(signal.SIGKILL)
     assert launch(run).wait(40) == 0
-    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy.expected_digest(200)
+    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(200)
     assert outcomes(run) == ["taken over", "done"]
-    assert never_two_at_once(run)
+    assert workers_one_after_the_other(run)
 
 
-def test_death_without_progress_ends_after_three_starts(tmp_path, launch):
-    run = make_run(tmp_path, steps=10)
-    launcher = launch(run, function="toy:die")
+def test_death_without_progress_ends_after_three_starts(new_run, launch):
+    run = new_run(steps=10)
+    launcher = launch(run, function="toy_job:die")
     assert launcher.wait(30) == 1
     assert "3 jobs in a row died at step 0" in launcher.text()
 
 
-def test_several_tasks_get_the_variables_of_torch_distributed(tmp_path, launch):
-    run = make_run(tmp_path, steps=10)
-    assert launch(run, "--tasks", "3", function="toy:tell_rank").wait(30) == 0
+def test_several_tasks_get_the_variables_of_torch_distributed(new_run, launch):
+    run = new_run(steps=10)
+    assert launch(run, "--tasks", "3", function="toy_job:tell_rank").wait(30) == 0
     told = [json.loads((run / f"rank-{rank}.json").read_text()) for rank in range(3)]
     assert [each["RANK"] for each in told] == ["0", "1", "2"]
     assert {each["WORLD_SIZE"] for each in told} == {"3"}
     assert len({(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in told}) == 1
 
 
-def test_slurm_launcher_without_slurm_says_so(tmp_path, launch, monkeypatch):
-    run = make_run(tmp_path, steps=10)
+def test_slurm_launcher_without_slurm_says_so(new_run, launch, tmp_path, monkeypatch):
+    run = new_run(steps=10)
     monkeypatch.setenv("PATH", str(tmp_path))
     launcher = launch(run, "--launcher", "slurm")
     assert launcher.wait(30) == 1

@@ -1,7 +1,7 @@
-"""A job that stands in for a training: counts steps into a checkpoint, honours signals, ends in a digest.
+"""Jobs that stand in for a training, where what they compute does not matter; they need no torch.
 
-It reads the same `run.yaml`, so that the launcher can't tell the difference. A file in the run folder changes how it
-behaves: `fail-at` (a step number) raises there, `deaf` ignores signals; `pace` holds the seconds of a step.
+They read the same `run.yaml`, so that the launcher can't tell the difference. Files in the run folder change what
+`count_steps` does: `pace` holds the seconds of a step, `fail-at` the step at which it raises an error.
 """
 
 import hashlib
@@ -11,19 +11,18 @@ import signal
 import time
 from pathlib import Path
 
+from tracing import CHECKPOINT_EVERY, record_step
+
 from pipeline.config import load_run
 from pipeline.files import write_json
 from pipeline.training.key import run_key
-
-CHECKPOINT_EVERY = 20
 
 
 def count_steps(run: Path) -> None:
     """Each step hashes the last one's digest: a step lost or done twice changes the end."""
     asked: list[int] = []
-    if not (run / "deaf").exists():
-        for number in (signal.SIGTERM, signal.SIGUSR2):
-            signal.signal(number, lambda received, frame: asked.append(received))
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, lambda received, frame: asked.append(received))
     max_steps = load_run(run / "run.yaml").training.max_steps
     step, digest = newest(run)
     print(f"starting at step {step} of {max_steps}", flush=True)
@@ -34,29 +33,17 @@ def count_steps(run: Path) -> None:
         if step == number_in(run / "fail-at", -1):
             raise ValueError(f"the toy fails at step {step} as it was told to")
         if asked or step % CHECKPOINT_EVERY == 0:
-            save(run, step, digest)
+            write_json(run / "checkpoints" / f"step-{step}.json", {"step": step, "digest": digest})
         if asked:
             raise SystemExit(75)
     write_json(run / "done.json", {"key": run_key(run), "steps": step, "weights_digest": digest})
 
 
 def newest(run: Path) -> tuple[int, str]:
+    """Step and digest of the newest checkpoint."""
     paths = sorted((run / "checkpoints").glob("step-*.json"), key=lambda path: int(path.stem.split("-")[1]))
-    if not paths:
-        return 0, ""
-    state = json.loads(paths[-1].read_text())
+    state = json.loads(paths[-1].read_text()) if paths else {"step": 0, "digest": ""}
     return state["step"], state["digest"]
-
-
-def save(run: Path, step: int, digest: str) -> None:
-    write_json(run / "checkpoints" / f"step-{step}.json", {"step": step, "digest": digest})
-
-
-def record_step(run: Path, step: int) -> None:
-    """When each step was done, and by whom: the raw material of every check of the tests."""
-    line = json.dumps({"step": step, "time": time.time(), "pid": os.getpid()}) + "\n"
-    with open(run / "steps.jsonl", "ab", buffering=0) as handle:
-        handle.write(line.encode())
 
 
 def number_in(path: Path, otherwise: float) -> float:

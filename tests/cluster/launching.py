@@ -1,0 +1,108 @@
+"""Run folders for the tests of the launcher, and launchers to put them through."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from tracing import CHECKPOINT_EVERY
+
+from pipeline.cluster.markers import read_submission
+from pipeline.data.subwords import train_bpe
+from pipeline.data.token_store import write_tokens
+from pipeline.files import write_json
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parents[1]
+VOCAB_SIZE = 40
+
+
+def write_corpus(folder: Path) -> Path:
+    """A small encoded corpus of random symbols to be copied; returns its `encoded` folder."""
+    rng = np.random.default_rng()
+    folder.mkdir(parents=True)
+    (folder / "subwords.model").write_bytes(train_bpe(iter(["to be or not to be, that is"] * 20), VOCAB_SIZE, "copy"))
+    for split, pairs in (("train", 400), ("dev", 20)):
+        sentences = [rng.integers(4, VOCAB_SIZE, rng.integers(3, 9)) for _ in range(pairs)]
+        for side in ("src", "tgt"):
+            with write_tokens(folder / "encoded" / f"{split}.{side}", VOCAB_SIZE) as store:
+                store.append(np.concatenate(sentences), np.array([len(sentence) for sentence in sentences]))
+    record = {
+        "dataset": "copy",
+        "src": "xx",
+        "tgt": "yy",
+        "vocab_size": VOCAB_SIZE,
+        "digest": str(rng.integers(1 << 60)),
+    }
+    write_json(folder / "encoded" / "corpus.json", record)
+    return folder / "encoded"
+
+
+def make_run(folder: Path, corpus: Path, steps: int, pace_s: float) -> Path:
+    """A run folder for `steps` steps of `pace_s` seconds each."""
+    run = folder / "runs" / "test" / "copy" / "random" / "seed1"
+    run.mkdir(parents=True)
+    (run / "pace").write_text(str(pace_s))
+    spec = {"paper": "test", "system": "copy", "dataset": "random", "scale": "smoke", "seed": 1, "corpus": str(corpus)}
+    spec["model"] = {"architecture": "transformer", "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    spec["training"] = {"max_steps": steps, "warmup_steps": 20, "tokens_per_update": 100, "micro_batch_tokens": 100}
+    spec["training"] |= {"validate_every": 100, "checkpoint_every": CHECKPOINT_EVERY}
+    (run / "run.yaml").write_text(yaml.safe_dump(spec))
+    return run
+
+
+class Launcher:
+    """A `python -m pipeline launch` of a test."""
+
+    def __init__(self, run: Path, function: str, *options: str, path: str = "", **environment: str):
+        self.run = run
+        self.log = run / f"launcher-{time.time_ns()}.log"
+        command = [sys.executable, "-m", "pipeline", "launch", "--run", str(run), "--function", function, *options]
+        environment = os.environ | {
+            "PYTHONPATH": f"{PROJECT}:{HERE}",
+            "REPRISE_QUEUE_INTERVAL": "1",
+            "XDG_CACHE_HOME": str(run / "cache"),
+            "PATH": path + os.environ["PATH"],
+            **environment,
+        }
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=environment, cwd=PROJECT, start_new_session=True
+            )
+
+    def wait(self, seconds: float) -> int:
+        """The exit code; fails the test when it takes longer."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"still waiting after {seconds} s:\n{self.text()[-3000:]}")
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> None:
+        """Kill the launcher and its unfinished job, if they are still there."""
+        if self.process.poll() is None:
+            self.kill()
+            self.process.wait()
+        record = read_submission(self.run)
+        if record and record.launcher == "slurm" and record.job and not (self.run / "done.json").exists():
+            subprocess.run(["scancel", "--quiet", record.job], check=False)
+
+
+def until(condition: Callable[[], object], seconds: float, what: str) -> None:
+    """Poll until `condition()` is true; fails the test after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what}: not within {seconds} s")
+        time.sleep(0.05)

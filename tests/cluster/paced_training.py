@@ -1,0 +1,23 @@
+"""The real training, slowed down so that a fault can strike in its midst, and with a trace of its steps."""
+
+import time
+from pathlib import Path
+
+from tracing import record_step
+
+from pipeline.training.job import train_run
+from pipeline.training.trainer import Trainer
+
+
+def train(run: Path) -> None:
+    """`train_run` with the pace of the file `pace`, seconds a step."""
+    pace_s = float((run / "pace").read_text())
+    accumulate = Trainer.accumulate
+
+    def paced(trainer: Trainer, step: int, micro_batches: list, tokens: float):
+        time.sleep(pace_s)
+        record_step(run, step + 1)
+        return accumulate(trainer, step, micro_batches, tokens)
+
+    Trainer.accumulate = paced
+    train_run(run, device="cpu", threads=1)

@@ -1,0 +1,228 @@
+"""Whatever happens to the cluster, a training ends in the same weights, and is never worked on twice at a time.
+
+All faults strike at once, each its own run, on two pretend nodes: this takes as long as the slowest of them. The
+job is the real training, slowed down, each of whose steps leaves a trace. Slurm has no accounting here, so nothing
+can need sacct.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from launching import Launcher, make_run, until
+from tracing import CHECKPOINT_EVERY, outcomes, starts, trace, workers_one_after_the_other
+
+from pipeline.cluster.markers import newest_checkpoint, read_submission
+from pipeline.files import read_json
+
+pytestmark = pytest.mark.cluster
+
+ON_N1 = ("--launcher", "slurm", "--partition", "low", "--mem-mb", "500", "--extra=--nodelist=n1")
+ANYWHERE = ON_N1[:-1]  # n2, as long as it is there
+STATE = Path(os.environ.get("REPRISE_SLURM_DIR", "/var/tmp/reprise-slurm"))
+STEPS = 300
+
+
+class Trial:
+    """One run and the launchers that see it through."""
+
+    def __init__(self, folder: Path, corpus: Path, pace_s: float, start: Callable[..., Launcher]):
+        self.run = make_run(folder, corpus, STEPS, pace_s)
+        self.pace_s = pace_s
+        self.start = start
+
+    def launch(self, *options: str, **settings: str) -> Launcher:
+        return self.start(self.run, *(options or ON_N1), function="paced_training:train", **settings)
+
+    def reach(self, step: int) -> None:
+        """Wait until the job's newest checkpoint is of `step` or later."""
+        until(lambda: newest_checkpoint(self.run) >= step, 90, f"{self.run}: step {step}")
+
+    @property
+    def job(self) -> str:
+        return read_submission(self.run).job
+
+    @property
+    def jobs(self) -> list[str]:
+        return [start["job"] for start in starts(self.run)]
+
+    @property
+    def weights_digest(self) -> str:
+        return read_json(self.run / "done.json")["weights_digest"]
+
+    @property
+    def seconds_lost(self) -> float:
+        """Work done twice, seconds."""
+        return (len(trace(self.run)) - STEPS) * self.pace_s
+
+
+def nothing(trial: Trial) -> None:
+    launcher = trial.launch()
+    assert launcher.wait(90) == 0, launcher.text()
+    assert len(trial.jobs) == 1
+
+
+def launcher_killed(trial: Trial) -> None:
+    launcher = trial.launch()
+    trial.reach(40)
+    launcher.kill()
+    job = trial.job
+    again = trial.launch()
+    assert again.wait(60) == 0, again.text()
+    assert f"adopted job {job}" in again.text()
+    assert len(trial.jobs) == 1
+
+
+def launcher_killed_and_its_record_lost(trial: Trial) -> None:
+    launcher = trial.launch()
+    trial.reach(40)
+    launcher.kill()
+    (trial.run / "job.json").unlink()
+    again = trial.launch()
+    assert again.wait(60) == 0, again.text()
+    assert "adopted job" in again.text()
+    assert len(trial.jobs) == 1
+
+
+def two_launchers_at_once(trial: Trial) -> None:
+    launchers = [trial.launch(), trial.launch()]
+    assert [launcher.wait(90) for launcher in launchers] == [0, 0]
+    assert len(trial.jobs) == 1
+
+
+def process_killed(trial: Trial) -> None:
+    launcher = trial.launch()
+    trial.reach(40)
+    until(lambda: len(trace(trial.run)) >= 55, 20, "step 55")  # three quarters of the way to the next checkpoint
+    os.kill(starts(trial.run)[-1]["pid"], signal.SIGKILL)
+    assert launcher.wait(90) == 0, launcher.text()
+    assert len(trial.jobs) == 2
+    assert 0 < trial.seconds_lost <= CHECKPOINT_EVERY * trial.pace_s
+
+
+def requeued(trial: Trial) -> None:
+    launcher = trial.launch()
+    trial.reach(40)
+    subprocess.run(["scontrol", "requeue", trial.job], check=True)
+    assert launcher.wait(120) == 0, launcher.text()
+    assert set(trial.jobs) == {trial.job}
+    assert trial.seconds_lost == 0
+
+
+def preempted(trial: Trial) -> None:
+    launcher = trial.launch(*ON_N1[:-1], "--extra=--nodelist=n1 --gres=gpu:2")
+    trial.reach(40)
+    options = ["--partition=high", "--nodelist=n1", "--gres=gpu:2", "--mem=100", "--output=/dev/null"]
+    subprocess.run(["sbatch", *options, "--wrap=sleep 5"], check=True, capture_output=True)
+    assert launcher.wait(120) == 0, launcher.text()
+    assert len(trial.jobs) == 2
+    assert set(trial.jobs) == {trial.job}
+    assert trial.seconds_lost == 0
+
+
+def time_limit(trial: Trial) -> None:
+    """Each start ends before its minute is over. The id may change: a restarting controller can miss the warning."""
+    launcher = trial.launch(*ON_N1, "--runtime-min", "1")
+    assert launcher.wait(240) == 0, launcher.text()
+    assert len(trial.jobs) > 1
+    assert trial.seconds_lost == 0
+
+
+def controller_restarted(trial: Trial) -> None:
+    launcher = trial.launch()
+    trial.reach(20)
+    pid = int((STATE / "run" / "slurmctld.pid").read_text())
+    os.kill(pid, signal.SIGTERM)
+    time.sleep(5)
+    subprocess.run(["slurmctld"], check=True)
+    assert launcher.wait(120) == 0, launcher.text()
+    assert len(trial.jobs) == 1
+
+
+def node_daemon_killed_and_back(trial: Trial) -> None:
+    """Slurm gives the node up and starts the job elsewhere, while the old process still works."""
+    launcher = trial.launch(*ANYWHERE)
+    trial.reach(20)
+    assert starts(trial.run)[-1]["node"] == "n2"
+    os.kill(int((STATE / "run" / "slurmd.n2.pid").read_text()), signal.SIGKILL)
+    until(lambda: len(trial.jobs) > 1, 90, "second start")
+    subprocess.run(["slurmd", "-N", "n2"], check=True)
+    assert launcher.wait(120) == 0, launcher.text()
+    assert starts(trial.run)[-1]["node"] == "n1"
+    assert outcomes(trial.run) == ["taken over", "done"]
+
+
+def sbatch_fails_twice(trial: Trial) -> None:
+    folder = trial.run / "bin"
+    folder.mkdir()
+    fake = folder / "sbatch"
+    real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True).stdout.strip()
+    fake.write_text(
+        f"#!/bin/sh\necho x >> {folder}/calls\n"
+        f'[ $(wc -l < {folder}/calls) -gt 2 ] && exec {real} "$@"\n'
+        "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1\n"
+    )
+    fake.chmod(0o755)
+    launcher = trial.launch(path=f"{folder}:")
+    assert launcher.wait(90) == 0, launcher.text()
+    assert launcher.text().count("trying again in") == 2
+    assert len(trial.jobs) == 1
+
+
+def cancelled(trial: Trial) -> None:
+    launcher = trial.launch()
+    trial.reach(40)
+    job = trial.job
+    subprocess.run(["scancel", job], check=True)
+    assert launcher.wait(60) == 1
+    assert f"job {job} was cancelled" in launcher.text()
+    reached = newest_checkpoint(trial.run)
+    assert reached >= 40
+    again = trial.launch()
+    assert again.wait(90) == 0, again.text()
+    assert f"resumed after update {reached}" in again.text()
+    assert outcomes(trial.run) == ["stopped", "done"]
+
+
+SHORT_S, LONG_S = 0.05, 0.24  # seconds a step; the shortest time limit that Slurm knows is a minute
+FAULTS = {
+    nothing: SHORT_S,
+    launcher_killed: SHORT_S,
+    launcher_killed_and_its_record_lost: SHORT_S,
+    two_launchers_at_once: SHORT_S,
+    process_killed: SHORT_S,
+    requeued: SHORT_S,
+    preempted: SHORT_S,
+    time_limit: LONG_S,
+    controller_restarted: SHORT_S,
+    node_daemon_killed_and_back: LONG_S,
+    sbatch_fails_twice: SHORT_S,
+    cancelled: SHORT_S,
+}
+
+
+@pytest.fixture(scope="module")
+def struck(slurm, launch_in_module, corpus, tmp_path_factory):
+    """Every fault's trial and the future of its strike."""
+    assert subprocess.run(["sacct"], capture_output=True).returncode != 0
+    with ThreadPoolExecutor(len(FAULTS)) as pool:
+        trials = {
+            fault: Trial(tmp_path_factory.mktemp(fault.__name__), corpus, pace_s, launch_in_module)
+            for fault, pace_s in FAULTS.items()
+        }
+        yield {fault: (trial, pool.submit(fault, trial)) for fault, trial in trials.items()}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_training_ends_as_if_undisturbed_by(fault, struck):
+    trial, strike = struck[fault]
+    strike.result()
+    undisturbed, _ = struck[nothing]
+    assert trial.weights_digest == undisturbed.weights_digest
+    assert workers_one_after_the_other(trial.run)
+    print(f"{fault.__name__}: {len(trial.jobs)} starts, {trial.seconds_lost:.2f} s of work done twice")

@@ -1,0 +1,45 @@
+"""Resources are handed on as they were written, or refused with a reason."""
+
+import argparse
+
+import pytest
+
+from pipeline.cluster.resources import add_resource_arguments, parse_extra, resources_from
+from pipeline.errors import UserError
+
+
+def resources(*options: str):
+    parser = argparse.ArgumentParser()
+    add_resource_arguments(parser)
+    return resources_from(parser.parse_args(options))
+
+
+def test_gpus_are_spread_over_nodes_with_one_task_each():
+    asked = resources("--gpus", "8", "--nodes", "2").as_submitit()
+    assert (asked["nodes"], asked["ntasks_per_node"], asked["gpus_per_node"]) == (2, 4, 4)
+
+
+def test_cpu_job_asks_for_no_gpu():
+    assert resources().as_submitit()["gpus_per_node"] is None
+
+
+@pytest.mark.parametrize("options", [("--gpus", "3", "--nodes", "2"), ("--tasks", "3", "--nodes", "2")])
+def test_uneven_spread_is_refused(options):
+    with pytest.raises(UserError, match="can't be spread evenly"):
+        resources(*options)
+
+
+@pytest.mark.parametrize(("minutes", "warning_s"), [(1, 20), (6, 120), (9, 180), (1440, 180)])
+def test_warning_leaves_most_of_a_short_limit(minutes, warning_s):
+    assert resources("--runtime-min", str(minutes)).warning_s == warning_s
+
+
+def test_extra_options_reach_sbatch():
+    asked = resources("--extra", "--qos=long --exclusive --comment='two words'").as_submitit()
+    wanted = {"requeue": True, "qos": "long", "exclusive": True, "comment": "two words"}
+    assert asked["additional_parameters"] == wanted
+
+
+def test_misspelt_extra_option_is_refused():
+    with pytest.raises(UserError, match="'-q'"):
+        parse_extra("-q long")

@@ -1,0 +1,92 @@
+"""A lock is released only when its holder is surely dead."""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from pipeline.cluster import unlock
+from pipeline.errors import UserError
+from pipeline.files import write_json
+
+
+@pytest.fixture
+def locked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".snakemake" / "locks").mkdir(parents=True)
+    (tmp_path / ".snakemake" / "locks" / "0.output.lock").touch()
+    released = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: released.append(command))
+    return released
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_lock_of_a_dead_driver_is_released(locked):
+    write_json(unlock.DRIVER, {"host": socket.gethostname(), "pid": dead_pid(), "job": None})
+    unlock.run(argparse.Namespace())
+    assert locked == [[sys.executable, "-m", "snakemake", "--unlock"]]
+
+
+def test_lock_of_a_living_driver_is_kept(locked):
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "snakemake"])
+    write_json(unlock.DRIVER, {"host": socket.gethostname(), "pid": process.pid, "job": None})
+    try:
+        with pytest.raises(UserError, match=f"process {process.pid}"):
+            unlock.run(argparse.Namespace())
+    finally:
+        process.kill()
+        process.wait()
+    assert not locked
+
+
+def test_pid_of_another_program_does_not_count(locked):
+    write_json(unlock.DRIVER, {"host": socket.gethostname(), "pid": os.getppid(), "job": None})
+    if not unlock.drives(os.getppid()):
+        unlock.run(argparse.Namespace())
+        assert locked
+
+
+def test_driver_on_another_machine_is_taken_for_alive(locked):
+    write_json(unlock.DRIVER, {"host": "elsewhere", "pid": 1, "job": None})
+    with pytest.raises(UserError, match="on elsewhere; run this command there"):
+        unlock.run(argparse.Namespace())
+
+
+@pytest.mark.parametrize(("state", "alive"), [("RUNNING", True), ("COMPLETED", False), ("PENDING", False)])
+def test_driver_that_was_a_job_is_looked_up_in_slurm(locked, monkeypatch, state, alive):
+    monkeypatch.setattr(unlock, "ask_slurm", lambda: [["12", state, "None", "n1", "reprise-driver"]])
+    write_json(unlock.DRIVER, {"host": "elsewhere", "pid": 1, "job": "12"})
+    if alive:
+        with pytest.raises(UserError, match="scancel 12"):
+            unlock.run(argparse.Namespace())
+    else:
+        unlock.run(argparse.Namespace())
+    assert bool(locked) is not alive
+
+
+def test_own_earlier_life_of_a_requeued_driver_is_dead(locked, monkeypatch):
+    monkeypatch.setattr(unlock, "ask_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    write_json(unlock.DRIVER, {"host": "elsewhere", "pid": 1, "job": "12"})
+    unlock.run(argparse.Namespace())
+    assert locked
+
+
+def test_unknown_driver_is_left_to_the_user(locked):
+    with pytest.raises(UserError, match="snakemake --unlock"):
+        unlock.run(argparse.Namespace())
+
+
+def test_nothing_happens_without_a_lock(locked):
+    for path in unlock.DRIVER.parent.glob("locks/*"):
+        path.unlink()
+    unlock.run(argparse.Namespace())
+    assert not locked
