@@ -6,8 +6,7 @@
 
 reads   <prepared>/<split>.<tgt>, <prepared>/<split>.tok.<tgt>: the references, raw and tokenised
 writes  scores/final/test.json: {dataset, split, test_set, lines, metrics: {bleu_paper, bleu_tok, bleu_tok_lc,
-        sacrebleu, gleu, and perplexity where --nll is given: {value, low, high, signature}}, statistics, references,
-        inputs}
+        sacrebleu, gleu: {value, low, high, signature}}, statistics, references, inputs}
         scores/final/test.npz: the statistics of each sentence, for paired tests
 
 The test set has to be the one that the dataset file describes, by line count and digest.
@@ -20,14 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.dataset import CorpusRecord, load_dataset
+from pipeline.data.dataset import load_dataset
 from pipeline.evaluation.bleu import Recipe, SentenceBLEU, recipes
 from pipeline.evaluation.gleu import SIGNATURE as GLEU_SIGNATURE
 from pipeline.evaluation.gleu import gleu_statistics
-from pipeline.evaluation.inputs import check_digest, check_lines, check_untokenised, read_lines
+from pipeline.evaluation.inputs import check_lines, check_untokenised, read_lines
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
-from pipeline.files import read_json, sha256_file, write_json
+from pipeline.evaluation.test_sets import check_references, name_of_split
+from pipeline.files import sha256_file, write_json
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="test", help="train, dev or test")
     parser.add_argument("--tokenised", type=Path, required=True, help="translation, tokenised, one line a sentence")
     parser.add_argument("--text", type=Path, required=True, help="the same translation, detokenised")
-    parser.add_argument("--nll", type=Path, help="JSON of the stage `perplexity`, to be part of the score")
     parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     dataset = load_dataset(args.dataset)
     raw_reference = args.prepared / f"{args.split}.{dataset.tgt}"
     tokenised_reference = args.prepared / f"{args.split}.tok.{dataset.tgt}"
-    lines = check_split(dataset, args.split, args.prepared)
+    lines = check_references(dataset, args.split, args.prepared)
     texts = {
         "raw": read_texts(args.text, raw_reference, lines),
         "moses": read_texts(args.tokenised, tokenised_reference, lines),
@@ -65,14 +64,11 @@ def run(args: argparse.Namespace) -> None:
     check_untokenised(raw_reference, texts["raw"].references[0])
     chosen = recipes(dataset.compound_split, tokenizer="zh" if dataset.tgt == "zh" else "13a")
     metrics, statistics = score(chosen, texts)
-    if args.nll:
-        nll = read_json(args.nll)
-        metrics["perplexity"] = {"value": nll["perplexity"], "low": None, "high": None, "signature": nll["signature"]}
-    inputs = [args.text, args.tokenised, raw_reference, tokenised_reference, *([args.nll] if args.nll else [])]
+    inputs = [args.text, args.tokenised, raw_reference, tokenised_reference]
     record = {
         "dataset": dataset.name,
         "split": args.split,
-        "test_set": name_of_test_set(dataset, args.split),
+        "test_set": name_of_split(dataset, args.split),
         "lines": lines,
         "metrics": metrics,
         "statistics": args.out.with_suffix(".npz").name,
@@ -82,25 +78,7 @@ def run(args: argparse.Namespace) -> None:
     write_statistics(args.out.with_suffix(".npz"), statistics)
     write_json(args.out, record)
     for name, metric in metrics.items():
-        log.info("%s %s", name, describe(metric))
-
-
-def name_of_test_set(dataset: CorpusRecord, split: str) -> str:
-    return dataset.test_set if split == "test" else f"{dataset.name} {split}"
-
-
-def check_split(dataset: CorpusRecord, split: str, prepared: Path) -> int:
-    """The number of lines the split has to have.
-
-    Raises:
-        UserError: the raw references are not those of the dataset file.
-    """
-    expected = dataset.expected.get(split)
-    if expected is None:
-        return read_json(prepared / "report.json")["splits"][split]["kept"]
-    if expected.tgt_sha256:
-        check_digest(prepared.parent / "raw" / f"{split}.{dataset.tgt}", expected.tgt_sha256)
-    return expected.lines
+        log.info("%s %.2f (%.2f to %.2f)  %s", name, *metric.values())
 
 
 def read_texts(hypotheses: Path, references: Path, lines: int) -> Texts:
@@ -129,8 +107,3 @@ def score(chosen: tuple[Recipe, ...], texts: dict[str, Texts]) -> tuple[dict[str
         for name, rows in statistics.items()
     }
     return metrics, statistics
-
-
-def describe(metric: dict) -> str:
-    interval = "" if metric["low"] is None else f" ({metric['low']:.2f} to {metric['high']:.2f})"
-    return f"{metric['value']:.2f}{interval}  {metric['signature']}"

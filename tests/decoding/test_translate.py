@@ -1,8 +1,10 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
 from pipeline.__main__ import main
@@ -14,6 +16,7 @@ from pipeline.decoding.beam_search import beam_search
 from pipeline.decoding.greedy import greedy
 
 PAIRS = 23
+DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
 DECODING = {"beam_size": 3, "max_extra_length": 4, "batch_tokens": 40}
 
 
@@ -76,7 +79,8 @@ def test_perplexity_is_that_of_the_probabilities_written_out(corpus, tmp_path):
     model = write_run(run, corpus)
     out = run / "nll.json"
     weights = str(run / "model.safetensors")
-    assert main(["perplexity", "--weights", weights, "--split", "test", "--batch-tokens", "30", "--out", str(out)]) == 0
+    options = ["--weights", weights, "--dataset", str(dataset(tmp_path)), "--split", "test", "--batch-tokens", "30"]
+    assert main(["perplexity", *options, "--out", str(out)]) == 0
     nll, tokens = 0.0, 0
     pairs = ParallelSplit(corpus / "encoded", "test")
     with torch.no_grad():
@@ -89,7 +93,23 @@ def test_perplexity_is_that_of_the_probabilities_written_out(corpus, tmp_path):
                 tokens += 1
     found = json.loads(out.read_text())
     assert found["tokens"] == tokens
-    assert found["perplexity"] == pytest.approx(np.exp(nll / tokens), rel=1e-5)
+    assert found["metrics"]["perplexity"]["value"] == pytest.approx(np.exp(nll / tokens), rel=1e-5)
+    assert (found["test_set"], found["lines"]) == ("toy", PAIRS)
+
+
+def test_perplexity_is_not_taken_on_another_set(corpus, tmp_path, capsys):
+    run = tmp_path / "run"
+    write_run(run, corpus)
+    options = ["--weights", str(run / "model.safetensors"), "--dataset", str(dataset(tmp_path, lines=3003))]
+    assert main(["perplexity", *options, "--split", "test", "--out", str(run / "nll.json")]) == 1
+    assert "has 23 pairs, but toy test has 3003" in capsys.readouterr().err
+
+
+def dataset(folder, lines=PAIRS):
+    record = yaml.safe_load((DATASETS / "grammar-en-de.yaml").read_text())
+    path = folder / "toy.yaml"
+    path.write_text(yaml.safe_dump(record | {"test_set": "toy", "expected": {"test": {"lines": lines}}}))
+    return path
 
 
 @pytest.mark.parametrize("model", [TRANSFORMER, WEIGHTED])

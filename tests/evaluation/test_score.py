@@ -3,6 +3,7 @@ import random
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,6 +14,7 @@ from pipeline.evaluation.score_file import compare_scores, read_statistics
 from pipeline.files import sha256_file
 
 LINES = 40
+DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
 
 
 @pytest.fixture
@@ -39,41 +41,33 @@ def write(path, lines, end):
 
 
 def describe(folder, **expected):
-    record = {
-        "kind": "grammar",
-        **dict.fromkeys(("title", "licence", "citation"), "toy"),
-        **{"src": "en", "tgt": "de", "test_set": "toy", "tokeniser": "moses", "compound_split": True},
-        "cleaning": {"max_tokens": 80, "max_ratio": 9},
-        "subwords": {"kind": "bpe", "vocab_size": 100, "sample_pairs": 10},
-        "generator": {"domain": "film", "sizes": {"test": LINES}, "seed": 1},
-        "expected": {"test": expected},
-    }
+    record = yaml.safe_load((DATASETS / "grammar-en-de.yaml").read_text())
+    record |= {"test_set": "toy", "compound_split": True, "expected": {"test": expected}}
     (folder / "toy.yaml").write_text(yaml.safe_dump(record))
 
 
-def score(corpus, out, *options, hypothesis="hyp") -> int:
+def score(corpus, out, hypothesis="hyp") -> int:
     return main(
         [
             *("score", "--dataset", str(corpus / "toy.yaml"), "--prepared", str(corpus / "prepared")),
             *("--tokenised", str(corpus / f"{hypothesis}.tok"), "--text", str(corpus / f"{hypothesis}.txt")),
-            *("--out", str(out), *options),
+            *(
+                "--out",
+                str(out),
+            ),
         ]
     )
 
 
 def test_a_score_file_names_each_metric_with_interval_and_signature(corpus, tmp_path):
-    nll = tmp_path / "nll.json"
-    nll.write_text(json.dumps({"perplexity": 3.5, "signature": "subwords"}))
     out = tmp_path / "scores" / "toy.json"
-    assert score(corpus, out, "--nll", str(nll)) == 0
+    assert score(corpus, out) == 0
     found = json.loads(out.read_text())
     assert (found["test_set"], found["lines"]) == ("toy", LINES)
-    assert set(found["metrics"]) == {"bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu", "gleu", "perplexity"}
-    for name, metric in found["metrics"].items():
+    assert set(found["metrics"]) == {"bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu", "gleu"}
+    for metric in found["metrics"].values():
         assert set(metric) == {"value", "low", "high", "signature"}
-        if name != "perplexity":
-            assert 0 < metric["low"] < metric["value"] < metric["high"] < 100
-    assert found["metrics"]["perplexity"]["value"] == 3.5
+        assert 0 < metric["low"] < metric["value"] < metric["high"] < 100
     assert "compounds:split" in found["metrics"]["bleu_paper"]["signature"]
     assert read_statistics(out, "bleu_paper").shape == (LINES, 10)
     assert found["inputs"][str(corpus / "hyp.tok")] == sha256_file(corpus / "hyp.tok")
