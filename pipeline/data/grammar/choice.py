@@ -2,13 +2,13 @@
 
 import zlib
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from random import Random
 from typing import Generic, TypeVar
 
-from pipeline.data.grammar.lexicon import CITIES, FEMALE, MALE, NOUNS, SURNAMES
-from pipeline.data.grammar.lexicon.words import Noun, Verb
+from pipeline.data.grammar.lexicon import CITIES, FEMALE, MALE, SURNAMES
+from pipeline.data.grammar.lexicon.words import Noun
 from pipeline.data.grammar.structure import Name
 
 Item = TypeVar("Item")
@@ -28,25 +28,23 @@ class Zipf(Generic[Item]):
         return self.items[bisect(self.cumulative, rng.random() * self.cumulative[-1])]
 
 
-def held_out_combination(verb: Verb, noun: Noun) -> bool:
+def held_out_combination(verb: str, noun: Noun) -> bool:
     """Whether this verb with this object is left to the test split (by a hash that is the same everywhere)."""
-    return zlib.crc32(f"{verb.key}+{noun.key}".encode()) % HELD_OUT_COMBINATIONS == 0
+    return zlib.crc32(f"{verb}+{noun.key}".encode()) % HELD_OUT_COMBINATIONS == 0
 
 
-def _by_class() -> dict[str, list[Noun]]:
+def by_class(nouns: Iterable[Noun]) -> dict[str, list[Noun]]:
+    """Nouns by semantic class; every noun is also a class of its own, named by its key."""
     classes: dict[str, list[Noun]] = {}
-    for noun in NOUNS:
+    for noun in nouns:
         for name in noun.classes:
             classes.setdefault(name, []).append(noun)
     return classes
 
 
-BY_CLASS = _by_class()
-
-
-def nouns_of(classes: Sequence[str]) -> list[Noun]:
-    """All nouns of some classes, each once. A class may be a single noun's key."""
-    return list(dict.fromkeys(noun for name in classes for noun in BY_CLASS[name]))
+def nouns_of(classes: Mapping[str, list[Noun]], names: Iterable[str]) -> list[Noun]:
+    """All nouns of some classes, each once."""
+    return list(dict.fromkeys(noun for name in names for noun in classes[name]))
 
 
 def _halves(names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -74,21 +72,24 @@ class NameChooser:
 
     def person(self, rng: Random, unseen: bool) -> Name:
         """Anna; Anna Keller; Mrs Keller."""
-        gender = "m" if rng.random() < 0.5 else "f"
         style = rng.random()
         if style < 0.2:
+            gender = "m" if rng.random() < 0.5 else "f"
             family, new = self._one(rng, "family", unseen)
             return Name(family, gender, title="Mr" if gender == "m" else "Mrs", unseen=new)
-        first, new = self._one(rng, gender, unseen)
-        if style < 0.65:
-            return Name(first, gender, unseen=new)
-        family, new_family = self._one(rng, "family", unseen)
-        return Name(f"{first} {family}", gender, unseen=new or new_family)
+        return self.first(rng, unseen) if style < 0.65 else self.full(rng, unseen)
 
-    def first_name(self, rng: Random, unseen: bool) -> Name:
+    def first(self, rng: Random, unseen: bool) -> Name:
+        """Anna."""
         gender = "m" if rng.random() < 0.5 else "f"
-        first, new = self._one(rng, gender, unseen)
-        return Name(first, gender, unseen=new)
+        text, new = self._one(rng, gender, unseen)
+        return Name(text, gender, unseen=new)
+
+    def full(self, rng: Random, unseen: bool) -> Name:
+        """Anna Keller."""
+        name = self.first(rng, unseen)
+        family, new = self._one(rng, "family", unseen)
+        return Name(f"{name.text} {family}", name.gender, unseen=name.unseen or new)
 
     def town(self, rng: Random, unseen: bool) -> Name:
         town, new = self._one(rng, "town", unseen)

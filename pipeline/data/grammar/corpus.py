@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from pipeline.data.grammar import chinese, english, french, german
 from pipeline.data.grammar.derivation import Deriver
+from pipeline.data.grammar.phenomena import phenomena
+from pipeline.data.grammar.search import QueryDeriver
 from pipeline.data.grammar.structure import Facts, Utterance
 from pipeline.data.grammar.text import capitalised, chinese_text, running_text, single_commas
 from pipeline.errors import UserError
@@ -61,7 +63,8 @@ def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Senten
 def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
     """Sentences of admissible length, with repetitions."""
     while True:
-        sentence = draw_film(rng, held_out)
+        film = domain == "film" or (domain == "mixed" and rng.random() < 0.5)
+        sentence = draw_film(rng, held_out) if film else draw_search(rng, held_out)
         if sentence is not None:
             yield sentence
 
@@ -93,22 +96,21 @@ def realise(utterance: Utterance, tree: str, words: list[str], facts: Facts, len
     )
 
 
-def phenomena(domain: str, facts: Facts, length: int) -> dict[str, Any]:
-    """What to look for in a translation of this sentence, ready for JSON."""
-    return {
-        "domain": domain,
-        "length": length,
-        "kinds": sorted(facts.kinds),
-        "names": [{"text": name.text, "unseen": name.unseen} for name in facts.names],
-        "idioms": [
-            {
-                "idiom": verb.key,
-                "de": " ".join(verb.de.fixed),
-                "fr": " ".join(verb.fr.fixed),
-                "zh": [piece for piece in verb.zh if piece not in "~^+"],
-            }
-            for verb in facts.verbs
-            if verb.idiom
-        ],
-        "combinations": facts.combinations,
-    }
+def draw_search(rng: Random, held_out: bool) -> Sentence | None:
+    """One query in lower case, or None if it is too short or too long."""
+    deriver = QueryDeriver(rng, held_out)
+    query = deriver.query()
+    tree = f"(TOP (FRAG {english.lower_case(query.en)}))"
+    words = english.tokens(tree)
+    if not SHORTEST <= len(words) <= LONGEST:
+        return None
+    zh_words = [word.lower() for word in query.zh]
+    return Sentence(
+        en=running_text(words),
+        de=running_text(query.de).lower(),
+        fr=running_text(french.elide(query.fr)).lower(),
+        zh=chinese_text(zh_words),
+        tree=tree,
+        phenomena=phenomena("search", deriver.facts, len(words)),
+        zh_words=tuple(zh_words),
+    )

@@ -47,6 +47,11 @@ def tokens(tree: str) -> list[str]:
     return LEAF.findall(tree)
 
 
+def lower_case(tree: str) -> str:
+    """The tree with its words in lower case."""
+    return LEAF.sub(lambda leaf: leaf[0].lower(), tree)
+
+
 def _capitalised(tree: str) -> str:
     start = LEAF.search(tree).start(1)
     return tree[:start] + tree[start].upper() + tree[start + 1 :]
@@ -195,7 +200,8 @@ def noun_phrase(nominal: Nominal, case: int = 0) -> str:
 
 def _full_noun_phrase(np: NounPhrase) -> str:
     adjectives = "".join(f"(JJ {adjective.en}) " for adjective in np.adjectives)
-    noun = f"({'NNS' if np.plural else 'NN'} {np.noun.en[np.plural]})"
+    *modifiers, head = np.noun.en[np.plural].split()
+    noun = "".join(f"(NN {word}) " for word in modifiers) + f"({'NNS' if np.plural else 'NN'} {head})"
     core = f"(NP {_determiner(np)}{adjectives}{noun})"
     if np.genitive is not None:
         core = f"(NP {core} (PP (IN of) {noun_phrase(np.genitive, 1)}))"
@@ -222,7 +228,9 @@ def _determiner(np: NounPhrase) -> str:
             if np.plural:
                 return "(DT any) " if np.determiner == "no" else ""
             following = np.adjectives[0].en if np.adjectives else np.noun.en[0]
-            return "(DT an) " if following[0] in "aeiou" else "(DT a) "
+            return "(DT an) " if following[0] in "aeiouI" and following != "used" else "(DT a) "
+        case "bare":
+            return ""
         case "my":
             return f"(PRP$ {_possessive(np.owner)}) "
         case "number":

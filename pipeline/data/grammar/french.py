@@ -190,8 +190,8 @@ def _complements(c: Clause) -> list[str]:
     if c.object is not None and not isinstance(c.object, Pronoun):
         phrase = noun_phrase(c.object)
         prepositional = verb is not None and bool(verb.preposition)
-        after = [*after, *_with_preposition(verb.preposition, phrase)] if prepositional else [*phrase, *after]
-    to = [] if c.recipient is None else _with_preposition("à", noun_phrase(c.recipient))
+        after = [*after, *with_preposition(verb.preposition, phrase)] if prepositional else [*phrase, *after]
+    to = [] if c.recipient is None else with_preposition("à", noun_phrase(c.recipient))
     words += [*to, *after] if is_heavy(c.object) else [*after, *to]
     if c.predicate is not None:
         words.append(c.predicate.fr[c.agent.fr_gender, c.agent.plural])
@@ -218,10 +218,10 @@ def _infinitive(c: Clause, preposition: str) -> list[str]:
 def place(p: Place) -> list[str]:
     if isinstance(p.ground, Name):
         return ["à", *p.ground.text.split()]
-    return _with_preposition(PREPOSITIONS[p.location], noun_phrase(p.ground))
+    return with_preposition(PREPOSITIONS[p.location], noun_phrase(p.ground))
 
 
-def _with_preposition(preposition: str, words: list[str]) -> list[str]:
+def with_preposition(preposition: str, words: list[str]) -> list[str]:
     """`de le` -> `du`, but `de l'ami`: the article that elides stays."""
     if preposition == "de" and words[0] in ("des", "de"):  # de + des is de
         return ["de", *words[1:]]
@@ -264,7 +264,7 @@ def _full_noun_phrase(np: NounPhrase) -> list[str]:
         core += _adjective(adjective, np, "")
     words = [*_determiner(np, core[0], bool(before)), *core]
     if np.genitive is not None:
-        words += _with_preposition("de", noun_phrase(np.genitive))
+        words += with_preposition("de", noun_phrase(np.genitive))
     if np.place:
         words += place(np.place)
     if np.relative:
@@ -294,6 +294,8 @@ def _determiner(np: NounPhrase, following: str, adjective_first: bool) -> list[s
             return ["cette"] if feminine else ["cet" if _starts_with_vowel(following) else "ce"]
         case "my":
             return [_possessive(np, following)]
+        case "bare":
+            return []
         case "number":
             return list(np.number.fr)
         case "some":

@@ -125,6 +125,12 @@ def verb_last(c: Clause) -> list[str]:
     return [*_subject(c), *_middle(c), *closing, "".join([*particle, finite]), *_after_field(c)]
 
 
+def closing_words(c: Clause) -> str:
+    """What ends this clause in German when its verb comes last: `gesehen hat`, `ankommt`."""
+    finite, particle, closing = _verbs(c)
+    return " ".join([*closing, "".join([*particle, finite])])
+
+
 def _infinitive(c: Clause) -> list[str]:
     return [*_middle(c), *c.verb.de.zu_infinitive]
 
@@ -183,11 +189,12 @@ def _middle(c: Clause, time_done: bool = False) -> list[str]:
         words += c.frequency.de
     if c.recipient is not None:
         words += noun_phrase(c.recipient, DATIVE)
+    manner = list(c.manner.de) if c.manner else []
     if c.object is not None and not light and not prepositional:
-        words += noun_phrase(c.object, case)
-    words += _negation(c)
-    if c.manner:
-        words += c.manner.de
+        phrase = noun_phrase(c.object, case)
+        words += [*manner, *phrase] if _is_indefinite(c.object) else [*phrase, *_negation(c), *manner]
+    else:
+        words += [*_negation(c), *manner]
     if c.companion is not None:
         words += ["mit", *noun_phrase(c.companion, DATIVE)]
     if c.place:
@@ -199,6 +206,11 @@ def _middle(c: Clause, time_done: bool = False) -> list[str]:
     if verb:
         words += verb.fixed
     return words
+
+
+def _is_indefinite(nominal: Nominal) -> bool:
+    """Such objects are news and follow adverbs of manner; they are never followed by nicht."""
+    return isinstance(nominal, NounPhrase) and nominal.determiner in ("a", "no", "number", "some", "many")
 
 
 def _goal(preposition: str, ground: Nominal) -> str:
@@ -276,6 +288,8 @@ def _determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], tupl
             return ["jed" + STRONG_ARTICLE[case][column]], WEAK
         case "a":
             return ([], STRONG) if np.plural else (["ein" + EIN[case][column]], MIXED)
+        case "bare":
+            return [], STRONG
         case "no":
             return ["kein" + EIN[case][column]], MIXED
         case "my":

@@ -7,6 +7,7 @@ from pipeline.data.grammar.lexicon.words import Adjective, Noun, Phrase, Verb
 
 Tense = Literal["past", "present", "future"]
 Negation = Literal["", "not", "never"]
+Question = Literal["", "yes", "where", "when", "why"]
 Modal = Literal["", "want", "can", "must", "should"]
 
 # Grammatical persons, as in the conjugation tables. English "you" is one person, familiar and singular.
@@ -53,8 +54,8 @@ class Name:
 class NounPhrase:
     """A noun with what belongs to it.
 
-    determiner: the, a (none in the plural), this, every, some, many, number (with `number`), my (with `owner`), and no:
-    an indefinite object in a negated clause.
+    determiner: the, a (none in the plural), this, every, some, many, number (with `number`), my (with `owner`), bare
+    (none, as in queries), and no: an indefinite object in a negated clause.
     """
 
     noun: Noun
@@ -171,17 +172,18 @@ class Utterance:
     """A sentence of the film domain. A question is `yes`, or asks where, when or why."""
 
     statement: Statement
-    question: Literal["", "yes", "where", "when", "why"] = ""
+    question: Question = ""
     interjection: Phrase | None = None
     vocative: Name | None = None
 
 
 @dataclass(slots=True)
 class Facts:
-    """What the derivation noted while choosing: the phenomena of a sentence."""
+    """What a derivation noted while choosing: the phenomena of a sentence."""
 
     kinds: set[str] = field(default_factory=set)
     names: list[Name] = field(default_factory=list)
     verbs: list[Verb] = field(default_factory=list)
     nouns: list[Noun] = field(default_factory=list)
     combinations: list[str] = field(default_factory=list)
+    verb_final: list[Clause] = field(default_factory=list)  # clauses with the verb last in German

@@ -25,5 +25,10 @@ def capitalised(text: str) -> str:
 
 
 def chinese_text(words: list[str]) -> str:
-    """Unsegmented."""
-    return "".join(words)
+    """Unsegmented, but for a space between words in Latin script."""
+    pieces: list[str] = []
+    latin = False
+    for word in words:
+        pieces.append(" " + word if latin and word[0].isascii() else word)
+        latin = word[-1].isascii()
+    return "".join(pieces)

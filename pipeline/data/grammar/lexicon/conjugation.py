@@ -28,7 +28,7 @@ gehen geht gegangen ging; verschwinden verschwindet verschwunden verschwand; ste
 stehen steht gestanden stand; schlagen schlägt geschlagen schlug; lassen lässt gelassen ließ
 halten hält gehalten hielt; beschließen beschließt beschlossen beschloss; versprechen verspricht versprochen versprach
 bellen bellt gebellt bellte; haben hat gehabt hatte; riechen riecht gerochen roch; lügen lügt gelogen log
-sein ist gewesen war
+sein ist gewesen war; vergleichen vergleicht verglichen verglich
 """
 
 GERMAN_WITH_SEIN = frozenset(

@@ -1,6 +1,7 @@
 """Reads the tables of this package into records, inflecting every word once."""
 
 import re
+from dataclasses import dataclass
 
 from pipeline.data.grammar.lexicon.conjugation import (
     FRENCH_WITH_ETRE,
@@ -185,6 +186,26 @@ def _french_verb(cell: str) -> FrenchVerb:
         preposition=marker[0] if marker else "",
         fixed=tuple(fixed.split()),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deed:
+    """A thing to do, as queries need it: infinitives, and German's third person (`wie man … repariert`)."""
+
+    en: str
+    de: str
+    de_third: str
+    fr: str
+    zh: str
+    objects: tuple[str, ...]
+
+
+def read_deeds(table: str) -> list[Deed]:
+    deeds = []
+    for en, german, fr, zh, objects in rows(table):
+        verb = _german_verb(german)
+        deeds.append(Deed(en, verb.infinitive, verb.prefix + verb.present[2], fr, zh, tuple(objects.split())))
+    return deeds
 
 
 def read_phrases(table: str) -> list[Phrase]:
