@@ -82,7 +82,7 @@ class Checkpoints:
         """Checkpoints and final weights of another run."""
         paths = [path for kind in (WEIGHTS, RESUME) for _, path in numbered(self.folder, kind)]
         paths += [self.final_weights] if self.final_weights.exists() else []
-        return [path for path in paths if key_of(path) not in (None, self.key)]
+        return [path for path in paths if key_of(path) not in (None, self.key) and is_whole(path)]
 
     def clear(self) -> None:
         """Remove all checkpoints and, last, the final weights: the sign that the checkpoints were of a finished run."""
@@ -189,6 +189,14 @@ def key_of(path: Path) -> str | None:
         return read_facts(path)["key"]
     except DamagedFileError:
         return None
+
+
+def is_whole(path: Path) -> bool:
+    try:
+        read_tensor_file(path)
+        return True
+    except DamagedFileError:
+        return False
 
 
 def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -37,67 +37,75 @@ class ProjectedCrossEntropy(Function):
     @staticmethod
     def forward(ctx, features, weight, bias, targets, label_smoothing, differentiate):
         rows = max(1, CHUNK_LOGITS // len(weight))
+        narrow = weight.to(features.dtype)
         # Mass of every symbol, and the target's on top of it.
         base = label_smoothing / (len(weight) - 1)
         peak = 1 - label_smoothing - base
-        narrow = weight.to(features.dtype)
-        sums = Sums(features, weight, bias) if differentiate else None
-        loss = torch.zeros((), device=features.device, dtype=torch.float64)
-        nll = torch.zeros_like(loss)
+        gradients = Gradients(features, weight, bias, peak, base) if differentiate else None
+        sum_target, sum_all = torch.zeros(2, dtype=torch.float64, device=features.device)
         for first in range(0, len(features), rows):
-            chunk, target = features[first : first + rows], targets[first : first + rows].unsqueeze(1)
-            log_probs = torch.log_softmax(logits(chunk, narrow, bias), dim=-1, dtype=torch.float32)
-            chunk_nll = -log_probs.gather(1, target).sum(dtype=torch.float64)
-            nll += chunk_nll
-            loss += peak * chunk_nll
-            if base:
-                loss -= base * log_probs.sum(dtype=torch.float64)
+            chunk, target = features[first : first + rows], targets[first : first + rows]
+            scores = chunk @ narrow.t()
+            scores = scores.float() if bias is None else scores.float() + bias
+            scores -= scores.amax(1, keepdim=True)
+            target_scores, total_scores = scores.gather(1, target.unsqueeze(1)), scores.sum(1)
+            exponentials = scores.exp_()
+            partition = exponentials.sum(1)
+            log_partition = partition.log()
+            sum_target += (target_scores.squeeze(1) - log_partition).sum()
+            sum_all += (total_scores - len(weight) * log_partition).sum()
             if differentiate:
-                probs = log_probs.exp_().scatter_add_(1, target, log_probs.new_full(target.shape, -peak))
-                sums.add(first, chunk, narrow, probs)
+                gradients.add(first, chunk, narrow, exponentials, partition, target)
         if differentiate:
-            sums.subtract_uniform(base, features, weight)
-            ctx.save_for_backward(sums.features, sums.weight, sums.bias)
+            gradients.finish(features, weight, targets)
+            ctx.save_for_backward(gradients.features, gradients.weight, gradients.bias)
         ctx.set_materialize_grads(False)
-        loss, nll = loss.float(), nll.float()
+        loss, nll = -(peak * sum_target + base * sum_all).float(), -sum_target.float()
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
     @staticmethod
     def backward(ctx, grad_loss, _):
-        features, weight, bias = ctx.saved_tensors
-        grads = (None if grad is None else grad * grad_loss for grad in (features, weight, bias))
+        grads = (None if grad is None else grad * grad_loss for grad in ctx.saved_tensors)
         return (*grads, None, None, None)
 
 
-def logits(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    products = features @ weight.t()
-    return products if bias is None else products + bias
-
-
-class Sums:
+class Gradients:
     """The gradients of the loss, gathered chunk by chunk.
 
-    The gradient of the logits is softmax - peak·onehot(target) - base: the last term, the same in every entry, is left
-    to `subtract_uniform`, which costs a column sum instead of a pass over N x V.
+    That of the logits is exponentials / partition - peak · onehot(target) - base. Only the exponentials are N x V: the
+    division becomes a scale of rows of features, the second term a gather, and the third, the same in every entry, a
+    column sum.
     """
 
-    def __init__(self, features: Tensor, weight: Tensor, bias: Tensor | None):
+    def __init__(self, features: Tensor, weight: Tensor, bias: Tensor | None, peak: float, base: float):
+        self.peak, self.base = peak, base
         self.features = torch.empty_like(features)
         self.weight = torch.zeros_like(weight)
         self.bias = None if bias is None else torch.zeros_like(bias)
 
-    def add(self, first: int, features: Tensor, weight: Tensor, probs: Tensor) -> None:
-        narrow = probs.to(weight.dtype)
-        torch.mm(narrow, weight, out=self.features[first : first + len(features)])
-        self.weight += narrow.t() @ features
+    def add(
+        self,
+        first: int,
+        features: Tensor,
+        weight: Tensor,
+        exponentials: Tensor,
+        partition: Tensor,
+        target: Tensor,
+    ) -> None:
+        """One chunk: features (n, D), weight (V, D), exponentials (n, V), partition (n,), target (n,)."""
+        inverse = partition.reciprocal().unsqueeze(1)
+        narrow = exponentials.to(weight.dtype)
+        expected = (narrow @ weight) * inverse - self.peak * weight[target]
+        self.features[first : first + len(features)] = expected
+        self.weight += narrow.t() @ (features * inverse).to(weight.dtype)
         if self.bias is not None:
-            self.bias += probs.sum(0)
+            self.bias += exponentials.t() @ inverse.squeeze(1)
 
-    def subtract_uniform(self, base: float, features: Tensor, weight: Tensor) -> None:
-        if not base:
-            return
-        self.features -= base * weight.sum(0)
-        self.weight -= base * features.sum(0, dtype=torch.float32)
+    def finish(self, features: Tensor, weight: Tensor, targets: Tensor) -> None:
+        """The terms that need no softmax, over all rows at once."""
+        self.weight.index_add_(0, targets, features.to(weight.dtype), alpha=-self.peak)
+        self.features -= (self.base * weight.sum(0)).to(features.dtype)
+        self.weight -= self.base * features.sum(0, dtype=weight.dtype)
         if self.bias is not None:
-            self.bias -= base * len(features)
+            self.bias -= self.peak * torch.bincount(targets, minlength=len(weight)) + self.base * len(features)

@@ -40,23 +40,23 @@ def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, A
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """The facts alone, from the header. Raises DamagedFileError."""
+    """The facts alone, `key` and `digest` among them, from the header. Raises DamagedFileError."""
     try:
         with safe_open(path, framework="pt") as handle:
-            return json.loads((handle.metadata() or {})[FACTS])
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
+            facts = json.loads(handle.metadata()[FACTS])
+            return facts | {"key": facts["key"], "digest": facts["digest"]}
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
         raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
 
 
 def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors (on the CPU) and facts. Raises DamagedFileError."""
+    """Tensors (on the CPU) and the facts that were given, after checking the digest. Raises DamagedFileError."""
     facts = read_facts(path)
     try:
         tensors = load(Path(path).read_bytes())
     except (SafetensorError, ValueError, OSError) as error:
         raise DamagedFileError(f"{path}: {error}") from error
-    digest = facts.pop("digest", None)
-    if digest != digest_of(tensors, facts):
+    if facts.pop("digest") != digest_of(tensors, facts):
         raise DamagedFileError(f"{path}: content does not match its digest")
     return tensors, facts
 

@@ -11,6 +11,7 @@ import torch
 import yaml
 
 from pipeline.data.token_store import write_tokens
+from pipeline.training.job import train_run
 
 SYMBOLS = [chr(ord("a") + number) for number in range(20)]
 VOCAB_SIZE = 4 + len(SYMBOLS)
@@ -83,3 +84,27 @@ def new_run(tmp_path, copy_corpus) -> Callable[..., Path]:
         return folder
 
     return make
+
+
+@pytest.fixture(params=["transformer", "weighted_transformer"])
+def undisturbed(new_run, request) -> Path:
+    """A run trained to its end."""
+    run = new_run("undisturbed", architecture=request.param)
+    train_run(run, threads=1)
+    return run
+
+
+@pytest.fixture
+def disturbed(new_run, undisturbed) -> Path:
+    """The same run, not begun."""
+    spec = yaml.safe_load((undisturbed / "run.yaml").read_text())
+    return new_run("disturbed", architecture=spec["model"]["architecture"])
+
+
+@pytest.fixture
+def outcome() -> Callable[[Path], dict[str, bytes]]:
+    """Reads all files of a run that must not depend on what happened on the way."""
+    return lambda run: {
+        path.name: path.read_bytes()
+        for path in (run / "model.safetensors", run / "done.json", *(run / "checkpoints").iterdir())
+    }

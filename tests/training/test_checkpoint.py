@@ -1,0 +1,160 @@
+import errno
+import random
+import re
+
+import pytest
+import torch
+
+import pipeline.training.checkpoint as checkpoint
+from pipeline.config import TrainingConfig, TransformerConfig
+from pipeline.errors import UserError
+from pipeline.models.build import build_model
+from pipeline.training.checkpoint import Checkpoints, load_weights, weight_files
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.schedule import Schedule
+from pipeline.training.state import Sums, TrainingState
+
+CONFIG = TransformerConfig(architecture="transformer", num_layers=1, d_model=8, d_ff=8, num_heads=1)
+TRAINING = TrainingConfig(max_steps=9, warmup_steps=4, tokens_per_update=1, validate_every=1, checkpoint_every=1)
+
+
+def new_optimiser() -> Optimiser:
+    return Optimiser(build_model(CONFIG, (9, 9)), Schedule(CONFIG, TRAINING), TRAINING)
+
+
+def train(optimiser: Optimiser, step: int) -> TrainingState:
+    for parameter in optimiser.parameters:
+        parameter.grad = torch.randn_like(parameter)
+    optimiser.update(step)
+    return TrainingState(step=step + 1, since_validation=Sums(random.random(), 0.1, 3))
+
+
+@pytest.fixture
+def checkpoints(tmp_path) -> Checkpoints:
+    return Checkpoints(tmp_path, "this run's key", keep=3)
+
+
+def save(checkpoints: Checkpoints, optimiser: Optimiser, steps: int) -> list[TrainingState]:
+    states = []
+    for step in range(steps):
+        states.append(train(optimiser, step))
+        checkpoints.save_weights(optimiser.model, step + 1)
+        checkpoints.save_resume(optimiser.model, optimiser, states[-1], {"threads": 1})
+    return states
+
+
+def names(checkpoints: Checkpoints) -> set[str]:
+    return {path.name for path in checkpoints.folder.iterdir()}
+
+
+def weights(optimiser: Optimiser) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in optimiser.parameters]
+
+
+def same(some, others) -> bool:
+    return all(torch.equal(*pair) for pair in zip(some, others, strict=True))
+
+
+def test_a_resumed_training_makes_the_same_next_update(checkpoints):
+    before, after = new_optimiser(), new_optimiser()
+    (state,) = save(checkpoints, before, 1)
+    assert checkpoints.newest_good().restore(after.model, after) == state
+    assert same(weights(before), weights(after))
+    for optimiser in (before, after):
+        torch.manual_seed(3)
+        train(optimiser, 1)
+    assert same(weights(before), weights(after))
+
+
+def test_the_newest_weights_are_kept_and_moments_only_in_the_newest_two(checkpoints):
+    save(checkpoints, new_optimiser(), 5)
+    assert names(checkpoints) == {
+        *(f"step-{step}.safetensors" for step in (3, 4, 5)),
+        *(f"step-{step}.resume.safetensors" for step in (4, 5)),
+    }
+    assert [step for step, _ in weight_files(checkpoints.run_folder)] == [3, 4, 5]
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(checkpoints, caplog):
+    save(checkpoints, new_optimiser(), 3)
+    newest = checkpoints.folder / "step-3.resume.safetensors"
+    content = bytearray(newest.read_bytes())
+    content[-random.randrange(1, 400)] ^= 1
+    newest.write_bytes(content)
+    assert checkpoints.newest_good().facts["step"] == 2
+    assert re.search(r"damaged.*step-3\.resume", caplog.text)
+
+
+def test_cut_checkpoints_alone_mean_a_fresh_start(checkpoints, caplog):
+    save(checkpoints, new_optimiser(), 2)
+    for path in checkpoints.folder.glob("*.resume.*"):
+        path.write_bytes(path.read_bytes()[: random.randrange(50)])
+    assert checkpoints.newest_good() is None
+    assert caplog.text.count("damaged") == 2
+
+
+def test_a_full_disk_is_one_message_and_the_older_checkpoints_stay(checkpoints, monkeypatch):
+    optimiser = new_optimiser()
+    save(checkpoints, optimiser, 2)
+    before = names(checkpoints)
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(UserError, match=r"can't write .*step-3.*No space left on device; free some space"):
+        checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), {})
+    monkeypatch.undo()
+    assert names(checkpoints) == before
+    assert checkpoints.newest_good().facts["step"] == 2
+
+
+def test_a_file_that_reads_back_differently_leaves_the_older_ones(checkpoints, monkeypatch):
+    optimiser = new_optimiser()
+    save(checkpoints, optimiser, 2)
+    before = names(checkpoints)
+    with monkeypatch.context() as patched:
+        patched.setattr("pathlib.Path.read_bytes", lambda path: b"")
+        with pytest.raises(UserError, match=r"reads back differently.*check the disk"):
+            checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), {})
+    assert names(checkpoints) == before
+
+
+def test_half_written_files_are_removed(checkpoints):
+    save(checkpoints, new_optimiser(), 1)
+    before = names(checkpoints)
+    (checkpoints.folder / ".step-2.safetensors.node.7.tmp").touch()
+    (checkpoints.run_folder / ".cost.json.node.7.tmp").touch()
+    checkpoints.remove_orphans()
+    assert names(checkpoints) == before
+    assert not list(checkpoints.run_folder.glob(".*.tmp"))
+
+
+def test_checkpoints_of_another_run_are_told_from_ours(checkpoints):
+    save(checkpoints, new_optimiser(), 1)
+    other = Checkpoints(checkpoints.run_folder, "another key", keep=3)
+    assert not checkpoints.foreign()
+    assert {path.name for path in other.foreign()} == names(checkpoints)
+
+
+def test_weights_of_another_run_or_model_are_refused_by_name(checkpoints):
+    optimiser = new_optimiser()
+    save(checkpoints, optimiser, 1)
+    ((_, path),) = weight_files(checkpoints.run_folder)
+    other = new_optimiser()
+    assert load_weights(other.model, path, "this run's key")["step"] == 1
+    assert same(weights(optimiser), weights(other))
+    with pytest.raises(UserError, match=r"step-1.*belongs to another run"):
+        load_weights(other.model, path, "another key")
+    wider = build_model(CONFIG.model_copy(update={"d_ff": 12}), (9, 9))
+    with pytest.raises(UserError, match=r"step-1.*other tensors than the model"):
+        load_weights(wider, path)
+
+
+def test_too_little_space_is_said_before_training(checkpoints, monkeypatch):
+    model = new_optimiser().model
+    checkpoints.check_space(model, 3)
+    free = checkpoint.shutil.disk_usage("/")._replace(free=1000)
+    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda _: free)
+    with pytest.raises(UserError, match=r"need .* GiB more.*keep_checkpoints"):
+        checkpoints.check_space(model, 3)

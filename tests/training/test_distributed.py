@@ -1,0 +1,82 @@
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from pipeline.errors import UserError
+from pipeline.files import read_json
+from pipeline.training.distributed import Group
+from pipeline.training.job import train_run
+
+
+def start(run: Path, rank: int, port: int) -> subprocess.Popen:
+    """One of two processes that train `run` on this machine."""
+    world = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2"}
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    command = [sys.executable, "-m", "pipeline", "train", "--run", str(run), "--threads", "1", "--device", "cpu"]
+    return subprocess.Popen(command, env=os.environ | world | address, stderr=subprocess.PIPE, text=True)
+
+
+def both(run: Path) -> list[subprocess.Popen]:
+    port = random.randint(20000, 60000)
+    return [start(run, rank, port) for rank in range(2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer"])
+def test_two_processes_train_what_one_does_within_rounding(new_run, architecture):
+    alone, shared = (new_run(name, architecture=architecture, max_steps=6) for name in ("alone", "shared"))
+    processes = both(shared)
+    train_run(alone, threads=1)
+    messages = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], messages
+    one, two = load_file(alone / "model.safetensors"), load_file(shared / "model.safetensors")
+    for name, weight in one.items():
+        torch.testing.assert_close(two[name], weight, rtol=1e-4, atol=1e-5)
+    costs = [read_json(run / "cost.json")["total"] for run in (alone, shared)]
+    assert costs[0]["tokens"] == costs[1]["tokens"] and costs[0]["flops"] == costs[1]["flops"]
+    dev = [read_json(run / "done.json")["dev"]["nll_per_token"] for run in (alone, shared)]
+    assert dev[0] == pytest.approx(dev[1], rel=1e-5)
+    assert "step 6/6" in messages[0] and "step" not in messages[1]
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_process_stops_both_after_the_same_update_and_they_go_on_together(new_run):
+    run = new_run(max_steps=3000, validate_every=3000, checkpoint_every=3000)
+    processes = both(run)
+    while not (run / "progress.jsonl").exists():
+        time.sleep(0.05)
+    processes[1].send_signal(signal.SIGTERM)
+    messages = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [75, 75], messages
+    (kept,) = (run / "checkpoints").iterdir()
+    assert f"stopped after update {kept.name.split('-')[1].split('.')[0]};" in messages[0]
+    processes = both(run)
+    while (run / "progress.jsonl").read_text().count('"step"') < 2:
+        time.sleep(0.05)
+    processes[0].send_signal(signal.SIGTERM)
+    messages = [process.communicate()[1] for process in processes]
+    assert "resumed after update" in messages[0]
+    assert [process.returncode for process in processes] == [75, 75], messages
+
+
+def test_half_given_variables_are_refused(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(UserError, match="RANK or LOCAL_RANK is missing"):
+        Group.from_environment()
+
+
+def test_one_process_needs_no_variables_and_exchanges_nothing(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    group = Group.from_environment()
+    assert group.is_first and group.size == 1
+    assert group.total([1.5, True], torch.device("cpu")) == [1.5, True]
+    assert group.from_first("path", torch.device("cpu")) == "path"

@@ -1,0 +1,117 @@
+import json
+import math
+import re
+
+import pytest
+import torch
+
+from pipeline.errors import UserError
+from pipeline.files import read_json
+from pipeline.models.transformer import Transformer
+from pipeline.training import guards
+from pipeline.training.job import train_run
+from pipeline.training.trainer import Trainer
+
+
+@pytest.fixture
+def spoil(monkeypatch):
+    """Makes the loss of the updates that are named not a number."""
+
+    def spoil_updates(updates):
+        backward = Trainer.backward
+
+        def spoilt(self, step, batch, tokens):
+            with pytest.MonkeyPatch.context() as patched:
+                if step in updates:
+                    loss = self.loss
+                    patched.setattr(self, "loss", lambda *args: loss(*args)._replace(loss=loss(*args).loss * math.nan))
+                return backward(self, step, batch, tokens)
+
+        monkeypatch.setattr(Trainer, "backward", spoilt)
+
+    return spoil_updates
+
+
+def test_an_update_that_is_not_finite_is_left_out_and_counted(new_run, spoil, caplog):
+    run = new_run()
+    spoil({3, 4, 8})
+    train_run(run, threads=1)
+    done = read_json(run / "done.json")
+    assert done["skipped_updates"] == 3
+    assert math.isfinite(done["dev"]["perplexity"])
+    assert math.isfinite(done["train"]["loss_per_token"])
+    assert re.search(r"not finite in update 8 \(\d+ pairs x \d+ \+ \d+ subwords.*left out, 3 so far", caplog.text)
+
+
+def test_many_in_a_row_end_the_training_and_name_step_batch_and_last_good_checkpoint(new_run, spoil, monkeypatch):
+    monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 4)
+    run = new_run()
+    spoil(range(5, 100))
+    with pytest.raises(
+        UserError, match=r"in update 8 \(.*subwords.*the 4th in a row; last good .*step-8\.resume.*lr_fac"
+    ):
+        train_run(run, threads=1)
+    assert not (run / "done.json").exists()
+
+
+def test_a_gradient_that_is_not_finite_changes_no_weight(new_run, monkeypatch):
+    run = new_run(max_steps=2)
+    seen = []
+    accumulate = Trainer.accumulate
+
+    def infinite(self, step, *args):
+        sums, norm = accumulate(self, step, *args)
+        seen.append([weight.detach().clone() for weight in self.model.parameters()])
+        return sums, math.inf if step == 0 else norm
+
+    monkeypatch.setattr(Trainer, "accumulate", infinite)
+    train_run(run, threads=1)
+    assert all(torch.equal(*pair) for pair in zip(*seen, strict=True))
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to"),
+        MemoryError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_out_of_memory_names_the_batch_and_what_to_set_before_the_first_update(new_run, monkeypatch, refusal):
+    def refuse(self, batch, label_smoothing):
+        raise refusal
+
+    monkeypatch.setattr(Transformer, "loss", refuse)
+    run = new_run()
+    with pytest.raises(
+        UserError, match=r"out of memory in update 0.*\d+ pairs x 9 \+ 9 .*micro_batch_tokens to 40 \(now"
+    ):
+        train_run(run, threads=1)
+    assert not (run / "progress.jsonl").exists()
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(new_run, monkeypatch):
+    def fail(self, batch, label_smoothing):
+        raise RuntimeError("shapes differ")
+
+    monkeypatch.setattr(Transformer, "loss", fail)
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        train_run(new_run(), threads=1)
+
+
+def test_clipping_bounds_the_norm_that_reaches_the_optimiser_and_the_record_keeps_the_true_one(new_run, monkeypatch):
+    run = new_run(clip_norm=0.01, max_steps=3)
+    norms = []
+    accumulate = Trainer.accumulate
+
+    def measured(self, *args):
+        result = accumulate(self, *args)
+        norms.append(float(torch.linalg.vector_norm(torch.cat([g.flatten() for g in self.optimiser.gradients()]))))
+        return result
+
+    monkeypatch.setattr(Trainer, "accumulate", measured)
+    train_run(run, threads=1)
+    assert norms == pytest.approx([0.01] * 3, rel=1e-3)
+    first = json.loads((run / "progress.jsonl").read_text().split("\n")[0])
+    assert first["gradient_norm"] > 0.1

@@ -1,0 +1,158 @@
+"""What a run leaves in its folder, and when it is trained at all."""
+
+import errno
+import itertools
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from pipeline.__main__ import main
+from pipeline.errors import UserError
+from pipeline.files import read_json, sha256_file
+from pipeline.training.checkpoint import weight_files
+from pipeline.training.job import train_run
+from pipeline.training.key import run_key
+from pipeline.training.trainer import Trainer
+
+
+def change(run: Path, **training) -> None:
+    """Rewrite `run.yaml` with other settings of `training`."""
+    spec = yaml.safe_load((run / "run.yaml").read_text())
+    spec["training"] |= training
+    (run / "run.yaml").write_text(yaml.safe_dump(spec))
+
+
+def test_a_finished_run_says_what_it_is(undisturbed):
+    done = read_json(undisturbed / "done.json")
+    assert done["key"] == run_key(undisturbed)
+    assert done["steps"] == 12
+    assert done["weights_digest"] == sha256_file(undisturbed / "model.safetensors")
+    assert {"nll_per_token", "perplexity"} <= done["dev"].keys()
+    weights = load_file(undisturbed / "model.safetensors")
+    assert done["parameters"]["total"] == sum(tensor.numel() for tensor in weights.values())
+    kept = {path.name for path in (undisturbed / "checkpoints").iterdir()}
+    assert kept == {f"step-{step}.safetensors" for step in (4, 8, 12)}
+    cost = read_json(undisturbed / "cost.json")
+    assert cost["total"]["steps"] == 12 and cost["total"]["tokens"] > 0 and cost["total"]["flops"] > 0
+    samples = [json.loads(line) for line in (undisturbed / "samples.jsonl").read_text().split("\n")[:-1]]
+    assert [sample["step"] for sample in samples] == [6, 6, 6, 12, 12, 12]
+    assert all(sample["source"] == sample["reference"] for sample in samples)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(new_run, undisturbed, disturbed, outcome):
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == outcome(undisturbed)
+    other = new_run("other", seed=2)
+    train_run(other, threads=1)
+    assert outcome(other)["model.safetensors"] != outcome(undisturbed)["model.safetensors"]
+
+
+def test_a_run_that_is_done_is_not_trained_again(undisturbed, outcome, monkeypatch):
+    monkeypatch.setattr(Trainer, "train", lambda self: pytest.fail("trained again"))
+    before = outcome(undisturbed)
+    train_run(undisturbed, threads=1)
+    (undisturbed / "done.json").unlink()
+    train_run(undisturbed, threads=1)
+    assert outcome(undisturbed) == before
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_stays_until_a_restart_is_asked_for(new_run, monkeypatch, capsys):
+    run = new_run()
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(Trainer, "totals", lambda self, batches: [1, 1, True])
+        train_run(run, threads=1)
+    change(run, tokens_per_update=201)
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    before = checkpoint.read_bytes()
+    command = ["train", "--run", str(run), "--threads", "1", "--device", "cpu"]
+    assert main(command) == 1
+    assert re.fullmatch(
+        r"error: .*step-0\.resume\.safetensors: is a checkpoint of another run.*changed since.*--restart`\n",
+        capsys.readouterr().err,
+    )
+    assert checkpoint.read_bytes() == before
+    assert main([*command, "--restart"]) == 0
+    assert read_json(run / "done.json")["key"] == run_key(run)
+
+
+def test_a_finished_run_is_trained_anew_when_its_settings_change(new_run, outcome):
+    run, fresh = new_run("run", max_steps=4), new_run("fresh", max_steps=5)
+    train_run(run, threads=1)
+    change(run, max_steps=5)
+    train_run(run, threads=1)
+    train_run(fresh, threads=1)
+    assert outcome(run) == outcome(fresh)
+    assert read_json(run / "cost.json")["total"]["starts"] == 1
+
+
+def test_a_kept_checkpoint_holds_the_weights_after_its_step(new_run):
+    long, short = new_run("long"), new_run("short", max_steps=8)
+    train_run(long, threads=1)
+    train_run(short, threads=1)
+    kept, final = load_file(long / "checkpoints" / "step-8.safetensors"), load_file(short / "model.safetensors")
+    assert all(torch.equal(kept[name], final[name]) for name in final)
+
+
+def test_a_disk_that_fills_while_saving_is_one_message_and_what_was_saved_is_used(
+    new_run, outcome, monkeypatch, capsys
+):
+    undisturbed, run = new_run("undisturbed"), new_run("run")
+    train_run(undisturbed, threads=1)
+    real = os.fsync
+    calls = itertools.count()
+
+    def fills(descriptor):
+        if next(calls) > 9:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    command = ["train", "--run", str(run), "--threads", "1", "--device", "cpu"]
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", fills)
+        assert main(command) == 1
+    assert re.fullmatch(r"error: can't write .*: No space left on device; free some space.*\n", capsys.readouterr().err)
+    assert not list(run.rglob(".*.tmp"))
+    assert weight_files(run)
+    assert main(command) == 0
+    assert outcome(run) == outcome(undisturbed)
+
+
+def test_bf16_learns_like_fp32(new_run):
+    losses = {}
+    for precision in ("fp32", "bf16"):
+        run = new_run(precision, precision=precision, max_steps=20, validate_every=20)
+        train_run(run, threads=1)
+        losses[precision] = read_json(run / "done.json")["train"]["loss_per_token"]
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
+
+
+def test_an_absent_gpu_is_one_clear_error(new_run, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UserError, match=r"--device cuda.*finds no GPU"):
+        train_run(new_run(), device="cuda")
+
+
+def test_a_weighted_run_without_its_own_warm_up_is_refused(new_run):
+    with pytest.raises(UserError, match="branch_warmup_steps is missing"):
+        train_run(new_run(architecture="weighted_transformer", branch_warmup_steps=None))
+
+
+def test_what_is_trained_is_said_at_the_start(new_run, caplog):
+    caplog.set_level("INFO")
+    run = new_run(max_steps=3, max_length=7)
+    train_run(run, threads=1)
+    said = caplog.text
+    assert "test/copy seed 1 on copy at scale test" in said
+    assert re.search(r"3 updates of 200 tokens a side, \d+ an epoch; padding .* %; [1-9]\d* pairs above 7", said)
+    assert re.search(r"fp32 on .*, 1 threads, 1 process.*from the start", said)
+
+
+def test_a_misspelt_key_is_one_message_and_exit_code_1(new_run, capsys):
+    assert main(["train", "--run", str(new_run(max_stepps=1))]) == 1
+    assert re.match(r"error: .*run\.yaml: training\.max_stepps: unknown key", capsys.readouterr().err)

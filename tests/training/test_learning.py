@@ -1,0 +1,68 @@
+"""Whether what is trained learns, and whether the loop computes what it says."""
+
+import random
+
+import pytest
+import torch
+
+from pipeline.data.batches import TrainingBatches
+from pipeline.files import read_json
+from pipeline.training.job import train_run
+from pipeline.training.trainer import Trainer, micro_seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer"])
+def test_copying_is_learnt_on_any_seed(new_run, architecture):
+    seed = random.randrange(1 << 31)
+    run = new_run(
+        seed=seed,
+        architecture=architecture,
+        max_steps=500,
+        warmup_steps=100,
+        tokens_per_update=600,
+        micro_batch_tokens=600,
+        validate_every=500,
+        checkpoint_every=500,
+        label_smoothing=0.0,
+        **({"branch_freeze_steps": 100} if architecture == "weighted_transformer" else {}),
+    )
+    train_run(run, threads=1)
+    assert read_json(run / "done.json")["dev"]["perplexity"] < 2.0, f"seed {seed}"
+
+
+def test_the_gradient_of_an_update_is_that_of_its_pairs_in_one_batch(new_run, copy_corpus, monkeypatch):
+    run = new_run(max_steps=1)
+    compared = []
+    accumulate = Trainer.accumulate
+
+    def compare(self, step, micro_batches, tokens):
+        result = accumulate(self, step, micro_batches, tokens)
+        accumulated = [gradient.clone() for gradient in self.optimiser.gradients()]
+        self.optimiser.forget_gradients()
+        whole = TrainingBatches(copy_corpus, "train", 200, 1000, 256, seed=1).update(step)
+        assert len(micro_batches) > len(whole) == 1
+        sums = self.model.loss(whole[0], 0.1)
+        (sums.loss / sums.tokens).backward()
+        compared.extend(zip(accumulated, self.optimiser.gradients(), strict=True))
+        return result
+
+    monkeypatch.setattr(Trainer, "accumulate", compare)
+    monkeypatch.setattr(Trainer, "try_largest", lambda self: disable_dropout(self.model))
+    train_run(run, threads=1)
+    assert compared
+    for some, other in compared:
+        torch.testing.assert_close(some, other, rtol=1e-4, atol=1e-6)
+
+
+def disable_dropout(model: torch.nn.Module) -> None:
+    for module in model.modules():
+        if isinstance(getattr(module, "dropout", None), float):
+            module.dropout = 0.0
+    model.config = model.config.model_copy(update={"dropout": 0.0})
+
+
+def test_no_two_micro_batches_share_a_seed():
+    seeds = {micro_seed(seed, step, index) for seed in range(4) for step in range(40) for index in range(40)}
+    assert len(seeds) == 4 * 40 * 40
+    assert all(0 <= seed < 1 << 63 for seed in seeds)

@@ -1,0 +1,83 @@
+import pytest
+import torch
+
+from pipeline.config import TrainingConfig, WeightedTransformerConfig
+from pipeline.models.build import build_model
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.schedule import Schedule
+
+CONFIG = WeightedTransformerConfig(
+    architecture="weighted_transformer", num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.0
+)
+TRAINING = TrainingConfig(
+    max_steps=10,
+    warmup_steps=4,
+    tokens_per_update=1,
+    validate_every=1,
+    checkpoint_every=1,
+    branch_warmup_steps=2,
+    branch_freeze_steps=3,
+)
+
+
+@pytest.fixture
+def optimiser() -> Optimiser:
+    model = build_model(CONFIG, (30, 30))
+    return Optimiser(model, Schedule(CONFIG, TRAINING), TRAINING)
+
+
+def update(optimiser: Optimiser, number: int) -> None:
+    for parameter in optimiser.parameters:
+        parameter.grad = torch.randn_like(parameter)
+    optimiser.update(number)
+
+
+def copies(parameters) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in parameters]
+
+
+def test_an_update_is_adam_written_out_with_the_scheduled_rate(optimiser):
+    weight = optimiser.parameters[0]
+    before, gradient = weight.detach().clone(), torch.randn_like(weight)
+    weight.grad = gradient.clone()
+    optimiser.update(0)
+    mean, variance = 0.1 * gradient, 0.02 * gradient**2
+    step = mean / (1 - 0.9) / ((variance / (1 - 0.98)).sqrt() + 1e-9)
+    rate = 8**-0.5 * 4**-1.5
+    torch.testing.assert_close(weight.detach(), before - rate * step, rtol=1e-5, atol=1e-6)
+
+
+def test_branch_weights_move_and_stay_on_the_simplex_until_they_are_frozen(optimiser):
+    for number in range(7):
+        before = copies(optimiser.branch_weights)
+        update(optimiser, number)
+        assert any(not torch.equal(*pair) for pair in zip(before, optimiser.branch_weights, strict=True))
+        for weights in optimiser.branch_weights:
+            assert weights.min() >= 0
+            assert float(weights.detach().sum()) == pytest.approx(1, abs=1e-6)
+
+
+def test_frozen_branch_weights_keep_their_bits_while_the_others_move(optimiser):
+    with torch.no_grad():
+        optimiser.branch_weights[0].add_(0.25)  # off the simplex: a projection would change it
+    before = copies(optimiser.branch_weights)
+    others = copies(optimiser.parameters[:1])
+    update(optimiser, 7)
+    assert all(torch.equal(*pair) for pair in zip(before, optimiser.branch_weights, strict=True))
+    assert not torch.equal(others[0], optimiser.parameters[0])
+
+
+def test_moments_restored_from_tensors_give_the_same_next_update(optimiser):
+    update(optimiser, 0)
+    kept = {name: tensor.clone() for name, tensor in optimiser.tensors().items()}
+    weights = copies(optimiser.parameters)
+    torch.manual_seed(7)
+    update(optimiser, 1)
+    expected = copies(optimiser.parameters)
+    with torch.no_grad():
+        for parameter, weight in zip(optimiser.parameters, weights, strict=True):
+            parameter.copy_(weight)
+    optimiser.load_tensors(kept)
+    torch.manual_seed(7)
+    update(optimiser, 1)
+    assert all(torch.equal(*pair) for pair in zip(expected, optimiser.parameters, strict=True))

@@ -1,0 +1,47 @@
+import random
+
+import pytest
+
+from pipeline.config import TrainingConfig, TransformerConfig
+from pipeline.training.schedule import Schedule
+
+
+def schedule(d_model: int, num_layers: int, **training) -> Schedule:
+    model = TransformerConfig(
+        architecture="transformer", num_layers=num_layers, d_model=d_model, d_ff=8, num_heads=1, d_k=1, d_v=1
+    )
+    required = {"max_steps": 60000, "tokens_per_update": 1, "validate_every": 1, "checkpoint_every": 1}
+    return Schedule(model, TrainingConfig(**(required | {"warmup_steps": 4000} | training)))
+
+
+def test_the_rate_is_equation_3_of_attention_is_all_you_need():
+    d_model, warmup_steps, step_num = random.randint(1, 2000), random.randint(1, 9000), random.randint(1, 50000)
+    rate = schedule(d_model, 1, warmup_steps=warmup_steps).weights(step_num - 1)
+    assert rate == pytest.approx(d_model**-0.5 * min(step_num**-0.5, step_num * warmup_steps**-1.5), rel=1e-12)
+
+
+def test_the_rate_of_the_base_model_peaks_at_the_end_of_the_warm_up():
+    base = schedule(512, 6)
+    assert base.weights(3999) == pytest.approx(6.99e-4, rel=1e-3)
+    assert base.weights(3998) < base.weights(3999) > base.weights(4000)
+
+
+@pytest.mark.parametrize(
+    ("d_model", "num_layers", "peak"), [(512, 2, 3.13e-3), (512, 6, 5.41e-3), (512, 8, 6.25e-3), (1024, 6, 3.83e-3)]
+)
+def test_kappa_and_alpha_have_the_printed_peaks_at_update_400(d_model, num_layers, peak):
+    printed = schedule(d_model, num_layers, branch_warmup_steps=400)
+    assert printed.branch_weights(399) == pytest.approx(peak, rel=2e-3)
+    assert printed.branch_weights(398) < printed.branch_weights(399) > printed.branch_weights(400)
+
+
+def test_the_factor_multiplies_both_rates():
+    plain, doubled = schedule(512, 6, branch_warmup_steps=400), schedule(512, 6, branch_warmup_steps=400, lr_factor=2)
+    assert doubled.weights(77) == 2 * plain.weights(77)
+    assert doubled.branch_weights(77) == 2 * plain.branch_weights(77)
+
+
+def test_branch_weights_are_frozen_in_exactly_the_last_updates():
+    frozen = [schedule(8, 1, max_steps=30, branch_freeze_steps=7).frozen(update) for update in range(30)]
+    assert frozen == [False] * 23 + [True] * 7
+    assert not any(schedule(8, 1, max_steps=30).frozen(update) for update in range(30))

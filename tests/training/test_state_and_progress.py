@@ -1,0 +1,75 @@
+import json
+import math
+
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.training import progress
+from pipeline.training.progress import JsonLines, Progress, clock, progress_line
+from pipeline.training.state import Sums, TrainingState, perplexity
+
+
+def test_sums_over_tokens_become_means_and_a_perplexity_without_smoothing():
+    sums = Sums(loss=30.0, nll=20.0, tokens=10)
+    sums.add(Sums(loss=10.0, nll=10.0, tokens=10))
+    assert sums.per_token() == {"loss_per_token": 2.0, "nll_per_token": 1.5, "perplexity": math.exp(1.5)}
+    assert perplexity(1e6) == math.inf
+
+
+def test_the_best_validation_is_kept_and_the_stretch_since_the_last_begins_anew():
+    state = TrainingState(step=4, since_validation=Sums(2.0, 1.0, 1))
+    state.record_validation({"nll_per_token": 1.0})
+    state.step = 8
+    state.record_validation({"nll_per_token": 3.0})
+    assert state.best_dev == {"step": 4, "nll_per_token": 1.0}
+    assert state.dev == {"nll_per_token": 3.0}
+    assert state.since_validation == Sums()
+
+
+def test_a_state_survives_json():
+    state = TrainingState(3, 2, 1, Sums(0.1, 0.2, 3), {"a": 1 / 3}, None, {"step": 1})
+    assert TrainingState.from_dict(json.loads(json.dumps(state.as_dict()))) == state
+
+
+def test_rewinding_forgets_later_and_half_written_lines(tmp_path):
+    lines = JsonLines(tmp_path / "lines")
+    for step in range(5):
+        lines.append({"step": step, "text": "größer"})
+    with open(lines.path, "a") as handle:
+        handle.write('{"step": 1, "te')
+    lines.rewind(2)
+    assert [json.loads(line)["step"] for line in lines.path.read_text().split("\n")[:-1]] == [0, 1, 2]
+
+
+def test_a_full_disk_is_one_clear_message(tmp_path):
+    with pytest.raises(UserError, match=r"can't write .*lines.*(space|folder)"):
+        JsonLines(tmp_path / "no such folder" / "lines").append({})
+
+
+def test_the_first_and_the_last_update_are_told_and_others_only_now_and_then(tmp_path, caplog):
+    caplog.set_level("INFO")
+    told = Progress("weighted/A seed 1", tmp_path, first=0, end=50)
+    for step in range(1, 51):
+        told.count(step, Sums(2.0, 1.0, 1), 1e-3, 0.5, waited_s=0.0)
+    records = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().split("\n")[:-1]]
+    assert [record["step"] for record in records] == [1, 50]
+    assert records[1]["loss_per_token"] == 2.0
+    assert [message.split("  loss")[0] for message in caplog.messages] == [
+        "weighted/A seed 1  step 1/50",
+        "weighted/A seed 1  step 50/50",
+    ]
+
+
+def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, monkeypatch):
+    caplog.set_level("INFO")
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+    told = Progress("weighted/A seed 1", tmp_path, first=390, end=600)
+    told.count(400, Sums(2.13 * 7, math.log(8.4) * 7, 7), 1.1e-3, 0.5, waited_s=0.0)
+    record = json.loads((tmp_path / "progress.jsonl").read_text())
+    assert caplog.messages == [progress_line("weighted/A seed 1", record)]
+    assert "step 400/600  loss 2.130  ppl 8.40  lr 1.10e-03" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.4, "0:00"), (32, "0:32"), (725, "12:05"), (11049, "3:04:09")])
+def test_time_left_reads_like_a_clock(seconds, shown):
+    assert clock(seconds) == shown

@@ -1,0 +1,112 @@
+"""Whatever happens to a training, the same command goes on and ends in the same bytes."""
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pipeline.files import read_json
+from pipeline.training.job import train_run
+from pipeline.training.trainer import Trainer
+
+
+def in_child(work: Callable[[], None], killed_after_s: float | None = None) -> bool:
+    """Run `work` in a forked process, because starting torch takes seconds; returns whether it was killed."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    if killed_after_s is not None:
+        time.sleep(killed_after_s)
+        os.kill(child, signal.SIGKILL)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def test_killed_at_random_moments(undisturbed, disturbed, outcome):
+    for _ in range(8):
+        in_child(lambda: train_run(disturbed, threads=1, save_every_s=0.0), killed_after_s=random.uniform(0.02, 0.2))
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == outcome(undisturbed)
+
+
+def test_killed_in_the_midst_of_writing(undisturbed, disturbed, outcome):
+    def die_while_writing(call: str, count: int) -> None:
+        """Train until os.`call` is called for the `count`-th time; die before or after that."""
+        real, after = getattr(os, call), random.random() < 0.5
+
+        def counted(*args):
+            nonlocal count
+            count -= 1
+            try:
+                if count or after:
+                    real(*args)
+            finally:
+                if not count:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        setattr(os, call, counted)
+        train_run(disturbed, threads=1, save_every_s=0.0)
+
+    calls = [(random.choice(["fsync", "replace", "unlink"]), count) for count in (1, 2, 3, 4, 5, 6, 7, 8)]
+    killed = [in_child(lambda call=call: die_while_writing(*call)) for call in calls]
+    assert sum(killed) >= 3
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == outcome(undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGTERM, 75), (signal.SIGUSR2, 75), (signal.SIGINT, 130)], ids=str
+)
+def test_stopped_by_a_signal_between_two_updates(new_run, outcome, monkeypatch, number, exit_code):
+    undisturbed, disturbed = new_run("undisturbed"), new_run("disturbed")
+    train_run(undisturbed, threads=1)
+    at = random.randrange(1, 11)
+    accumulate = Trainer.accumulate
+
+    def signalled(self, step, *args):
+        if step == at:
+            os.kill(os.getpid(), number)
+        return accumulate(self, step, *args)
+
+    with monkeypatch.context() as patched, pytest.raises(SystemExit) as stopped:
+        patched.setattr(Trainer, "accumulate", signalled)
+        train_run(disturbed, threads=1)
+    assert stopped.value.code == exit_code
+    assert (disturbed / "checkpoints" / f"step-{at + 1}.resume.safetensors").exists()
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == outcome(undisturbed)
+    assert [start["steps"] for start in read_json(disturbed / "cost.json")["starts"]] == [at + 1, 11 - at]
+
+
+def test_saving_all_the_time_changes_nothing(undisturbed, disturbed, outcome):
+    train_run(disturbed, threads=1, save_every_s=0.0)
+    assert outcome(disturbed) == outcome(undisturbed)
+
+
+def test_a_damaged_newest_checkpoint_costs_no_more_than_its_updates(undisturbed, disturbed, outcome, caplog):
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(Trainer, "validate", lambda self: self.stop._note(signal.SIGTERM, None))
+        train_run(disturbed, threads=1, save_every_s=0.0)
+    newest = disturbed / "checkpoints" / "step-6.resume.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    train_run(disturbed, threads=1)
+    assert "damaged" in caplog.text
+    assert outcome(disturbed) == outcome(undisturbed)
+
+
+def test_the_files_to_look_at_read_as_those_of_one_run(new_run):
+    run = new_run()
+    assert in_child(lambda: train_run(run, threads=1, save_every_s=0.0), killed_after_s=0.1)
+    train_run(run, threads=1)
+    lines = [json.loads(line) for line in (run / "progress.jsonl").read_text().split("\n")[:-1]]
+    assert [line["step"] for line in lines if line["event"] == "validation"] == [6, 12]
+    steps = [line["step"] for line in lines]
+    assert steps == sorted(steps)
+    samples = [json.loads(line)["step"] for line in (run / "samples.jsonl").read_text().split("\n")[:-1]]
+    assert samples == [6, 6, 6, 12, 12, 12]

@@ -1,0 +1,101 @@
+import json
+import random
+
+import pytest
+import torch
+from safetensors.torch import save
+
+from pipeline.training.tensor_file import (
+    FACTS,
+    DamagedFileError,
+    load_into,
+    read_facts,
+    read_tensor_file,
+    tensors_of,
+    write_tensor_file,
+)
+
+
+@pytest.fixture
+def tensors() -> dict[str, torch.Tensor]:
+    return {
+        "weight": torch.randn(random.randint(1, 9), 3),
+        "count": torch.tensor(random.random()),
+        "narrow": torch.randn(5).bfloat16(),
+        "empty": torch.empty(0, 2),
+    }
+
+
+def test_what_is_read_equals_what_was_written(tmp_path, tensors):
+    path = tmp_path / "a.safetensors"
+    write_tensor_file(path, tensors, {"key": "k", "step": 3})
+    read, facts = read_tensor_file(path)
+    assert facts == {"key": "k", "step": 3}
+    assert read.keys() == tensors.keys()
+    assert all(torch.equal(read[name], tensors[name]) for name in tensors)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_equal_content_gives_equal_bytes_whatever_the_order(tmp_path, tensors):
+    write_tensor_file(tmp_path / "a", tensors, {"key": "k", "step": 3})
+    write_tensor_file(tmp_path / "b", dict(reversed(tensors.items())), {"step": 3, "key": "k"})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_any_changed_byte_is_noticed(tmp_path, tensors):
+    path = tmp_path / "a"
+    write_tensor_file(path, tensors, {"key": "k", "step": 3})
+    whole = path.read_bytes()
+    for position in random.sample(range(len(whole)), 40):
+        path.write_bytes(
+            whole[:position] + bytes([whole[position] ^ (1 << random.randrange(8))]) + whole[position + 1 :]
+        )
+        if not same_header(whole, path.read_bytes()):
+            with pytest.raises(DamagedFileError):
+                read_tensor_file(path)
+
+
+def same_header(whole: bytes, changed: bytes) -> bool:
+    """Whether a change only touched the JSON's blanks, which carry nothing."""
+    try:
+        size = int.from_bytes(changed[:8], "little")
+        return whole[8 + size :] == changed[8 + size :] and json.loads(whole[8 : 8 + size]) == json.loads(
+            changed[8 : 8 + size]
+        )
+    except ValueError:
+        return False
+
+
+def test_a_cut_an_empty_and_an_unknown_file_are_noticed(tmp_path, tensors):
+    path = tmp_path / "a"
+    write_tensor_file(path, tensors, {"key": "k"})
+    whole = path.read_bytes()
+    unknown = save({"weight": torch.ones(2)}, {"format": "pt"})
+    listed = save({"weight": torch.ones(2)}, {FACTS: "[]"})
+    for content in (whole[: random.randrange(len(whole))], b"", b"text", unknown, listed):
+        path.write_bytes(content)
+        with pytest.raises(DamagedFileError):
+            read_tensor_file(path)
+    with pytest.raises(DamagedFileError):
+        read_facts(tmp_path / "absent")
+
+
+def test_a_tensor_of_several_names_is_written_once_and_comes_back_under_all(tmp_path):
+    model, other = TwoNames(), TwoNames()
+    assert list(tensors_of(model)) == ["first.weight"]
+    load_into(other, tensors_of(model))
+    assert torch.equal(other.second.weight, model.first.weight)
+
+
+def test_tensors_of_another_model_are_refused():
+    with pytest.raises(DamagedFileError, match=r"first\.weight"):
+        load_into(TwoNames(), {"first.weight": torch.ones(9, 9)})
+    with pytest.raises(DamagedFileError, match=r"first\.weight"):
+        load_into(TwoNames(), {})
+
+
+class TwoNames(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(3, 4, bias=False), torch.nn.Linear(3, 4, bias=False)
+        self.second.weight = self.first.weight

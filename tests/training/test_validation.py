@@ -1,0 +1,56 @@
+import math
+
+import pytest
+import torch
+
+from pipeline.config import TransformerConfig
+from pipeline.data.batches import EvaluationBatches
+from pipeline.data.vocabulary import PAD
+from pipeline.models.build import build_model
+from pipeline.training.distributed import Group
+from pipeline.training.trainer import micro_seed
+from pipeline.training.validation import Validation
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def model() -> torch.nn.Module:
+    torch.manual_seed(micro_seed(1, 2, 3))
+    config = TransformerConfig(architecture="transformer", num_layers=1, d_model=16, d_ff=16, num_heads=2, dropout=0.5)
+    return build_model(config, (24, 24)).train()
+
+
+def validation(corpus, batch_tokens: int) -> Validation:
+    return Validation(corpus, batch_tokens, CPU, Group(), lambda: torch.autocast("cpu", enabled=False))
+
+
+def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothing_or_dropout(copy_corpus, model):
+    measured = validation(copy_corpus, 50).measure(model)
+    log_probs, count = 0.0, 0
+    model.eval()
+    with torch.no_grad():
+        for _, batch in EvaluationBatches(copy_corpus, "dev", 1):
+            source, cache = model.start(batch)
+            for token, target in zip(batch.tgt_in[0], batch.tgt_out[0], strict=True):
+                logits, cache = model.step(token.view(1, 1), source, cache)
+                assert target != PAD
+                log_probs += float(logits[0, 0].double().log_softmax(-1)[target])
+                count += 1
+    assert measured["tokens"] == count
+    assert measured["nll_per_token"] == pytest.approx(-log_probs / count, rel=1e-5)
+    assert measured["perplexity"] == pytest.approx(math.exp(-log_probs / count), rel=1e-4)
+
+
+def test_the_size_of_batches_does_not_matter(copy_corpus, model):
+    small, large = (validation(copy_corpus, tokens).measure(model)["nll_per_token"] for tokens in (9, 1000))
+    assert small == pytest.approx(large, rel=1e-5)
+
+
+def test_samples_are_the_same_three_sentences_every_time_and_training_goes_on(copy_corpus, model):
+    checked = validation(copy_corpus, 50)
+    first, second = checked.samples(model), checked.samples(model)
+    assert first == second and len(first) == 3
+    assert all(sample["source"] == sample["reference"] != "" for sample in first)
+    assert model.training
+    model.loss(next(iter(EvaluationBatches(copy_corpus, "dev", 50)))[1], 0.1).loss.backward()
