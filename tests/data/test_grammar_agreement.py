@@ -97,7 +97,7 @@ def test_german_determiners_adjectives_and_nouns_agree_in_gender_case_and_number
         (the("dress", adjective("new", "clothes"), adjective("white", "clothes")), "la nouvelle robe blanche"),
         (the("friend", determiner="this"), "cet ami"),
         (the("hero", determiner="the"), "le héros"),
-        (the("apple", adjective("small", "food"), plural=True, determiner="a"), "de petites pommes"),
+        (the("apple", adjective("small", "solid"), plural=True, determiner="a"), "de petites pommes"),
         (the("story", determiner="many", plural=True), "beaucoup d'histoires"),
         (the("potato", plural=True), "les pommes de terre"),
     ],

@@ -16,7 +16,7 @@ from pipeline.data.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
 from pipeline.data.grammar.stage import parse_sizes
 from pipeline.errors import UserError
 
-NAMES_OF_SIZES = {"train": 1500, "dev": 150, "test": 300}
+SIZES = {"train": 1500, "dev": 150, "test": 300}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def search():
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
-    write_splits(folder, LANGUAGES, NAMES_OF_SIZES, "mixed", seed=3)
+    write_splits(folder, LANGUAGES, SIZES, "mixed", seed=3)
     return folder
 
 
@@ -156,10 +156,10 @@ def test_every_phenomenon_is_frequent_enough_to_be_tested(film):
 
 def test_splits_are_aligned_and_disjoint_in_every_language(corpus):
     for language in LANGUAGES:
-        texts = {split: lines(corpus / "raw" / f"{split}.{language}") for split in NAMES_OF_SIZES}
-        assert {split: len(text) for split, text in texts.items()} == NAMES_OF_SIZES
-        assert len(set().union(*texts.values())) == sum(NAMES_OF_SIZES.values())
-    for split, size in NAMES_OF_SIZES.items():
+        texts = {split: lines(corpus / "raw" / f"{split}.{language}") for split in SIZES}
+        assert {split: len(text) for split, text in texts.items()} == SIZES
+        assert len(set().union(*texts.values())) == sum(SIZES.values())
+    for split, size in SIZES.items():
         trees = lines(corpus / f"{split}.trees")
         records = [json.loads(line) for line in lines(corpus / f"{split}.phenomena.jsonl")]
         assert [record["line"] for record in records] == list(range(size))

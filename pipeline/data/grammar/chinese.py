@@ -17,7 +17,7 @@ from pipeline.data.grammar.structure import (
     Utterance,
 )
 
-LOCALISERS = {"in": ["里"], "on": ["上"], "at": []}
+LOCALISERS = {"in": ["里"], "on": ["上"], "at": [], "shore": ["上"]}
 MODALS = {"want": "想", "can": "能", "must": "必须", "should": "应该"}
 PRONOUNS = {ME: "我", YOU: "你", WE: "我们"}
 HE_SHE_IT = {"m": "他", "f": "她", "n": "它"}
@@ -59,14 +59,15 @@ def _with_subordinate(statement: Statement, main: list[str]) -> list[str]:
     split = statement.subordinator.zh.index("_")
     opening, *closing = statement.subordinator.zh[:split]
     answer = statement.subordinator.zh[split + 1 :]
-    words = [opening, *clause(statement.subordinate), *closing, "，"]
+    words = [opening, *clause(statement.subordinate, plain=bool(closing)), *closing, "，"]
     if answer == ("就",):
         return [*words, *clause(statement.main, ["就"])]
     return [*words, *answer, *main]
 
 
-def clause(c: Clause, inserted: list[str] | None = None, relative: bool = False, where: bool = False) -> list[str]:
-    """Subject, time, adverbs, place, verb, object. `inserted` follows subject and time; `where` asks for a place."""
+def clause(c: Clause, inserted: list[str] | None = None, plain: bool = False, where: bool = False) -> list[str]:
+    """Subject, time, adverbs, place, verb, object. `inserted` follows subject and time; `where` asks for a place;
+    `plain`: without 了."""
     if c.exists:
         return _existence(c)
     subject = [] if c.subject is None else noun_phrase(c.subject)
@@ -75,7 +76,7 @@ def clause(c: Clause, inserted: list[str] | None = None, relative: bool = False,
     words += inserted or []
     if isinstance(c.subject, NounPhrase) and c.subject.determiner == "every":
         words.append("都")
-    return words + _predicate(c, relative, where)
+    return words + _predicate(c, plain, where)
 
 
 def _existence(c: Clause) -> list[str]:
@@ -83,9 +84,9 @@ def _existence(c: Clause) -> list[str]:
     return [*(place(c.place) if c.place else []), *(c.time.zh if c.time else ()), *has, *noun_phrase(c.object)]
 
 
-def _predicate(c: Clause, relative: bool, where: bool = False) -> list[str]:
+def _predicate(c: Clause, plain: bool, where: bool = False) -> list[str]:
     if c.verb is None:
-        return [*(c.frequency.zh if c.frequency else ()), *_copula(c, relative)]
+        return [*(c.frequency.zh if c.frequency else ()), *_copula(c)]
     words = list(c.frequency.zh) if c.frequency else []
     words += _operators(c)
     if c.companion is not None:
@@ -97,14 +98,14 @@ def _predicate(c: Clause, relative: bool, where: bool = False) -> list[str]:
     if c.manner:
         words += c.manner.zh
     finished = c.tense == "past" and not c.verb.stative and not c.infinitive
-    perfective = finished and not (c.negation or c.modal or c.frequency or relative)
+    perfective = finished and not (c.negation or c.modal or c.frequency or plain)
     words += _verb(c, perfective)
     if c.complement:
         if c.verb.frame == "q":
             return [*words, *clause(c.complement, ["是否"])]
         return [*words, *clause(c.complement)]
     if c.infinitive:
-        words += _predicate(c.infinitive, relative=True)
+        words += _predicate(c.infinitive, plain=True)
     return words
 
 
@@ -117,7 +118,7 @@ def _operators(c: Clause) -> list[str]:
         return [*{"": [], "not": ["不"], "never": ["永远", "不"]}[c.negation], "会"]
     if not c.negation:
         return []
-    result = any(piece[-1] in RESULTS for piece in c.verb.zh)
+    result = c.verb.frame == "t" and any(piece[-1] in RESULTS for piece in c.verb.zh)
     eventive = (c.tense == "past" or result) and not c.verb.stative
     word = "没有" if eventive else "不"
     return ["从来", word] if c.negation == "never" else [word]
@@ -142,7 +143,7 @@ def _definite(nominal: Nominal) -> bool:
     return not isinstance(nominal, NounPhrase) or nominal.determiner in ("the", "this", "my")
 
 
-def _copula(c: Clause, relative: bool) -> list[str]:
+def _copula(c: Clause) -> list[str]:
     word = c.predicate.zh_predicate
     future = ["会"] if c.tense == "future" else []
     negation = {"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation]
@@ -181,7 +182,7 @@ def pronoun(p: Pronoun) -> str:
 
 def _full_noun_phrase(np: NounPhrase) -> list[str]:
     words = _modifier_of_owner(np)
-    clause_first = [*clause(np.relative.clause, relative=True), "的"] if np.relative else []
+    clause_first = [*clause(np.relative.clause, plain=True), "的"] if np.relative else []
     here = [*place(np.place), "的"] if np.place else []
     counted = _determiner(np)
     adjectives = [word for adjective in np.adjectives for word in adjective.zh.split()]

@@ -174,7 +174,8 @@ class Deriver(NominalDeriver):
     def _infinitive(self, subject: Nominal) -> Clause:
         for _ in range(20):
             verb = BY_FRAME["t"](self.rng)
-            if "person" in verb.subjects and not verb.stative:
+            perceived = any(piece.endswith("见") for piece in verb.zh)  # nobody decides to see
+            if "person" in verb.subjects and not verb.stative and not perceived:
                 break
         self.facts.verbs.append(verb)
         inner = Clause(None, verb, "present", agreement=subject)
@@ -269,6 +270,8 @@ class Deriver(NominalDeriver):
             clause.manner = self.rng.choice(MANNER)
         if human and verb.frame in "ti" and self.chance(0.05) and not clause.negation:
             clause.companion = self.name() if self.chance(0.5) else self.noun_phrase(PEOPLE(self.rng), bare=True)
+        if verb.placeless:
+            return
         if verb.frame in "ti" and self.chance(0.2) and question != "where" and not self._placed(clause.object):
             clause.place = self.ground()
 

@@ -125,6 +125,8 @@ def _with_modal(c: Clause, person: int, rest: str) -> str:
     if c.modal == "must" and past:
         return f"(VP ({tag} had) {infinitive})"
     word = {"can": "could" if past else "can", "must": "must", "should": "should"}[c.modal]
+    if c.modal == "can" and c.negation == "not" and not past:
+        return f"(VP (MD cannot) {inner})"
     negation = f" (RB {c.negation})" if c.negation else ""
     return f"(VP (MD {word}){negation} {inner})"
 
@@ -181,7 +183,7 @@ def _adjective_phrase(adjective: Adjective) -> str:
 
 
 def place(p: Place) -> str:
-    return f"(PP (IN {p.location}) {noun_phrase(p.ground, 1)})"
+    return f"(PP (IN {'on' if p.location == 'shore' else p.location}) {noun_phrase(p.ground, 1)})"
 
 
 def noun_phrase(nominal: Nominal, case: int = 0) -> str:

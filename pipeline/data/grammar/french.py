@@ -21,7 +21,7 @@ from pipeline.data.grammar.structure import (
 )
 
 VOWELS = frozenset("aeiouhyàâéèêëîïôùûœAEIOUÉÈÊÎÔ")
-ASPIRATED = frozenset({"héros", "hé", "haut", "haute", "hauts", "hautes"})
+ASPIRATED = frozenset({"héros", "hé", "haut", "haute", "hauts", "hautes", "huit", "onze"})
 ELIDED = frozenset({"le", "la", "de", "que", "ne", "je", "me", "te", "se", "puisque"})
 CONTRACTIONS = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 
@@ -44,11 +44,12 @@ MODALS = {
     "must": (("dois", "dois", "doit", "devons", "doivent"), "dev"),
     "should": (("devrais", "devrais", "devrait", "devrions", "devraient"), ""),
 }
+MOODS = {("bien", "que"): "subjunctive", ("pendant", "que"): "imperfect"}  # of past tenses
 IMPERFECT = ("ais", "ais", "ait", "ions", "aient")
 REFLEXIVE = ("me", "te", "se", "nous", "se")
 SUBJECTS = {0: "je", 1: "tu", 3: "nous"}
 STRESSED = {0: "moi", 1: "toi", 3: "nous"}
-PREPOSITIONS = {"in": "dans", "on": "sur", "at": "à"}
+PREPOSITIONS = {"in": "dans", "on": "sur", "at": "à", "shore": "sur"}
 QUESTION_WORDS = {"where": "où", "when": "quand", "why": "pourquoi"}
 
 
@@ -89,7 +90,7 @@ def _statement(statement: Statement) -> list[str]:
     if statement.opener:
         words = [*statement.opener.fr, ",", *words]
     if statement.subordinate is not None:
-        mood = "subjunctive" if statement.subordinator.fr == ("bien", "que") else "indicative"
+        mood = MOODS.get(statement.subordinator.fr, "indicative")
         subordinate = [*statement.subordinator.fr, *clause(statement.subordinate, mood)]
         words = [*subordinate, ",", *words] if statement.subordinate_first else [*words, *subordinate]
     if statement.rest is not None:
@@ -154,7 +155,7 @@ def _verbs(c: Clause, mood: str) -> tuple[str, list[str]]:
         return verb.future[person], []
     if c.tense == "present":
         return verb.present[person], []
-    if c.verb.stative and mood != "subjunctive":
+    if mood == "imperfect" or (c.verb.stative and mood != "subjunctive"):
         return verb.imperfect[person], []
     auxiliary = ETRE if verb.with_etre else AVOIR
     return auxiliary["present" if mood == "indicative" else mood][person], [_participle(c)]

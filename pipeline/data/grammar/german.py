@@ -48,7 +48,7 @@ CONTRACTIONS = {
     ("zu", "der"): "zur",
     ("von", "dem"): "vom",
 }
-PREPOSITIONS = {"in": "in", "on": "auf", "at": "an"}
+PREPOSITIONS = {"in": "in", "on": "auf", "at": "an", "shore": "an"}
 HABEN = ("habe", "hast", "hat", "haben", "haben")
 SEIN = ("bin", "bist", "ist", "sind", "sind")
 WAR = ("war", "warst", "war", "waren", "waren")
@@ -116,7 +116,10 @@ def main_clause(c: Clause, first: tuple[str, ...] = ()) -> list[str]:
 def _verb_second(c: Clause, front: list[str], subject_done: bool = False, time_done: bool = False) -> list[str]:
     finite, particle, closing = _verbs(c)
     subject = [] if subject_done else _subject(c)
-    return [*front, finite, *subject, *_middle(c, time_done), *closing, *particle, *_after_field(c)]
+    middle = _middle(c, time_done)
+    if subject and c.verb and c.verb.de.reflexive and not isinstance(c.subject, Pronoun):  # dreht sich Anna
+        subject, middle = [middle[0], *subject], middle[1:]
+    return [*front, finite, *subject, *middle, *closing, *particle, *_after_field(c)]
 
 
 def verb_last(c: Clause) -> list[str]:

@@ -10,7 +10,7 @@ English adjective may have several rows: the noun's class then decides the trans
 
 BEFORE_NOUN = """
 big | groß | grand/grande | 大/大 | animal building room outdoors furniture vehicle thing nature
-small | klein | petit/petite | 小/小 | child animal pet building room outdoors furniture vehicle thing nature food
+small | klein | petit/petite | 小/小 | child animal pet building room outdoors furniture vehicle thing nature solid
 tall | groß | grand/grande | 高大 的/高 | person
 old | alt | vieux/vieille/vieux/vieil | 老/老 | person animal nature
 old | alt | vieux/vieille/vieux/vieil | 旧/旧 | clothes accessory vehicle building text thing furniture device picture

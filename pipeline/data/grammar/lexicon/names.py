@@ -25,9 +25,9 @@ Castellani Zubrowski Vandermeer Bolkonsky Karenzi Mirzoyan Tchaikovsky Brzezinsk
 Quarrington Jellicoe Postlethwaite Rasmussen Thorvaldsen Kuznetsov Zaytsev Verkhoven Mulligan Cavanaugh Fitzgerald
 MacAllister Tregenza Penhallow Lostwithiel Dufresne Malherbe Pontmercy Vaucanson Kleinschmidt Rosenzweig Abendroth"""
 
-CITIES = """Berlin Paris Madrid Boston Oslo Hamburg Chicago Dublin Toronto Lima Lyon Oxford Toulouse Sydney Bordeaux
-Dresden Seattle Budapest Bristol Nantes Leipzig Manchester Dallas Rotterdam Stuttgart Montpellier Houston Nairobi
-Grenoble Bergen Potsdam Liverpool Rennes Malaga Dakar Santiago Denver Portland Bremen Winchester Sarajevo Caracas
+CITIES = """Berlin Paris Madrid Boston Oslo Vancouver Chicago Dublin Toronto Lima Lyon Oxford Toulouse Sydney Bordeaux
+Bonn Seattle Budapest Bristol Nantes Leipzig Manchester Dallas Rotterdam Stuttgart Montpellier Houston Nairobi
+Grenoble Bergen Potsdam Liverpool Rennes Malaga Dakar Santiago Denver Portland Rostock Winchester Sarajevo Caracas
 Bogota Brighton Tampere Uppsala Bratislava Ljubljana Zagreb Minsk Kigali Lusaka Windhoek Plovdiv Szeged
-Debrecen Brno Katowice Gdynia Trondheim Stavanger Rovaniemi Tallinn Jakarta Manila Sapporo Osaka Nagasaki Busan
+Debrecen Brno Katowice Gdynia Trondheim Stavanger Rovaniemi Tallinn Jakarta Hobart Sapporo Osaka Nagasaki Busan
 Chattanooga Sacramento Winnipeg Saskatoon Wellington Canberra Perth Darwin Antofagasta Valparaiso Montevideo"""

@@ -5,7 +5,8 @@ A header line opens a semantic class: `[class other-class; natural gender]`. A r
     English[/plural] | gender German/plural | gender French[/plural] | Chinese measure-word
 
 German gender is m, f, n, or mw for the weak masculine nouns that take -(e)n outside the nominative singular. A `#tag`
-tells two English homonyms apart (`bat#animal`). Places carry in, on or at: the preposition that says "located there".
+tells two English homonyms apart (`bat#animal`). Places carry in, on, at or shore (on the bank, am
+Ufer): the preposition that says "located there".
 """
 
 NOUNS = """
@@ -148,6 +149,7 @@ island | f Insel/Inseln | f île | 岛 座
 bridge | f Brücke/Brücken | m pont | 桥 座
 market | m Markt/Märkte | m marché | 市场 个
 mountain | m Berg/Berge | f montagne | 山 座
+[place outdoors shore; n]
 bank#river | n Ufer/Ufer | f rive | 河岸 片
 [place at; n]
 station | m Bahnhof/Bahnhöfe | f gare | 车站 座

@@ -13,6 +13,7 @@ from pipeline.data.grammar.lexicon.conjugation import (
 from pipeline.data.grammar.lexicon.words import Adjective, EnglishVerb, FrenchVerb, GermanVerb, Noun, Phrase, Verb
 
 CASES = {"N": 0, "A": 1, "D": 2, "G": 3}
+LOCATIONS = ("in", "on", "at", "shore")
 ENGLISH_PARTICLES = frozenset({"up", "back"})
 
 
@@ -51,7 +52,7 @@ def _noun(cells: list[str], classes: list[str], gender: str) -> Noun:
         fr_gender=fr_gender,
         zh=zh,
         measure=measure,
-        location=next((name for name in ("in", "on", "at") if name in classes), ""),
+        location=next((name for name in LOCATIONS if name in classes), ""),
     )
 
 
@@ -110,7 +111,9 @@ def _verb(cells: list[str], idiom: bool) -> Verb:
     zh, zh_definite = ([*cell.split()] for cell in [*chinese.split(" ; "), ""][:2])
     takes_object = frame in ("t", "g")
     stative = "s" in flags
-    if "+" not in zh and not stative:
+    if zh[-1] == "-":
+        zh.pop()
+    elif "+" not in zh and not stative:
         zh.append("+")
     if takes_object and "~" not in zh:
         zh.append("~")
@@ -120,6 +123,7 @@ def _verb(cells: list[str], idiom: bool) -> Verb:
         subjects=tuple(subjects.split()),
         objects=tuple(objects.split()),
         stative=stative,
+        placeless="p" in flags,
         idiom=idiom,
         en=_english_verb(english, frame),
         de=_german_verb(german),

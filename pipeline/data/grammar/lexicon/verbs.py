@@ -6,9 +6,9 @@ A line that starts with | continues the row above. Frames: t object, i none, d o
 movement, c that-clause, q whether-clause, v infinitive. The rest of the English, German and French cells says
 how the object is marked: a preposition (`auf+A`), a case (`D`), `sich` or `se` for reflexives; `an_` is a
 separable prefix; square brackets hold fixed words (English ones as a tree). In Chinese, ~ is the object's
-place, ^ the recipient's, + the place of 了; after a semicolon the form with 把. Subjects and objects are semantic
-classes or single nouns. The flag s marks states. Rows with the same English verb are told apart by their
-objects: the translation depends on them.
+place, ^ the recipient's, + the place of 了 (a closing - : none); after a semicolon the form with 把. Subjects and
+objects are semantic classes or single nouns. Flags: s a state, p without a place. Rows with the same English
+verb are told apart by their objects: the translation depends on them.
 """
 
 VERBS = """
@@ -122,26 +122,26 @@ swim | schwimmen | nager | 游 + 泳 | i | person animal |
 bark | bellen | aboyer | 叫 + | i | barker |
 smile | lächeln | sourire | 微笑 + | i | person |
 arrive | an_kommen | arriver | 到达 + | i | person public
-leave | weg_gehen | partir | 走 + | i | person |
+leave | weg_gehen | partir | 走 + | i | person | | p
 disappear | verschwinden | disparaître | 消失 + | i | person animal |
 die | sterben | mourir | 死 + | i | person animal |
 wake up | auf_wachen | se réveiller | 醒 + | i | person |
-get up | auf_stehen | se lever | 起 + 床 | i | person |
-come back | zurück_kommen | revenir | 回来 + | i | person |
+get up | auf_stehen | se lever | 起 + 床 | i | person | | p
+come back | zurück_kommen | revenir | 回来 + | i | person | | p
 
 go to | gehen zu+D | aller à | 去 + ~ | g | person | building outdoors station market
 return to | zurück_kehren zu+D | retourner à | 回到 + ~ | g | person | building outdoors station
 come to | kommen zu+D | venir à | 来到 + ~ | g | person | building outdoors station
 
-say | sagen | dire | 说 | c | person | | s
+say | sagen | dire | 说 - | c | person |
 think | denken | penser | 认为 | c | person | | s
 know | wissen | savoir | 知道 | c | person | | s
 believe | glauben | croire | 相信 | c | person | | s
 hope | hoffen | espérer | 希望 | c | person | | s
 forget | vergessen | oublier | 忘记 + | c | person |
-claim | behaupten | affirmer | 声称 | c | person | | s
+claim | behaupten | affirmer | 声称 - | c | person |
 wonder | sich fragen | se demander | 想 知道 | q | person | | s
-ask | fragen | demander | 问 | q | person | | s
+ask | fragen | demander | 问 - | q | person |
 
 try | versuchen | essayer de | 试着 | v | person |
 begin | an_fangen | commencer à | 开始 | v | person |
@@ -156,23 +156,23 @@ kick [(NP (DT the) (NN bucket))] | beißen [ins Gras] | casser [sa pipe] | 翘 +
 spill [(NP (DT the) (NNS beans))]
     | plaudern [aus dem Nähkästchen] | vendre [la mèche] | 说漏 + 嘴 | i | person |
 hit [(NP (DT the) (NN nail)) (PP (IN on) (NP (DT the) (NN head)))]
-    | treffen [den Nagel auf den Kopf] | mettre [dans le mille] | 一针见血 | i | person |
+    | treffen [den Nagel auf den Kopf] | mettre [dans le mille] | 说得 一针见血 - | i | person |
 beat [(PP (IN around) (NP (DT the) (NN bush)))]
-    | herum_reden [um den heißen Brei] | tourner [autour du pot] | 拐弯抹角 | i | person |
+    | herum_reden [um den heißen Brei] | tourner [autour du pot] | 拐弯抹角 - | i | person |
 turn [(NP (DT a) (JJ blind) (NN eye))]
-    | zu_drücken [ein Auge] | fermer [les yeux] | 睁一只眼闭一只眼 | i | person |
+    | zu_drücken [ein Auge] | fermer [les yeux] | 睁一只眼闭一只眼 - | i | person |
 burn [(NP (DT the) (NN midnight) (NN oil))]
     | machen [die Nacht zum Tag] | travailler [jusqu'à l'aube] | 开 + 夜车 | i | person |
 kill [(NP (CD two) (NNS birds)) (PP (IN with) (NP (CD one) (NN stone)))]
-    | schlagen [zwei Fliegen mit einer Klappe] | faire [d'une pierre deux coups] | 一举两得 | i | person |
+    | schlagen [zwei Fliegen mit einer Klappe] | faire [d'une pierre deux coups] | 一举两得 - | i | person |
 sleep [(PP (IN like) (NP (DT a) (NN log)))]
-    | schlafen [wie ein Murmeltier] | dormir [comme un loir] | 睡得 很 香 | i | person |
+    | schlafen [wie ein Murmeltier] | dormir [comme un loir] | 睡 + 个 好 觉 | i | person |
 eat [(PP (IN like) (NP (DT a) (NN horse)))]
-    | essen [wie ein Scheunendrescher] | manger [comme quatre] | 狼吞虎咽 | i | person |
+    | essen [wie ein Scheunendrescher] | manger [comme quatre] | 大 吃 + 一顿 | i | person |
 buy [(NP (DT a) (NN pig)) (PP (IN in) (NP (DT a) (NN poke)))]
-    | kaufen [die Katze im Sack] | acheter [chat en poche] | 吃 + 哑巴亏 | i | person |
+    | kaufen [die Katze im Sack] | acheter [chat en poche] | 隔山买牛 - | i | person |
 take [(NP (DT the) (NN bull)) (PP (IN by) (NP (DT the) (NNS horns)))]
-    | packen [den Stier bei den Hörnern] | prendre [le taureau par les cornes] | 迎难而上 | i | person |
+    | packen [den Stier bei den Hörnern] | prendre [le taureau par les cornes] | 迎难而上 - | i | person |
 have [(NP (DT a) (NN screw)) (ADJP (JJ loose))]
     | haben [nicht alle Tassen im Schrank] | avoir [un grain] | 脑子 有 毛病 | i | person | | s
 have [(NP (JJ other) (NN fish)) (S (VP (TO to) (VP (VB fry))))]
@@ -184,12 +184,12 @@ paint [(NP (DT the) (NN town)) (ADJP (JJ red))]
 live [(PP (IN from) (NP (NN hand))) (PP (TO to) (NP (NN mouth)))]
     | leben [von der Hand in den Mund] | tirer [le diable par la queue] | 勉强 糊口 | i | person |
 run [(PP (IN around) (PP (IN in) (NP (NNS circles))))]
-    | sich drehen [im Kreis] | tourner [en rond] | 白 + 忙 一场 | i | person |
-smell [(NP (DT a) (NN rat))] | riechen [Lunte] | flairer [un piège] | 觉得 不对劲 | i | person |
+    | sich drehen [im Kreis] | tourner [en rond] | 白 忙 + 一场 | i | person | | p
+smell [(NP (DT a) (NN rat))] | riechen [Lunte] | flairer [un piège] | 觉得 不对劲 - | i | person |
 break [(NP (DT the) (NN bank))]
     | sprengen [die Bank] | faire [sauter la banque] | 赢 + 一 大 笔 钱 | i | person |
 leave [(PP (IN in) (NP (DT the) (NN lurch)))]
-    | lassen [im Stich] | laisser [en plan] | 弃 ~ 于 不顾 | t | person | person
+    | lassen [im Stich] | laisser [en plan] | 弃 ~ 于 不顾 - | t | person | person
 give [(NP (DT the) (JJ cold) (NN shoulder))]
     | zeigen D [die kalte Schulter] | tourner [le dos] à | 冷落 + ~ | t | person | person
 take [(PP (IN for) (NP (DT a) (NN ride)))]
@@ -206,8 +206,8 @@ play [(NP (NNS cards))] | spielen [Karten] | jouer [aux cartes] | 打 + 牌 | i 
 tell [(NP (DT the) (NN truth))] | sagen [die Wahrheit] | dire [la vérité] | 说 + 实话 | i | person |
 have [(NP (NN breakfast))] | frühstücken | prendre [le petit-déjeuner] | 吃 + 早饭 | i | person |
 take [(NP (DT a) (NN shower))] | duschen | prendre [une douche] | 洗 + 澡 | i | person |
-go [(ADVP (NN home))] | gehen [nach Hause] | rentrer [à la maison] | 回 + 家 | i | person |
-go [(PP (TO to) (NP (NN bed)))] | gehen [ins Bett] | aller [au lit] | 上 + 床 睡觉 | i | person |
+go [(ADVP (NN home))] | gehen [nach Hause] | rentrer [à la maison] | 回 + 家 | i | person | | p
+go [(PP (TO to) (NP (NN bed)))] | gehen [ins Bett] | aller [au lit] | 上 + 床 睡觉 | i | person | | p
 make [(NP (DT a) (NN mistake))]
     | machen [einen Fehler] | faire [une erreur] | 犯 + 一 个 错误 | i | person |
 do [(NP (DT the) (NNS dishes))]

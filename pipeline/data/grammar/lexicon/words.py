@@ -20,7 +20,7 @@ class Noun:
     fr_gender: Gender
     zh: str
     measure: str
-    location: Literal["in", "on", "at", ""]
+    location: Literal["in", "on", "at", "shore", ""]
 
     @property
     def ambiguous(self) -> bool:
@@ -92,6 +92,7 @@ class Verb:
     objects: tuple[str, ...]
     stative: bool
     idiom: bool
+    placeless: bool  # goes with no adjunct of place
     en: EnglishVerb
     de: GermanVerb
     fr: FrenchVerb
