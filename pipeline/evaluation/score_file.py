@@ -20,7 +20,17 @@ def metric_named(name: str) -> Metric:
             return lambda totals: bleu(totals, smoothing="exp")
         case "gleu":
             return gleu
-    raise UserError(f"no statistics per sentence for {name!r}; there are bleu_paper, bleu_tok, bleu_tok_lc, …, gleu")
+        case "perplexity":
+            return perplexity
+    raise UserError(
+        f"no statistics for {name!r}; there are bleu_paper, bleu_tok, bleu_tok_lc, sacrebleu, gleu, perplexity"
+    )
+
+
+def perplexity(totals: np.ndarray) -> np.ndarray:
+    """exp of the mean of summed nats and subwords (…, 2); infinite when it can't be told from that."""
+    with np.errstate(over="ignore"):
+        return np.exp(totals[..., 0] / totals[..., 1])
 
 
 def write_statistics(path: Path, statistics: dict[str, np.ndarray]) -> None:

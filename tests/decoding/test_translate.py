@@ -14,6 +14,7 @@ from pipeline.data.moses import detokenise
 from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.decoding.beam_search import beam_search
 from pipeline.decoding.greedy import greedy
+from pipeline.evaluation.score_file import read_statistics
 
 PAIRS = 23
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
@@ -95,6 +96,9 @@ def test_perplexity_is_that_of_the_probabilities_written_out(corpus, tmp_path):
     assert found["tokens"] == tokens
     assert found["metrics"]["perplexity"]["value"] == pytest.approx(np.exp(nll / tokens), rel=1e-5)
     assert (found["test_set"], found["lines"]) == ("toy", PAIRS)
+    statistics = read_statistics(out, "perplexity")
+    assert statistics.sum(axis=0) == pytest.approx([nll, tokens], rel=1e-5)
+    assert found["metrics"]["perplexity"]["low"] < np.exp(nll / tokens) < found["metrics"]["perplexity"]["high"]
 
 
 def test_perplexity_is_not_taken_on_another_set(corpus, tmp_path, capsys):
