@@ -15,6 +15,7 @@ from pipeline.errors import UserError
 STAGES = {
     "describe": ("pipeline.experiment.describe", "write a run's resolved specification"),
     "schemas": ("pipeline.experiment.schemas", "write the JSON schemas of every YAML file"),
+    "layer_cost": ("pipeline.reporting.layer_cost", "time layer types over sequence lengths and widths"),
     "table": ("pipeline.reporting.table", "set scores next to the numbers a paper printed"),
     "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
     "grammar": ("pipeline.data.grammar.stage", "generate the embedded corpus"),
@@ -28,6 +29,7 @@ STAGES = {
     "translate": ("pipeline.decoding.translate", "translate a split by beam search"),
     "perplexity": ("pipeline.evaluation.perplexity", "perplexity of a split, without smoothing"),
     "score": ("pipeline.evaluation.score", "score translations: BLEU in three recipes, with intervals"),
+    "compare": ("pipeline.evaluation.compare", "say whether one score is better than another"),
 }
 
 

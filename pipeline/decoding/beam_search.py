@@ -5,7 +5,8 @@ B: sentences in the batch, K: beam size, V: vocabulary.
 The beam always holds K live hypotheses. At each position the 2K best continuations are taken (at least K of them don't
 end the sentence); an EOS among the first K finishes a hypothesis, the K best others live on. A sentence is done, and
 leaves the batch, when it has K finished hypotheses or when no live one can still reach the finished ones. Thus a beam
-of 1 is greedy search, and a beam wide enough is exhaustive search.
+of 1 is greedy search, and a beam wide enough is exhaustive search. (tensor2tensor takes an EOS from all 2K; then a beam
+of 1 is not greedy search.)
 """
 
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.decoding.interface import IncrementalModel, SourceBatch, select_hypotheses, select_sentences, tree_map
 from pipeline.decoding.length_penalty import length_penalty
 from pipeline.decoding.selection import Candidates, best_continuations
+from pipeline.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ def beam_search(
 
     An output has at most `config.max_extra_length` symbols more than its source, neither counting EOS. A search stops
     when the first `n_best` are settled: they are the same as without this early stop.
+
+    Raises:
+        UserError: the model gives probabilities that are not numbers.
     """
     search = Search.begin(batch.src_mask.sum(1).cpu().numpy() - 1 + config.max_extra_length, config, n_best)
     source, cache = model.start(batch)
@@ -161,7 +166,9 @@ class Search:
         return settled | (self.counts[self.active] >= self.config.beam_size) | np.isneginf(live_log_probs)
 
     def best(self) -> list[list[Hypothesis]]:
-        """The finished hypotheses of each sentence, best first."""
+        """The finished hypotheses of each sentence, best first. Raises UserError when a sentence has none."""
+        if not all(self.finished):
+            raise UserError("the model's probabilities are not numbers: its training diverged; train it again")
         ranked = [sorted(found, key=lambda one: -one[0])[: self.n_best] for found in self.finished]
         return [
             [

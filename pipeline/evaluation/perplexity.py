@@ -4,8 +4,9 @@
         --dataset workflow/datasets/grammar-en-de.yaml --split dev --out perplexities/final/dev.json
 
 Writes perplexities/final/dev.json: {dataset, split, test_set, lines, metrics: {perplexity: {value, low, high,
-signature}}, statistics, nll (nats), tokens, weights}, and dev.npz: nats and subwords of each batch, for intervals and
-paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need, Table 3: "per-wordpiece").
+signature}}, statistics, nll (nats), tokens, references, weights}, and dev.npz: nats and subwords of each batch, for
+intervals and paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need, Table 3:
+"per-wordpiece").
 """
 
 import argparse
@@ -18,6 +19,7 @@ import torch
 from pipeline.data.batches import EvaluationBatches
 from pipeline.data.dataset import load_dataset
 from pipeline.decoding.trained_model import TrainedModel
+from pipeline.errors import UserError
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_pairs, name_of_split
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> None:
         "statistics": args.out.with_suffix(".npz").name,
         "nll": nll,
         "tokens": int(tokens),
+        "references": trained.corpus["digest"],
         "weights": trained.weights_digest,
     }
     write_statistics(args.out.with_suffix(".npz"), {"perplexity": statistics})
@@ -66,10 +69,15 @@ def cross_entropy(trained: TrainedModel, batches: EvaluationBatches) -> np.ndarr
     """(batches, 2): nats and target subwords of each batch of a split, without smoothing or dropout.
 
     The batches are the same for every system of a corpus, so that two systems can be compared batch by batch.
+
+    Raises:
+        UserError: a loss is not a number.
     """
     rows = []
     for _, batch in batches:
         with trained.autocast():
             sums = trained.model.loss(batch.to(trained.device), 0.0)
         rows.append((float(sums.nll), sums.tokens))
+    if not np.isfinite(rows).all():
+        raise UserError(f"{batches.pairs.name}: the loss is not a number: training diverged; train the run again")
     return np.array(rows)

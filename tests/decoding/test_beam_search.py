@@ -8,6 +8,7 @@ from pipeline.config import DecodingConfig
 from pipeline.data.vocabulary import BOS, EOS, PAD, UNK
 from pipeline.decoding.beam_search import beam_search
 from pipeline.decoding.greedy import greedy
+from pipeline.errors import UserError
 
 VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word
 NORMALISATIONS = ["gnmt", "length", "none"]
@@ -103,3 +104,10 @@ def test_the_unknown_symbol_may_be_produced():
     model = Markov(5, sentences=1, seed=5)
     model.tables[..., UNK] = 10.0
     assert greedy(model, sentences([1]), max_extra_length=2) == [[UNK] * 3]
+
+
+def test_a_diverged_model_is_named():
+    model = Markov(8, sentences=3, seed=6)
+    model.tables[1] = torch.nan
+    with pytest.raises(UserError, match="training diverged"):
+        beam_search(model, sentences([2, 2, 2]), DecodingConfig(max_extra_length=2))

@@ -80,13 +80,15 @@ def test_the_same_inputs_give_the_same_bytes(corpus, tmp_path):
         assert first.with_suffix(suffix).read_bytes() == second.with_suffix(suffix).read_bytes()
 
 
-def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path):
+def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
     ours, perfect, other = (tmp_path / f"{name}.json" for name in ("ours", "perfect", "other"))
     score(corpus, ours), score(corpus, perfect, hypothesis="perfect")
     for name in ("bleu_paper", "sacrebleu", "gleu"):
         found = compare_scores(perfect, ours, name)
         assert found.low > 0
         assert found.p_value < 0.01
+    assert main(["compare", str(perfect), str(ours), "--metric", "gleu"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"metric": "gleu", **vars(found)}
     other.write_text(json.dumps(json.loads(ours.read_text()) | {"test_set": "newstest"}))
     with pytest.raises(UserError, match="test_set differs"):
         compare_scores(ours, other, "bleu_tok")
