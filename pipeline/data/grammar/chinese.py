@@ -59,7 +59,10 @@ def _with_subordinate(statement: Statement, main: list[str]) -> list[str]:
     split = statement.subordinator.zh.index("_")
     opening, *closing = statement.subordinator.zh[:split]
     answer = statement.subordinator.zh[split + 1 :]
-    words = [opening, *clause(statement.subordinate, plain=bool(closing)), *closing, "，"]
+    inner = clause(statement.subordinate, plain=bool(closing))
+    if closing == ["的时候"] and inner[-1] == "的":  # 是红色的时候, not 的的
+        inner = inner[:-1]
+    words = [opening, *inner, *closing, "，"]
     if answer == ("就",):
         return [*words, *clause(statement.main, ["就"])]
     return [*words, *answer, *main]

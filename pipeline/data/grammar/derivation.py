@@ -221,7 +221,7 @@ class Deriver(NominalDeriver):
 
     def _negate(self, clause: Clause) -> None:
         draw = self.rng.random()
-        if draw > 0.15 or clause.infinitive or clause.complement or clause.verb.idiom:
+        if draw > 0.15 or clause.infinitive or clause.complement or clause.verb.en.fixed:
             return
         if isinstance(clause.subject, NounPhrase) and clause.subject.determiner == "every":
             return  # "every man did not" can be read in two ways

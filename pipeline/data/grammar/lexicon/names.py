@@ -12,8 +12,8 @@ Greta Frieda Wilma Ursula Ingrid Astrid Solveig Freya Dagmar Sigrid Zelda Ottili
 Rosalind Gwendolyn Maeve Siobhan Tamsin Prudence Zuzana Ludmila Svetlana Katarzyna Yuki Sakura Naoko Priya Lakshmi
 Leila Fatima Yasmin Amara Zainab Nomvula Delphine Solange Margaux Capucine Despina"""
 
-SURNAMES = """Keller Martin Weber Clark Bernard Fischer Dupont Moreau Taylor Wagner Lambert Baker Fontaine Schmidt
-Mercier Walker Cooper Becker Rousseau Simon Brandt Carter Lefort Vogel Mason Turner Girard Lorenz Palmer Bonnet
+SURNAMES = """Keller Hofmann Weber Clark Bernard Fischer Dupont Moreau Taylor Wagner Lambert Baker Fontaine Schmidt
+Mercier Walker Cooper Becker Rousseau Delacroix Brandt Carter Lefort Vogel Mason Turner Girard Lorenz Palmer Bonnet
 Kramer Dumas Parker Winter Garnier Sommer Bishop Marchand Reuter Chevalier Foster Lindner Barbier Porter Seidel
 Masson Warren Ziegler Picard Fletcher Krause Renard Spencer Falk Colbert Mercer Brunner Delmas Whitaker Kessler
 Vasseur Thornton Gruber Tessier Blackwood Steiner Charpentier Lockhart Nowak Kowalski Novak Dvorak Horvat Petrov

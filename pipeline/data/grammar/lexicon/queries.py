@@ -145,7 +145,7 @@ buy | kaufen | acheter | 买 | ware
 rent | mieten | louer | 租 | hired
 find | finden | trouver | 找 | site
 repair | reparieren | réparer | 修理 | device appliance vehicle umbrella
-insure | versichern | assurer | 投保 | hired horse dog
+order | bestellen | commander | 订购 | ware
 """
 
 CHORES = """
