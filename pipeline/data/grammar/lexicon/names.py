@@ -21,7 +21,7 @@ Ivanov Sokolov Volkov Jansen Visser Bakker Lindqvist Bergstrom Nyberg Sandvik Ha
 Marchetti Santos Pereira Almeida Moreno Navarro Quiroga Villanueva Papadakis Stavrakis Tanaka Yamamoto Kobayashi
 Nakamura Sharma Banerjee Chaudhary Okafor Adeyemi Mbeki Nkosi Dlamini Rahman Siddiqui Varnholt Tressick Pemberly
 Quillfeather Drosselmeyer Zwickauer Montfaucon Kirchgessner Beaurepaire Wolkenstein Scarborough Fennimore Grimaldi
-Castellani Zubrowski Vandermeer Bolkonsky Karenzi Mirzoyan Tchaikovsky Brzezinski Szymanski Wyszogrod Xanthos
+Castellani Zubrowski Vandermeer Bolkonsky Karenzi Mirzoyan Trelawney Brzezinski Szymanski Wyszogrod Xanthos
 Quarrington Jellicoe Postlethwaite Rasmussen Thorvaldsen Kuznetsov Zaytsev Verkhoven Mulligan Cavanaugh Fitzgerald
 MacAllister Tregenza Penhallow Lostwithiel Dufresne Malherbe Pontmercy Vaucanson Kleinschmidt Rosenzweig Abendroth"""
 

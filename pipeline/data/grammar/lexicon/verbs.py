@@ -182,7 +182,7 @@ throw [(PRT (RP in)) (NP (DT the) (NN towel))]
 paint [(NP (DT the) (NN town)) (ADJP (JJ red))]
     | machen [einen drauf] | faire [la noce] | 狂欢 + 一番 | i | person |
 live [(PP (IN from) (NP (NN hand))) (PP (TO to) (NP (NN mouth)))]
-    | leben [von der Hand in den Mund] | tirer [le diable par la queue] | 勉强 糊口 | i | person |
+    | leben [von der Hand in den Mund] | tirer [le diable par la queue] | 勉强 糊口 - | i | person |
 run [(PP (IN around) (PP (IN in) (NP (NNS circles))))]
     | sich drehen [im Kreis] | tourner [en rond] | 白 忙 + 一场 | i | person | | p
 smell [(NP (DT a) (NN rat))] | riechen [Lunte] | flairer [un piège] | 觉得 不对劲 - | i | person |
