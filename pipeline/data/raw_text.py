@@ -67,8 +67,8 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
         raise UserError(f"{archive}: damaged archive ({error}); remove it and fetch it again") from error
     if missing := wanted - {member for _, member in found}:
         raise UserError(
-            f"{archive}: has no member {', '.join(sorted(missing))}: the archive is damaged, or the dataset file names its "
-            "members wrongly; fetch it again or correct them"
+            f"{archive}: has no member {', '.join(sorted(missing))}: the archive is damaged, or the dataset file "
+            "names its members wrongly; fetch it again or correct them"
         )
     return found
 
