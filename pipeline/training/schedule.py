@@ -12,7 +12,7 @@ def inverse_sqrt(width: float, iteration: int, warmup_steps: int) -> float:
 
 
 class Schedule:
-    """Learning rates of the two parameter groups. Updates count from 0; `lr_factor` multiplies both rates."""
+    """Learning rates of the two parameter groups, each with a factor of its own. Updates count from 0."""
 
     def __init__(self, model: ModelConfig, training: TrainingConfig):
         self.model, self.training = model, training
@@ -26,7 +26,7 @@ class Schedule:
         """The rate of kappa and alpha: eq. 3 with d_model / N in place of d_model, and a warm-up of its own."""
         width = self.model.d_model / self.model.num_layers
         warmup_steps = self.training.branch_warmup_steps or self.training.warmup_steps
-        return self.training.lr_factor * inverse_sqrt(width, update + 1, warmup_steps)
+        return self.training.branch_lr_factor * inverse_sqrt(width, update + 1, warmup_steps)
 
     def frozen(self, update: int) -> bool:
         """Whether kappa and alpha keep their values in this update (the last `branch_freeze_steps`)."""

@@ -85,7 +85,7 @@ def test_out_of_memory_names_the_batch_and_what_to_set_before_the_first_update(n
     monkeypatch.setattr(Transformer, "loss", refuse)
     run = new_run()
     with pytest.raises(
-        UserError, match=r"out of memory in update 0.*\d+ pairs x 9 \+ 9 .*micro_batch_tokens to 40 \(now"
+        UserError, match=r"out of memory in update 0.*\d+ pairs x \d+ \+ \d+ .*micro_batch_tokens to 40 \(now"
     ):
         train_run(run, threads=1)
     assert not (run / "progress.jsonl").exists()

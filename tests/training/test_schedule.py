@@ -35,10 +35,11 @@ def test_kappa_and_alpha_have_the_printed_peaks_at_update_400(d_model, num_layer
     assert printed.branch_weights(398) < printed.branch_weights(399) > printed.branch_weights(400)
 
 
-def test_the_factor_multiplies_both_rates():
-    plain, doubled = schedule(512, 6, branch_warmup_steps=400), schedule(512, 6, branch_warmup_steps=400, lr_factor=2)
-    assert doubled.weights(77) == 2 * plain.weights(77)
-    assert doubled.branch_weights(77) == 2 * plain.branch_weights(77)
+def test_each_rate_has_a_factor_of_its_own():
+    plain = schedule(512, 6, branch_warmup_steps=400)
+    other = schedule(512, 6, branch_warmup_steps=400, lr_factor=2, branch_lr_factor=0.5)
+    assert other.weights(77) == 2 * plain.weights(77)
+    assert other.branch_weights(77) == 0.5 * plain.branch_weights(77)
 
 
 def test_branch_weights_are_frozen_in_exactly_the_last_updates():
