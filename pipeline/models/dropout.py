@@ -27,16 +27,18 @@ def keep_mask(shape: torch.Size, probability: float) -> Tensor:
 
 def random_bits(count: int) -> Tensor:
     """`count` uniform int16 values: a 32-bit mixing hash (Wellons' lowbias32) of a counter, keyed with 64 bits."""
-    first, second = torch.randint(-(1 << 31), 1 << 31, (2,)).tolist()
-    words = torch.arange((count + 1) // 2, dtype=torch.int32).add_(first)
-    fold(words, 16).mul_(0x21F0AAAD).bitwise_xor_(second)
-    fold(words, 15).mul_(0x735A2D97)
-    return fold(words, 15).view(torch.int16)[:count]
+    size = (count + 1) // 2
+    first, second = int(torch.randint(-(1 << 31), (1 << 31) - size, ())), int(torch.randint(-(1 << 31), 1 << 31, ()))
+    words, scratch = torch.arange(first, first + size, dtype=torch.int32), torch.empty(size, dtype=torch.int32)
+    fold(words, 16, scratch).mul_(0x21F0AAAD).bitwise_xor_(second)
+    fold(words, 15, scratch).mul_(0x735A2D97)
+    return fold(words, 15, scratch).view(torch.int16)[:count]
 
 
-def fold(words: Tensor, shift: int) -> Tensor:
+def fold(words: Tensor, shift: int, scratch: Tensor) -> Tensor:
     """words ^= words >>> shift, in place; int32 shifts copy the sign, which the mask takes away again."""
-    return words.bitwise_xor_((words >> shift).bitwise_and_((1 << (32 - shift)) - 1))
+    torch.bitwise_right_shift(words, shift, out=scratch)
+    return words.bitwise_xor_(scratch.bitwise_and_((1 << (32 - shift)) - 1))
 
 
 def kept_share(probability: float) -> float:

@@ -47,6 +47,10 @@ class Seq2Seq(nn.Module):
     def after_step(self, frozen: bool) -> None:
         """Called after every optimiser step; `frozen` says whether the branch weights were left alone."""
 
+    def monitors(self) -> dict[str, list[float]]:
+        """Small values worth following over a training, by name; the progress log has them now and then."""
+        return {}
+
 
 def count_parameters(model: nn.Module) -> int:
     """Trainable scalars, shared tensors counted once."""

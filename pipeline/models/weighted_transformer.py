@@ -128,6 +128,19 @@ class WeightedTransformer(Transformer):
         torch._foreach_copy_(weights, list(project_to_simplex(torch.stack(weights)).unbind()))
 
     @torch.no_grad()
+    def monitors(self) -> dict[str, list[float]]:
+        """{"encoder.0.kappa": (M,), "encoder.0.alpha": …}: the branch weights of every block, by stack and layer."""
+        found = {}
+        for name, block in self.named_modules():
+            if isinstance(block, BranchedMix):
+                stack, layer = name.split(".")[:2]
+                names = ["kappa", "alpha"][: len(block.branch_parameters())]
+                found |= {
+                    f"{stack}.{layer}.{k}": v.tolist() for k, v in zip(names, block.branch_weights(), strict=False)
+                }
+        return found
+
+    @torch.no_grad()
     def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
         """Table 3: set every kappa and alpha, in place, to independent random draws (fixed by `seed`) or to 1/M."""
         if kind == "learned":

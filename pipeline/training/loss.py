@@ -1,8 +1,8 @@
 """Label-smoothed cross-entropy fused with the projection onto the vocabulary.
 
 Logits, log-probabilities and their gradient are each N x V, by far the largest tensors of a training step. Here rows go
-through projection, softmax and both gradient products chunk by chunk in the forward pass, so only one chunk's float32
-log-probabilities ever exist and the softmax is computed once.
+through projection, softmax and both gradient products chunk by chunk in the forward pass: only one chunk's
+probabilities ever exist, the softmax is computed once, and it is all that is done element by element.
 
 Dimensions: N target subwords (no padding), D features, V vocabulary.
 """
@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-CHUNK_LOGITS = 1 << 22
-"""Logits held at once: 16 MiB of float32, about what a processor's last-level cache holds."""
+CHUNK_LOGITS = 1 << 23
+"""Logits held at once: 16 MiB of bfloat16, about what a processor's last-level cache holds."""
+
+SMALLEST = torch.finfo(torch.float32).tiny
 
 
 def projected_cross_entropy(
@@ -41,26 +43,26 @@ class ProjectedCrossEntropy(Function):
         # Mass of every symbol, and the target's on top of it.
         base = label_smoothing / (len(weight) - 1)
         peak = 1 - label_smoothing - base
-        gradients = Gradients(features, weight, bias, peak, base) if differentiate else None
-        sum_target, sum_all = torch.zeros(2, dtype=torch.float64, device=features.device)
+        gradients = Gradients(features, weight, bias, peak) if differentiate else None
+        nll, log_partitions = torch.zeros(2, dtype=torch.float64, device=features.device)
         for first in range(0, len(features), rows):
-            chunk, target = features[first : first + rows], targets[first : first + rows]
-            scores = chunk @ narrow.t()
-            scores = scores.float() if bias is None else scores.float() + bias
-            scores -= scores.amax(1, keepdim=True)
-            target_scores, total_scores = scores.gather(1, target.unsqueeze(1)), scores.sum(1)
-            exponentials = scores.exp_()
-            partition = exponentials.sum(1)
-            log_partition = partition.log()
-            sum_target += (target_scores.squeeze(1) - log_partition).sum()
-            sum_all += (total_scores - len(weight) * log_partition).sum()
+            chunk, target = features[first : first + rows], targets[first : first + rows].unsqueeze(1)
+            scores = chunk @ narrow.t() if bias is None else torch.addmm(bias.to(narrow.dtype), chunk, narrow.t())
+            probs = torch.softmax(scores, dim=1)
+            chunk_nll = -probs.gather(1, target).float().clamp_min(SMALLEST).log()
+            nll += chunk_nll.sum()
+            log_partitions += (scores.gather(1, target).float() + chunk_nll).sum()
             if differentiate:
-                gradients.add(first, chunk, narrow, exponentials, partition, target)
+                gradients.add(first, chunk, narrow, probs, target.squeeze(1))
+        # Sums over all rows of what is linear in the features need no N x V.
+        features_sum, weight_sum = features.sum(0, dtype=torch.float32), weight.sum(0)
+        all_scores = features_sum @ weight_sum + (0 if bias is None else len(features) * bias.sum())
+        loss = peak * nll + base * (len(weight) * log_partitions - all_scores)
         if differentiate:
-            gradients.finish(features, weight, targets)
+            gradients.subtract_uniform(base, features_sum, weight_sum)
             ctx.save_for_backward(gradients.features, gradients.weight, gradients.bias)
         ctx.set_materialize_grads(False)
-        loss, nll = -(peak * sum_target + base * sum_all).float(), -sum_target.float()
+        loss, nll = loss.float(), nll.float()
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
@@ -73,39 +75,27 @@ class ProjectedCrossEntropy(Function):
 class Gradients:
     """The gradients of the loss, gathered chunk by chunk.
 
-    That of the logits is exponentials / partition - peak · onehot(target) - base. Only the exponentials are N x V: the
-    division becomes a scale of rows of features, the second term a gather, and the third, the same in every entry, a
-    column sum.
+    That of the logits is probs - peak · onehot(target) - base. Only probs are N x V: the second term is a gather, and
+    the third, the same in every entry, a column sum.
     """
 
-    def __init__(self, features: Tensor, weight: Tensor, bias: Tensor | None, peak: float, base: float):
-        self.peak, self.base = peak, base
+    def __init__(self, features: Tensor, weight: Tensor, bias: Tensor | None, peak: float):
+        self.peak = peak
         self.features = torch.empty_like(features)
         self.weight = torch.zeros_like(weight)
         self.bias = None if bias is None else torch.zeros_like(bias)
 
-    def add(
-        self,
-        first: int,
-        features: Tensor,
-        weight: Tensor,
-        exponentials: Tensor,
-        partition: Tensor,
-        target: Tensor,
-    ) -> None:
-        """One chunk: features (n, D), weight (V, D), exponentials (n, V), partition (n,), target (n,)."""
-        inverse = partition.reciprocal().unsqueeze(1)
-        narrow = exponentials.to(weight.dtype)
-        expected = (narrow @ weight) * inverse - self.peak * weight[target]
-        self.features[first : first + len(features)] = expected
-        self.weight += narrow.t() @ (features * inverse).to(weight.dtype)
+    def add(self, first: int, features: Tensor, weight: Tensor, probs: Tensor, target: Tensor) -> None:
+        """One chunk: features (n, D), weight (V, D), probs (n, V), target (n,)."""
+        self.features[first : first + len(features)] = probs @ weight - self.peak * weight[target]
+        self.weight += probs.t() @ features
+        self.weight.index_add_(0, target, features.to(self.weight.dtype), alpha=-self.peak)
         if self.bias is not None:
-            self.bias += exponentials.t() @ inverse.squeeze(1)
+            self.bias += probs.sum(0) - self.peak * torch.bincount(target, minlength=len(self.bias))
 
-    def finish(self, features: Tensor, weight: Tensor, targets: Tensor) -> None:
-        """The terms that need no softmax, over all rows at once."""
-        self.weight.index_add_(0, targets, features.to(weight.dtype), alpha=-self.peak)
-        self.features -= (self.base * weight.sum(0)).to(features.dtype)
-        self.weight -= self.base * features.sum(0, dtype=weight.dtype)
+    def subtract_uniform(self, base: float, features_sum: Tensor, weight_sum: Tensor) -> None:
+        """features_sum, weight_sum: (D,)"""
+        self.weight -= base * features_sum
+        self.features -= (base * weight_sum).to(self.features.dtype)
         if self.bias is not None:
-            self.bias -= self.peak * torch.bincount(targets, minlength=len(weight)) + self.base * len(features)
+            self.bias -= base * len(self.features)
