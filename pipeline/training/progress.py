@@ -3,6 +3,7 @@
 import json
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pipeline.training.state import Sums
 
 log = logging.getLogger(__name__)
 LINE_EVERY_S = 5.0
+MONITORED = 200
 
 
 class JsonLines:
@@ -90,6 +92,12 @@ class Progress:
             *(self.name, step, dev["perplexity"], dev["nll_per_token"], train["perplexity"]),
         )
         self.lines.append({"event": "validation", "step": step, "train": train, "dev": dev})
+
+    def monitor(self, step: int, read: Callable[[], dict[str, list[float]]]) -> None:
+        """Note what the model wants followed, `MONITORED` times a training; into the file alone."""
+        due = step % max(1, self.end // MONITORED) == 0 or step == self.end
+        if due and not self.silent and (values := read()):
+            self.lines.append({"event": "monitor", "step": step, "values": values})
 
 
 def progress_line(name: str, record: dict[str, Any]) -> str:

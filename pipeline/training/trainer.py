@@ -83,6 +83,7 @@ class Trainer:
             state.step = step + 1
             self.cost.count(sums.tokens, flops)
             self.progress.count(state.step, sums, self.optimiser.rate, gradient_norm, coming.waited_s)
+            self.progress.monitor(state.step, self.model.monitors)
             if self.due(training.validate_every):
                 self.validate()
             if self.due(training.checkpoint_every):

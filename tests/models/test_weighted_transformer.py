@@ -5,7 +5,7 @@ from torch.nn import functional as F
 
 from pipeline.models.attention import Mix, SelfAttention
 from pipeline.models.build import build_model
-from pipeline.models.weighted_transformer import BranchedMix, keep_largest
+from pipeline.models.weighted_transformer import BranchedMix, WeightedTransformer, keep_largest
 
 MODES = ("split", "shared")
 
@@ -144,3 +144,14 @@ def test_top_k_sums_the_chosen_branches_only():
     blind[..., [i for i in range(4) if i != alone], :] = 7.0
     torch.testing.assert_close(block(blind), block(context))
     assert F.one_hot(block.alpha.argmax(), 4).equal((block.branch_weights()[1] != 0).long())
+
+
+def test_monitors_name_the_weights_of_every_block():
+    model = WeightedTransformer(weighted_config(), VOCAB, VOCAB)
+    monitors = model.monitors()
+    assert len(monitors) == 2 * 2 * 2
+    assert monitors["encoder.1.kappa"] == model.encoder[1].attention.mix.kappa.tolist()
+    assert monitors["decoder.0.alpha"] == model.decoder[0].cross_attention.mix.alpha.tolist()
+    assert set(WeightedTransformer(weighted_config(merged=True), VOCAB, VOCAB).monitors()) == {
+        f"{stack}.{layer}.kappa" for stack in ("encoder", "decoder") for layer in (0, 1)
+    }

@@ -73,3 +73,18 @@ def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, 
 @pytest.mark.parametrize(("seconds", "shown"), [(0.4, "0:00"), (32, "0:32"), (725, "12:05"), (11049, "3:04:09")])
 def test_time_left_reads_like_a_clock(seconds, shown):
     assert clock(seconds) == shown
+
+
+def test_what_a_model_wants_followed_is_noted_200_times_and_at_the_end(tmp_path):
+    progress = Progress("toy", tmp_path, 0, 1001)
+    for step in range(1, 1002):
+        progress.monitor(step, lambda step=step: {"kappa": [float(step)]})
+    lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().strip().split("\n")]
+    assert {line["event"] for line in lines} == {"monitor"}
+    assert [line["step"] for line in lines] == [*range(5, 1001, 5), 1001]
+    assert all(line["values"] == {"kappa": [line["step"]]} for line in lines)
+
+
+def test_a_model_without_monitors_leaves_the_log_alone(tmp_path):
+    Progress("toy", tmp_path, 0, 10).monitor(10, dict)
+    assert not (tmp_path / "progress.jsonl").exists()
