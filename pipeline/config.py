@@ -191,7 +191,7 @@ def allowed_keys(schema: dict, location: tuple) -> list[str]:
                 inner.append(record.get("items"))
             elif step in record.get("properties", {}):
                 inner.append(record["properties"][step])
-            elif step == record.get("properties", {}).get("architecture", {}).get("const"):
+            elif step in {value.get("const") for value in record.get("properties", {}).values()}:
                 inner.append(record)
             else:
                 inner.append(record.get("additionalProperties"))

@@ -90,7 +90,12 @@ class SlurmJobs:
             time.sleep(delay_s)
             if job := self.adopt():  # a time-out may hide a success
                 return job
-        raise UserError(f"{self.run}: sbatch refuses the job: {words}; check the resources in slurm/profile.yaml")
+        unfit = "".join(
+            f"; {marker['node']} is excluded as unfit: {marker['reason']}" for marker in unfit_nodes(self.run)
+        )
+        raise UserError(
+            f"{self.run}: sbatch refuses the job: {words}; check the resources in slurm/profile.yaml{unfit}"
+        )
 
     def look_up(self, job: str) -> QueuedJob | None:
         """What Slurm says of a job; None while it is silent."""

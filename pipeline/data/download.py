@@ -83,7 +83,7 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
     remote = [f"{mirror.rstrip('/')}/{below_mirror}"] if mirror and "://" in mirror else []
     for url in (*remote, *source.urls):
         try:
-            return fetch_url(url, target, source)
+            return fetch_url(url, target, source.known_hash, source.bytes)
         except DownloadError as error:
             log.warning("%s", error)
             failures.append(str(error))
@@ -94,14 +94,17 @@ class DownloadError(Exception):
     """One address did not yield the file; the next one is tried."""
 
 
-def fetch_url(url: str, target: Path, source: Source) -> Path:
-    """Download `url` to `target`, with retries; the file appears there whole and verified, or not at all."""
+def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: int | None = None) -> Path:
+    """Download `url` to `target`, with retries; the file appears there whole and verified, or not at all.
+
+    known_hash: as `sha256:…`; None = what the address yields is verified later, with what else it belongs to.
+    """
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
         try:
-            downloader = Downloader(source.bytes)
-            pooch.retrieve(url, source.known_hash, target.name, target.parent, downloader=downloader)
+            downloader = Downloader(expected_bytes)
+            pooch.retrieve(url, known_hash, target.name, target.parent, downloader=downloader)
             return target
         except requests.RequestException as error:
             failure = f"{url}: {type(error).__name__}: {error}"

@@ -2,7 +2,7 @@
 
     python -m pipeline encode --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
 
-reads   <corpus>/prepared/<split>.tok.<lang>, <corpus>/subwords.model
+reads   <corpus>/prepared/<split>.tok.<lang>, <corpus>/subwords.model, subwords.tgt.model
 writes  <corpus>/encoded/<split>.{src,tgt}.{tokens,offsets}   see token_store.py
         <corpus>/encoded/corpus.json                          sizes and digests, written last
 
@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.dataset import SPLITS, CorpusRecord, load_dataset
+from pipeline.data.dataset import SPLITS, DatasetRecord, load_dataset
 from pipeline.data.parallel import Progress, chunks, map_in_order
 from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
-from pipeline.data.vocabulary import UNK, Subwords
+from pipeline.data.vocabulary import MODEL, TGT_MODEL, UNK, Subwords
 from pipeline.errors import UserError
 from pipeline.files import sha256_file, sha256_json, write_json
 
@@ -50,20 +50,23 @@ def run(args: argparse.Namespace) -> None:
     encode(load_dataset(args.dataset), args.corpus, args.processes)
 
 
-def encode(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:
+def encode(dataset: DatasetRecord, corpus: Path, processes: int) -> dict:
     """Write `encoded/`; returns the content of corpus.json.
 
     Raises:
         UserError: prepared text or the subword model is missing, or the sides of a split differ in length.
     """
-    model = corpus / "subwords.model"
-    vocab_size = len(Subwords(model))
+    src_model, tgt_model = corpus / MODEL, corpus / (TGT_MODEL if dataset.tgt_subwords else MODEL)
+    src_size, tgt_size = len(Subwords(src_model)), len(Subwords(tgt_model))
     splits, stems = {}, []
     for split in SPLITS:
         sides = {}
-        for side, language in (("src", dataset.src), ("tgt", dataset.tgt)):
+        for side, language, model, size in (
+            ("src", dataset.src, src_model, src_size),
+            ("tgt", dataset.tgt, tgt_model, tgt_size),
+        ):
             stem = corpus / f"encoded/{split}.{side}"
-            sides[side] = encode_side(corpus / f"prepared/{split}.tok.{language}", model, stem, vocab_size, processes)
+            sides[side] = encode_side(corpus / f"prepared/{split}.tok.{language}", model, stem, size, processes)
             stems.append(stem)
         splits[split] = split_record(sides["src"], sides["tgt"], f"{corpus}/prepared: split {split}")
     files = [path(stem) for stem in stems for path in (tokens_path, offsets_path)]
@@ -71,8 +74,10 @@ def encode(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:
         "dataset": dataset.name,
         "src": dataset.src,
         "tgt": dataset.tgt,
-        "vocab_size": vocab_size,
-        "vocab_digest": sha256_file(model),
+        "vocab_size": src_size,
+        "vocab_digest": sha256_file(src_model),
+        "tgt_vocab_size": tgt_size,
+        "tgt_vocab_digest": sha256_file(tgt_model),
         "digest": sha256_json({path.name: sha256_file(path) for path in files}),
         "splits": splits,
     }

@@ -22,7 +22,7 @@ from pathlib import Path
 import sacremoses
 
 from pipeline.data.cleaning import PreparedChunk, RawPair, prepare_chunk
-from pipeline.data.dataset import SPLITS, CorpusRecord, Expected, load_dataset
+from pipeline.data.dataset import SPLITS, CorpusRecord, Expected, load_parallel
 from pipeline.data.parallel import Progress, chunks, map_in_order
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file, write_json
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    prepare(load_dataset(args.dataset), args.corpus, args.processes)
+    prepare(load_parallel(args.dataset), args.corpus, args.processes)
 
 
 def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:

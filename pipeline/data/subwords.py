@@ -1,10 +1,12 @@
-"""Learn one byte-pair encoding for both languages of a dataset from a seeded sample of its training pairs.
+"""Learn the subwords of a dataset from a seeded sample of its training pairs: one byte-pair encoding for both sides,
+or one vocabulary for each.
 
     python -m pipeline subwords --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
 
 reads   <corpus>/prepared/train.tok.<lang>
-writes  <corpus>/subwords.model   the sentencepiece model
-        <corpus>/subwords.json    its digest, size, and the sample it was learnt from
+writes  <corpus>/subwords.model       the sentencepiece model, of the source alone where the target side has its own
+        <corpus>/subwords.tgt.model   the target side's own, for a dataset with `tgt_subwords`
+        <corpus>/subwords.json        digests, sizes, and the samples they were learnt from
 
 Nothing is normalised, every character of the sample is in the vocabulary, and the sample is drawn here, so that the
 same corpus and seed give the same bytes.
@@ -20,14 +22,30 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from pipeline.data.dataset import BpeSubwords, CorpusRecord, load_dataset
-from pipeline.data.vocabulary import BOS, EOS, PAD, UNK
+from pipeline.data.dataset import BpeSubwords, DatasetRecord, SymbolVocabulary, load_dataset
+from pipeline.data.vocabulary import BOS, EOS, MODEL, PAD, TGT_MODEL, UNK
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, write_json
 
 log = logging.getLogger(__name__)
 
-LONGEST_LINE_BYTES = 1 << 20  # sentencepiece would silently skip lines of more than 4192 bytes
+TRAINER = {
+    "character_coverage": 1.0,
+    "normalization_rule_name": "identity",
+    "remove_extra_whitespaces": False,
+    "byte_fallback": False,
+    "input_sentence_size": 0,
+    "shuffle_input_sentence": False,
+    "max_sentence_length": 1 << 20,  # bytes; longer lines would silently be skipped, by default those above 4192
+    "num_threads": 1,
+    "pad_id": PAD,
+    "unk_id": UNK,
+    "bos_id": BOS,
+    "eos_id": EOS,
+    "unk_surface": " <unk> ",
+    "minloglevel": 2,
+}
+"""What all models have in common: nothing in the text is changed, and every character is kept."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,25 +57,40 @@ def run(args: argparse.Namespace) -> None:
     learn_subwords(load_dataset(args.dataset), args.corpus)
 
 
-def learn_subwords(dataset: CorpusRecord, corpus: Path) -> None:
+def learn_subwords(dataset: DatasetRecord, corpus: Path) -> None:
     """Raises UserError when the prepared text is missing or too small for the vocabulary asked for."""
     files = [corpus / f"prepared/train.tok.{language}" for language in dataset.languages]
+    where = f"{dataset.name}: subwords"
+    tgt_model = corpus / TGT_MODEL
+    if dataset.tgt_subwords is None:
+        tgt_model.unlink(missing_ok=True)
+        record = learn(dataset.subwords, files, corpus / MODEL, where)
+    else:
+        record = learn(dataset.subwords, files[:1], corpus / MODEL, where)
+        record["tgt"] = learn(dataset.tgt_subwords, files[1:], tgt_model, f"{dataset.name}: tgt_subwords")
+    write_json(corpus / "subwords.json", record | {"sentencepiece": sentencepiece.__version__})
+
+
+def learn(settings: BpeSubwords | SymbolVocabulary, files: list[Path], path: Path, where: str) -> dict:
+    """Write one model, learnt from `files`; returns what is to be known of it."""
     pairs = count_lines(files[0])
-    settings = dataset.subwords
-    chosen = sample(pairs, settings)
-    model = train_bpe(sampled_lines(files, chosen), settings.vocab_size, f"{dataset.name}: subwords.vocab_size")
-    with atomic_write(corpus / "subwords.model", "wb") as file:
+    if isinstance(settings, BpeSubwords):
+        chosen = sample(pairs, settings)
+        model = train_bpe(sampled_lines(files, chosen), settings.vocab_size, f"{where}.vocab_size")
+        sampled = {"pairs": len(chosen), "of": pairs, "seed": settings.seed}
+    else:
+        model = collect_symbols(sampled_lines(files, np.arange(pairs)))
+        sampled = {"pairs": pairs, "of": pairs}
+    with atomic_write(path, "wb") as file:
         file.write(model)
-    digest = hashlib.sha256(model).hexdigest()
-    record = {
+    size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
+    log.info("%s: %d entries from %d of %d pairs", where, size, sampled["pairs"], pairs)
+    return {
         "kind": settings.kind,
-        "vocab_size": settings.vocab_size,
-        "digest": digest,
-        "sample": {"pairs": len(chosen), "of": pairs, "seed": settings.seed},
-        "sentencepiece": sentencepiece.__version__,
+        "vocab_size": size,
+        "digest": hashlib.sha256(model).hexdigest(),
+        "sample": sampled,
     }
-    write_json(corpus / "subwords.json", record)
-    log.info("%s: %d subwords from %d of %d pairs", dataset.name, settings.vocab_size, len(chosen), pairs)
 
 
 def count_lines(path: Path) -> int:
@@ -97,28 +130,20 @@ def train_bpe(lines: Iterator[str], vocab_size: int, where: str) -> bytes:
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines,
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=vocab_size,
-            character_coverage=1.0,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            byte_fallback=False,
-            input_sentence_size=0,
-            shuffle_input_sentence=False,
-            max_sentence_length=LONGEST_LINE_BYTES,
-            num_threads=1,
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
-            unk_surface=" <unk> ",
-            minloglevel=2,
+            sentence_iterator=lines, model_writer=model, model_type="bpe", vocab_size=vocab_size, **TRAINER
         )
     except RuntimeError as error:
         raise UserError(f"{where} = {vocab_size} does not fit this text: {error}") from error
     found = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()).vocab_size()
     if found != vocab_size:
         raise UserError(f"{where} = {vocab_size}, but the text has only {found} distinct pieces; ask for no more")
+    return model.getvalue()
+
+
+def collect_symbols(lines: Iterator[str]) -> bytes:
+    """A sentencepiece model whose entries are the space-separated symbols of the text, so that none is ever split."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=lines, model_writer=model, model_type="word", use_all_vocab=True, **TRAINER
+    )
     return model.getvalue()

@@ -1,6 +1,6 @@
-"""The four reserved ids, and the subword model that turns tokenised text into ids and back."""
+"""The four reserved ids, and the subword models that turn tokenised text into ids and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import sentencepiece
@@ -8,6 +8,10 @@ import sentencepiece
 from pipeline.errors import UserError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+MODEL = "subwords.model"
+"""In a corpus' folder: the model of both sides, or of the source side."""
+TGT_MODEL = "subwords.tgt.model"
+"""The target side's own, if it has one."""
 
 
 class Subwords:
@@ -41,3 +45,14 @@ class Subwords:
     def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
         """Tokenised text of each sentence; reserved ids but UNK leave no trace."""
         return self.model.decode([list(map(int, ids)) for ids in sentences], num_threads=1)
+
+
+def load_vocabularies(corpus: Path) -> tuple[Subwords, Subwords]:
+    """Source and target subwords of the corpus in a folder, one and the same where both sides share them."""
+    src = Subwords(corpus / MODEL)
+    return src, Subwords(corpus / TGT_MODEL) if (corpus / TGT_MODEL).exists() else src
+
+
+def vocab_sizes(record: Mapping) -> tuple[int, int]:
+    """Source and target entries, of the content of `corpus.json`; one size is both."""
+    return record["vocab_size"], record.get("tgt_vocab_size", record["vocab_size"])

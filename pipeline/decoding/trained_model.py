@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from pipeline.config import RunSpec, load_run
+from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
 from pipeline.files import read_json
 from pipeline.models.build import build_model
@@ -43,7 +44,7 @@ class TrainedModel:
         corpus = read_json(Path(spec.corpus) / "corpus.json")
         device = choose_device("auto", local_rank=0)
         prepare(device, choose_threads(threads))
-        model = build_model(spec.model, (corpus["vocab_size"], corpus["vocab_size"]))
+        model = build_model(spec.model, vocab_sizes(corpus))
         load_weights(model, weights, run_key(run_folder))
         return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"])
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeline.config import DecodingConfig, validate
 from pipeline.data.batches import EvaluationBatches
 from pipeline.data.moses import detokenise
-from pipeline.data.vocabulary import Subwords
+from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.beam_search import beam_search
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--decoding", default="{}", metavar="JSON", help="settings that differ from the default")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
     parser.add_argument("--out", type=Path, required=True, help="tokenised translation")
-    parser.add_argument("--text", type=Path, required=True, help="detokenised translation")
+    parser.add_argument("--text", type=Path, help="detokenised translation, for a target side that is a language")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -41,13 +41,14 @@ def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     replace_branch_weights(trained, config)
     corpus = Path(trained.spec.corpus)
-    subwords = Subwords(corpus.parent / "subwords.model")
+    _, subwords = load_vocabularies(corpus.parent)
     started = time.perf_counter()
     outputs = translate(trained, EvaluationBatches(corpus, args.split, config.batch_tokens), config)
     seconds = time.perf_counter() - started
     tokenised = subwords.decode(outputs)
     write_lines(args.out, tokenised)
-    write_lines(args.text, [detokenise(line, trained.corpus["tgt"]) for line in tokenised])
+    if args.text:
+        write_lines(args.text, [detokenise(line, trained.corpus["tgt"]) for line in tokenised])
     report = {
         "split": args.split,
         "lines": len(outputs),

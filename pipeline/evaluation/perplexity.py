@@ -18,6 +18,7 @@ import torch
 
 from pipeline.data.batches import EvaluationBatches
 from pipeline.data.dataset import load_dataset
+from pipeline.data.vocabulary import vocab_sizes
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.evaluation.score_file import metric_named, write_statistics
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     statistics = cross_entropy(trained, batches)
     nll, tokens = statistics.sum(axis=0).tolist()
     interval = bootstrap_interval(statistics, metric_named("perplexity"))
-    signature = f"unit:subword|vocab:{trained.corpus['vocab_size']}|eos:yes|smoothing:none"
+    signature = f"unit:subword|vocab:{vocab_sizes(trained.corpus)[1]}|eos:yes|smoothing:none"
     result = {
         "dataset": dataset.name,
         "split": args.split,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.dataset import load_dataset
+from pipeline.data.dataset import load_parallel
 from pipeline.evaluation.bleu import Recipe, SentenceBLEU, recipes
 from pipeline.evaluation.gleu import SIGNATURE as GLEU_SIGNATURE
 from pipeline.evaluation.gleu import gleu_statistics
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_dataset(args.dataset)
+    dataset = load_parallel(args.dataset)
     raw_reference = args.prepared / f"{args.split}.{dataset.tgt}"
     tokenised_reference = args.prepared / f"{args.split}.tok.{dataset.tgt}"
     lines = check_references(dataset, args.split, args.prepared)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.errors import UserError
+from pipeline.evaluation import parsing_f1
 from pipeline.evaluation.bleu import bleu
 from pipeline.evaluation.gleu import gleu
 from pipeline.evaluation.significance import Comparison, Metric, paired_bootstrap
@@ -22,8 +23,13 @@ def metric_named(name: str) -> Metric:
             return gleu
         case "perplexity":
             return perplexity
+        case "f1" | "f1_40":
+            return parsing_f1.f1
+        case "exact" | "tagging" | "balanced" | "well_formed":
+            return parsing_f1.rate
     raise UserError(
-        f"no statistics for {name!r}; there are bleu_paper, bleu_tok, bleu_tok_lc, sacrebleu, gleu, perplexity"
+        f"no statistics for {name!r}; there are bleu_paper, bleu_tok, bleu_tok_lc, sacrebleu, gleu, perplexity, and of "
+        "parses f1, f1_40, exact, tagging, balanced, well_formed"
     )
 
 

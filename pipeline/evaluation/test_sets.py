@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from pipeline.data.dataset import CorpusRecord
+from pipeline.data.dataset import CorpusRecord, DatasetRecord, TreebankRecord
 from pipeline.errors import UserError
 from pipeline.evaluation.inputs import check_digest
 from pipeline.files import read_json
 
 
-def name_of_split(dataset: CorpusRecord, split: str) -> str:
+def name_of_split(dataset: DatasetRecord, split: str) -> str:
     """As it stands beside every score."""
     match split:
         case "test":
@@ -32,7 +32,7 @@ def check_references(dataset: CorpusRecord, split: str, prepared: Path) -> int:
     return expected.lines
 
 
-def check_pairs(dataset: CorpusRecord, split: str, pairs: int, where: str) -> None:
+def check_pairs(dataset: CorpusRecord | TreebankRecord, split: str, pairs: int, where: str) -> None:
     """Raises UserError unless the encoded split `where` has as many pairs as the dataset file says."""
     expected = dataset.expected.get(split)
     if split != "train" and expected is not None and pairs != expected.lines:

@@ -9,8 +9,14 @@ from pydantic import Field, model_validator
 
 from pipeline.config import Closed, DecodingConfig, load_yaml, validate
 from pipeline.errors import UserError
+from pipeline.experiment.figure import FigureEntry
 
 Source = Literal["ours-to-run", "cited", "analytic"]
+
+
+def score_path(metric: str, decoding: str, split: str) -> str:
+    """Where a score lies in a run's folder."""
+    return f"{'perplexities' if metric == 'perplexity' else 'scores'}/{decoding}/{split}.json"
 
 
 class SystemEntry(Closed):
@@ -31,7 +37,10 @@ class ScoreCell(Closed):
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
     kind: Literal["score"] = "score"
     metric: str = Field(description="Metric of the score file, e.g. bleu_paper, perplexity")
-    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
+    dataset: str | None = Field(
+        default=None, description="Dataset as the paper names it; the scale says what stands in for it"
+    )
+    dataset_column: str | None = Field(default=None, description="Column that names each row's dataset instead")
     split: Literal["dev", "test"] = Field(description="Split that is scored")
     decoding: str | None = Field(default=None, description="Named decoding of the paper that owns the system")
     decoding_column: str | None = Field(
@@ -40,15 +49,19 @@ class ScoreCell(Closed):
     system: str = Field(default="system", description="Column of the printed table that names the system")
 
     @model_validator(mode="after")
-    def one_decoding(self):
+    def one_of_each(self):
         if (self.decoding is None) == (self.decoding_column is None):
             raise ValueError("needs one of decoding and decoding_column")
+        if (self.dataset is None) == (self.dataset_column is None):
+            raise ValueError("needs one of dataset and dataset_column")
         return self
 
     def file(self, decoding: str) -> str:
         """Where the score lies in a run's folder."""
-        stage = "perplexities" if self.metric == "perplexity" else "scores"
-        return f"{stage}/{decoding}/{self.split}.json"
+        return score_path(self.metric, decoding, self.split)
+
+    def dataset_of(self, row: dict[str, str]) -> str:
+        return self.dataset or row[self.dataset_column]
 
     def decodings_of(self, row: dict[str, str]) -> list[str]:
         return [self.decoding] if self.decoding else row[self.decoding_column].split()
@@ -58,10 +71,16 @@ class FactCell(Closed):
     """A column about the training rather than its score."""
 
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
-    kind: Literal["parameters", "flops"] = Field(description="What is reported")
+    kind: Literal["parameters", "flops", "flops_by_time"] = Field(
+        description="What is reported: parameters, operations counted from the model, or operations as the paper has "
+        "them, time x devices x sustained single-precision rate"
+    )
     dataset: str = Field(description="Dataset of the run it is read from")
     unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")
     system: str = Field(default="system", description="Column of the printed table that names the system")
+
+    def dataset_of(self, row: dict[str, str]) -> str:
+        return self.dataset
 
 
 class TableEntry(Closed):
@@ -74,6 +93,13 @@ class TableEntry(Closed):
     cells: dict[str, Annotated[ScoreCell | FactCell, Field(discriminator="kind")]] = Field(
         description="Measured columns"
     )
+
+
+class LayerCosts(Closed):
+    """A table of complexities, with the time of each layer type measured beside it."""
+
+    caption: str = Field(description="Stands alone: what is measured, of what")
+    printed: str = Field(description="CSV of printed complexities, beside paper.yaml")
 
 
 class Deviation(Closed):
@@ -95,6 +121,8 @@ class Paper(Closed):
     systems: dict[str, SystemEntry] = Field(description="Every system the authors ran")
     decodings: dict[str, DecodingConfig] = Field(description="Named ways of decoding")
     tables: dict[str, TableEntry] = Field(description="Every printed table that is measured")
+    layer_costs: dict[str, LayerCosts] = Field(default={}, description="Tables of complexities, measured on layers")
+    figures: dict[str, FigureEntry] = Field(default={}, description="Every figure that is drawn from runs")
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")
 
 
@@ -148,6 +176,7 @@ def check_columns(table: TableEntry, rows: list[Row], path: Path) -> None:
         *table.settings,
         *(cell.printed for cell in cells if cell.printed),
         *(cell.system for cell in cells),
+        *(cell.dataset_column for cell in cells if cell.kind == "score" and cell.dataset_column),
     }
     missing = sorted((named | {"source"}) - set(rows[0]))
     if missing:

@@ -5,10 +5,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import Field
 
 from pipeline.config import Closed, Count, DecodingConfig, ModelConfig, RunSpec, TrainingConfig, load_yaml, validate
 from pipeline.errors import UserError
+from pipeline.experiment.claim import Claim, Claims, load_claims, scores_of, systems_of, terms_of
+from pipeline.experiment.figure import AttentionHeads, FigureEntry, systems_shown
 from pipeline.experiment.paper import Paper, Row, SystemEntry, TableEntry, load_paper
 from pipeline.experiment.scale import Scale
 
@@ -51,6 +54,14 @@ class CellRun:
     decodings: list[str]
 
 
+@dataclass(frozen=True)
+class RunFile:
+    """A file in the folder of a run."""
+
+    run: RunId
+    path: str
+
+
 class Project:
     """Papers, scales and datasets below `root`, resolved for one configuration."""
 
@@ -59,9 +70,11 @@ class Project:
         self.config: Config = validate(Config, config, "config.yaml")
         self.papers: dict[str, Paper] = {}
         self.printed: dict[str, dict[str, list[Row]]] = {}
+        self.claims: dict[str, Claims] = {}
         for folder in sorted((self.root / "workflow/papers").iterdir()):
             if (folder / "paper.yaml").exists():
                 self.papers[folder.name], self.printed[folder.name] = load_paper(folder)
+                self.claims[folder.name] = load_claims(folder / "claims.yaml")
         self.known(self.config.paper, self.papers, "config.yaml: paper")
         self.scale: Scale = self.load_scale(self.config.scale)
         self.check()
@@ -164,6 +177,40 @@ class Project:
                 found += [CellRun(index, name, run, decodings) for run in runs]
         return found
 
+    def figure(self, paper: str, figure: str) -> FigureEntry:
+        self.known(figure, self.papers[paper].figures, f"workflow/papers/{paper}/paper.yaml: figures")
+        return self.papers[paper].figures[figure]
+
+    def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
+        """A system's run with each seed; `system` as it is written in `paper`, `dataset` as the papers name it."""
+        owner, name = self.locate(system, paper)
+        return [RunId(owner, name, self.stand_in(dataset), seed) for seed in self.config.seed_list]
+
+    def is_tested(self, claim: Claim) -> bool:
+        """Whether a claim can be tested at this scale."""
+        return claim.scales is None or self.config.scale in claim.scales
+
+    def claim_files(self, paper: str) -> list[RunFile]:
+        """All that the claims of a paper stand on, every run's training among it."""
+        found = {}
+        for claim in filter(self.is_tested, self.claims[paper].claims.values()):
+            for score in (self.claims[paper].scores[name] for name in scores_of(claim)):
+                for term in terms_of(claim):
+                    for run in self.runs_of(paper, term.system, score.dataset):
+                        paths = ["trained.json", *map(score.path, term.decodings or [score.decoding])]
+                        found |= {RunFile(run, path): None for path in paths}
+            for system in systems_of(claim):
+                found |= {RunFile(run, "trained.json"): None for run in self.runs_of(paper, system, claim.dataset)}
+        return list(found)
+
+    def figure_files(self, paper: str, figure: str) -> list[RunFile]:
+        """All that a figure is drawn from. Attention is looked at in the run of the first seed."""
+        entry = self.figure(paper, figure)
+        runs = [run for system in systems_shown(entry) for run in self.runs_of(paper, system, entry.dataset)]
+        if isinstance(entry, AttentionHeads):
+            return [RunFile(runs[0], f"attention/{entry.decoding}/{entry.split}-{entry.rule}.json")]
+        return [RunFile(run, "trained.json") for run in runs]
+
     def check(self) -> None:
         """Resolve everything once, so that a bad value anywhere stops the run before it starts.
 
@@ -178,8 +225,21 @@ class Project:
                 for cell in self.cell_runs(paper, table):
                     for decoding in cell.decodings:
                         self.decoding(cell.run.paper, cell.run.system, decoding)
+            for figure in record.figures:
+                self.figure_files(paper, figure)
+            for file in self.claim_files(paper):
+                if file.path != "trained.json":
+                    self.decoding(file.run.paper, file.run.system, file.path.split("/")[1])
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:
     """The project at `root` with its config.yaml, some of its keys replaced."""
     return Project(root, (load_yaml(Path(root) / "config.yaml") or {}) | (overrides or {}))
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """`KEY=VALUE`, with values as in config.yaml. Raises UserError when one has no `=`."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise UserError(f"--set {pair}: write KEY=VALUE, e.g. --set scale=small")
+    return {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in pairs)}

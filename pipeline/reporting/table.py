@@ -12,10 +12,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pipeline.experiment.paper import FactCell, Row, ScoreCell
-from pipeline.experiment.project import CellRun, Project, RunId, load_project
+from pipeline.experiment.project import CellRun, Project, RunId, load_project, parse_settings
 from pipeline.files import atomic_write
 from pipeline.reporting.markdown import render
 from pipeline.reporting.measured import RunFolders
@@ -34,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    overrides = {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in args.set)}
-    project = load_project(args.root, overrides)
+    project = load_project(args.root, parse_settings(args.set))
     rows = table_rows(project, args.paper, args.table)
     with atomic_write(args.out) as handle:
         writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")

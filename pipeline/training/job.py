@@ -24,6 +24,7 @@ import torch
 from pipeline.cluster.ownership import Ownership
 from pipeline.config import RunSpec, load_run
 from pipeline.data.batches import TrainingBatches
+from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
 from pipeline.files import read_json, sha256_file, write_json
 from pipeline.models.build import build_model
@@ -151,8 +152,7 @@ def build_trainer(
     """All collaborators of the loop, in the state in which the run was left."""
     training, corpus = spec.training, Path(spec.corpus)
     torch.manual_seed(spec.seed)
-    vocab_size = read_json(corpus / "corpus.json")["vocab_size"]
-    model = build_model(spec.model, (vocab_size, vocab_size)).to(device)
+    model = build_model(spec.model, vocab_sizes(read_json(corpus / "corpus.json"))).to(device)
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, facts)
     batches = TrainingBatches(

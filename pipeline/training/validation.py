@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from pipeline.data.batches import EvaluationBatches, ParallelSplit
-from pipeline.data.vocabulary import Subwords
+from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.greedy import greedy
 from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity
@@ -34,8 +34,8 @@ class Validation:
     ):
         self.batches = EvaluationBatches(corpus_folder, "dev", batch_tokens)
         self.pairs = ParallelSplit(corpus_folder, "dev")
-        self.subwords = Subwords(Path(corpus_folder).parent / "subwords.model")
-        self.vocab_size = len(self.subwords)
+        self.src_subwords, self.tgt_subwords = load_vocabularies(Path(corpus_folder).parent)
+        self.vocab_size = len(self.tgt_subwords)
         self.device, self.group, self.precision = device, group, precision
 
     @torch.no_grad()
@@ -63,8 +63,9 @@ class Validation:
             outputs = greedy(model, self.pairs.batch(chosen).to(self.device), MAX_EXTRA_LENGTH)
         model.train()
         texts = (
-            self.subwords.decode(side)
-            for side in ([self.pairs.src[i] for i in chosen], [self.pairs.tgt[i] for i in chosen], outputs)
+            self.src_subwords.decode([self.pairs.src[i] for i in chosen]),
+            self.tgt_subwords.decode([self.pairs.tgt[i] for i in chosen]),
+            self.tgt_subwords.decode(outputs),
         )
         return [
             {"source": source, "reference": reference, "hypothesis": hypothesis}

@@ -1,0 +1,155 @@
+"""Bring together the trees of a treebank, from fetched files and from the folders of licensed packages.
+
+    python -m pipeline collect-trees --dataset workflow/datasets/craft.yaml --downloads work/downloads \\
+        --corpus work/corpora/craft --mirror ../shared/data
+    python -m pipeline collect-trees --dataset workflow/datasets/wsj.yaml --downloads work/downloads \\
+        --corpus work/corpora/wsj --package LDC99T42=/corpora/LDC99T42/treebank_3
+
+reads   the mirror or <downloads>/<file>, else the documents on the web; the files of the packages
+writes  <corpus>/raw/{train,dev,test}.trees   one tree a line, as annotated, white space collapsed
+
+Every file of a package is looked for before any is read, and each split has to be the one that the dataset file
+describes, by number of trees and digest.
+"""
+
+import argparse
+import gzip
+import hashlib
+import logging
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from pipeline.data.dataset import SPLITS, ExpectedTrees, TreebankDataset, TreePart, TreeSource, load_treebank
+from pipeline.data.download import DownloadError, fetch, fetch_url
+from pipeline.data.trees import bracketings
+from pipeline.errors import UserError
+from pipeline.files import atomic_write
+
+log = logging.getLogger(__name__)
+
+NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
+MISSING_SHOWN = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
+    parser.add_argument("--mirror", help="folder or URL tried first")
+    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a licensed package")
+
+
+def run(args: argparse.Namespace) -> None:
+    dataset = load_treebank(args.dataset)
+    if not isinstance(dataset, TreebankDataset):
+        raise UserError(f"{args.dataset}: nothing to collect, kind is {dataset.kind!r}; run the stage `grammar`")
+    packages = package_folders(dataset, args.package)
+    sources = {name: fetch_trees(name, source, args.downloads, args.mirror) for name, source in dataset.sources.items()}
+    for split in SPLITS:
+        parts = [
+            (part, sources[part.source] if part.source else package_files(part, packages[part.package]))
+            for part in dataset.splits[split].parts
+        ]
+        path = args.corpus / f"raw/{split}.trees"
+        write_trees(path, parts, dataset.expected.get(split))
+
+
+def package_folders(dataset: TreebankDataset, settings: list[str]) -> dict[str, Path]:
+    """Folders by package from `NAME=FOLDER`. Raises UserError when one that the dataset needs is not given."""
+    folders = {name: Path(folder) for name, _, folder in (setting.partition("=") for setting in settings)}
+    for name, holds in dataset.packages.items():
+        if name not in folders:
+            raise UserError(
+                f"{dataset.name}: needs {name} ({holds}), which is licensed; name its folder in config.yaml as "
+                f"`licensed: {{{name}: FOLDER}}`"
+            )
+    return folders
+
+
+def package_files(part: TreePart, folder: Path) -> list[Path]:
+    """The files of a part, each looked for. Raises UserError that says how many are missing and which."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; correct `licensed: {part.package}` in config.yaml")
+    paths = [folder / name for pattern in part.files for name in expanded(pattern)]
+    if missing := [path for path in paths if not path.is_file()]:
+        shown = ", ".join(str(path) for path in missing[:MISSING_SHOWN])
+        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
+        raise UserError(
+            f"{part.package}: {len(missing)} of {len(paths)} files are missing: {shown}{more}; correct "
+            f"`licensed: {part.package}` in config.yaml, or complete the folder"
+        )
+    return paths
+
+
+def expanded(pattern: str) -> list[str]:
+    """`wsj_{0200..0202}.mrg` as three names, the numbers as wide as the first."""
+    if not (found := NUMBERS.search(pattern)):
+        return [pattern]
+    first, last = found.groups()
+    head, tail = pattern[: found.start()], pattern[found.end() :]
+    return [f"{head}{number:0{len(first)}}{tail}" for number in range(int(first), int(last) + 1)]
+
+
+def fetch_trees(name: str, source: TreeSource, downloads: Path, mirror: str | None) -> list[Path]:
+    """The one file of a source, verified; else its documents. Raises UserError when neither is to be had."""
+    try:
+        return [fetch(name, source, downloads, mirror)]
+    except UserError as error:
+        log.info("%s is nowhere as one file (%s): fetching its %d documents", name, error, len(source.documents.names))
+    folder = downloads / f"{name}.documents"
+    try:
+        return [
+            fetch_url(source.documents.folder + document, folder / document, known_hash=None)
+            for document in source.documents.names
+        ]
+    except DownloadError as error:
+        raise UserError(
+            f"{error}; put {name} into {downloads}, or name a folder that has it as {source.mirror} as `mirror:`"
+        ) from error
+
+
+def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: ExpectedTrees | None) -> None:
+    """Write a split, whole and as expected, or not at all.
+
+    Raises:
+        UserError: a file is no Penn bracketing, a part has too few trees, or the split is not the one expected.
+    """
+    digest, count = hashlib.sha256(), 0
+    with atomic_write(path) as output:
+        for part, files in parts:
+            for line in taken(part, files):
+                output.write(line + "\n")
+                digest.update(f"{line}\n".encode())
+                count += 1
+        if expected and count != expected.lines:
+            raise UserError(f"{path}: {count} trees found, expected {expected.lines}; the files are not the right ones")
+        if expected and expected.sha256 not in (None, digest.hexdigest()):
+            raise UserError(
+                f"{path}: the trees' sha256 is {digest.hexdigest()}, expected {expected.sha256}; remove what was "
+                f"fetched ({', '.join(sorted({str(file.parent) for _, files in parts for file in files}))}) and try again"
+            )
+    log.info("%s: %s trees", path, f"{count:,}")
+
+
+def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
+    """The trees of a part, one line each. Raises UserError when there are fewer than it names."""
+    begin = part.first - 1
+    trees = islice(read_trees(files), begin, None if part.trees is None else begin + part.trees)
+    count = 0
+    for count, tree in enumerate(trees, start=1):
+        yield tree
+    if not count or part.trees not in (None, count):
+        raise UserError(
+            f"{files[0]}: {count} trees from number {part.first} on, expected {part.trees or 'some'}; fetch it again"
+        )
+
+
+def read_trees(files: list[Path]) -> Iterator[str]:
+    for path in files:
+        try:
+            with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="\n") as lines:
+                yield from (tree for _, tree in bracketings(lines, str(path)))
+        except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
+            raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error

@@ -1,0 +1,149 @@
+"""Clean the trees of a treebank, and write each as a sentence and a sequence of symbols.
+
+    python -m pipeline prepare-trees --dataset workflow/datasets/craft.yaml --corpus work/corpora/craft
+
+reads   <corpus>/raw/<split>.trees, or <corpus>/<split>.trees of the grammar
+writes  <corpus>/prepared/<split>.tok.en         the words, separated by spaces
+        <corpus>/prepared/<split>.tok.brackets   the linearised tree (linearisation.py)
+        <corpus>/prepared/<split>.trees          the cleaned tree, against which parses are scored
+        <corpus>/prepared/report.json            counts, lengths, what was left out or repaired
+
+Traces, empty phrases and function tags go, as for every parser that is scored by EVALB. Only a training tree without
+words is left out; elsewhere it is an error.
+"""
+
+import argparse
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from pipeline.data.dataset import SPLITS, GrammarTreebank, Treebank, load_treebank
+from pipeline.data.linearisation import linearise
+from pipeline.data.silver import with_errors
+from pipeline.data.trees import TRACE, Tree, clean, events, parse_tree, words
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, write_json
+
+log = logging.getLogger(__name__)
+
+SEVERAL_WORDS = re.compile(r"\([^ ()]+ [^ ()]+ [^ ()]")
+PERCENTILES = (50, 90, 95, 99, 100)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has its raw trees")
+
+
+def run(args: argparse.Namespace) -> None:
+    prepare_trees(load_treebank(args.dataset), args.corpus)
+
+
+def prepare_trees(dataset: Treebank, corpus: Path) -> dict:
+    """Write `prepared/`; returns the report.
+
+    Raises:
+        UserError: trees are missing or faulty, or a dev or test tree has no word.
+    """
+    report = {"dataset": dataset.name, "splits": {split: prepare_split(dataset, corpus, split) for split in SPLITS}}
+    write_json(corpus / "prepared/report.json", report)
+    return report
+
+
+def prepare_split(dataset: Treebank, corpus: Path, split: str) -> dict:
+    """Write the three files of a split; returns its part of the report."""
+    counts = SplitCounts()
+    with ExitStack() as stack:
+        names = (f"{split}.tok.{dataset.src}", f"{split}.tok.{dataset.tgt}", f"{split}.trees")
+        sentences, brackets, trees = (stack.enter_context(atomic_write(corpus / "prepared" / name)) for name in names)
+        for where, tree in counted(raw_trees(dataset, corpus, split), counts):
+            if not tree.children:
+                if split != "train":
+                    raise UserError(f"{where}: no word is left of this tree; {split} trees are never left out")
+                counts.rejected["no words"] += 1
+                continue
+            sentence, symbols = words(tree), linearise(tree)
+            sentences.write(" ".join(sentence) + "\n")
+            brackets.write(" ".join(symbols) + "\n")
+            trees.write(f"{tree}\n")
+            counts.add(tree, len(sentence), len(symbols))
+    if not counts.words:
+        raise UserError(f"{corpus}: split {split} has no tree; run the stage that writes its raw trees again")
+    record = counts.record()
+    log.info(
+        "%s %s: %d trees, at most %d words and %d symbols", *(dataset.name, split, record["kept"]), *counts.longest
+    )
+    return record
+
+
+def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str, str, Tree]]:
+    """(place, text, tree as annotated) of each tree of a split, those that stand for a parser's with errors."""
+    folder = corpus if isinstance(dataset, GrammarTreebank) else corpus / "raw"
+    extra = dataset.extra if isinstance(dataset, GrammarTreebank) and split == "train" else None
+    rng = Random(f"errors/{extra.seed}") if extra else None
+    path = folder / f"{split}.trees"
+    try:
+        with open(path, encoding="utf-8", newline="\n") as lines:
+            for number, line in enumerate(lines, start=1):
+                where = f"{path}: line {number}"
+                tree = parse_tree(line, where)
+                yield where, line, with_errors(tree, extra.errors, rng) if extra and number > extra.after else tree
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; run the stage `collect-trees` or `grammar` first") from error
+
+
+def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> Iterator[tuple[str, Tree]]:
+    """(place, cleaned tree) of each, what was read and repaired being counted."""
+    for where, text, tree in trees:
+        counts.read += 1
+        counts.repaired["tag over several words"] += len(SEVERAL_WORDS.findall(text))
+        counts.removed["traces"] += text.count(f"({TRACE} ")
+        yield where, clean(tree)
+
+
+class SplitCounts:
+    """What the report says of a split."""
+
+    def __init__(self):
+        self.read = 0
+        self.rejected, self.repaired, self.removed = Counter(), Counter(), Counter()
+        self.words: list[int] = []
+        self.symbols: list[int] = []
+        self.labels, self.tags = Counter(), Counter()
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        return max(self.words), max(self.symbols)
+
+    def add(self, tree: Tree, sentence_words: int, symbols: int) -> None:
+        self.words.append(sentence_words)
+        self.symbols.append(symbols)
+        for kind, node in events(tree):
+            if kind != "close":
+                (self.tags if kind == "tag" else self.labels)[node.label] += 1
+
+    def record(self) -> dict:
+        return {
+            "read": self.read,
+            "kept": len(self.words),
+            "rejected": dict(self.rejected),
+            "repaired": dict(self.repaired),
+            "removed": dict(self.removed),
+            "src_words": sum(self.words),
+            "tgt_words": sum(self.symbols),
+            "words_percentiles": percentiles(self.words),
+            "symbols_percentiles": percentiles(self.symbols),
+            "labels": dict(self.labels),
+            "tags": dict(self.tags),
+        }
+
+
+def percentiles(lengths: list[int]) -> dict[str, int]:
+    found = np.percentile(lengths, PERCENTILES, method="higher")
+    return {str(share): int(length) for share, length in zip(PERCENTILES, found, strict=True)}

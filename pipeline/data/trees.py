@@ -1,0 +1,184 @@
+"""Constituency trees in Penn bracketing: reading them, and removing what a parser is not asked for.
+
+`( (S (NP-SBJ (PRP We)) (VP (VBP agree) (NP (-NONE- *T*))) (. .)) )` is cleaned to
+`(TOP (S (NP (PRP We)) (VP (VBP agree)) (. .)))`: traces and what they leave empty are gone, function tags and indices
+are cut off, and the top is labelled TOP. Words stay as the treebank writes them (`-LRB-`, `1\\/2`).
+
+Nothing here recurses, so that a parser's output may nest as deep as it likes.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.errors import UserError
+
+TOP = "TOP"
+TOP_LABELS = frozenset({"", "TOP", "ROOT", "S1"})
+TRACE = "-NONE-"
+SYMBOL = re.compile(r"[()]|[^ \t\r\n()]+")  # not \s: a treebank's word may hold a no-break space
+FUNCTION = re.compile(r"[-=].*")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A phrase with its parts, or, where `word` is given, a pre-terminal: a part-of-speech tag over a word."""
+
+    label: str
+    children: tuple["Tree", ...] = ()
+    word: str | None = None
+
+    @property
+    def is_tag(self) -> bool:
+        return self.word is not None
+
+    def __str__(self) -> str:
+        """The tree in brackets, on one line."""
+        parts = []
+        for kind, node in events(self):
+            match kind:
+                case "open":
+                    parts.append(f" ({node.label}")
+                case "tag":
+                    parts.append(f" ({node.label} {node.word})")
+                case "close":
+                    parts.append(")")
+        return "".join(parts).removeprefix(" ")
+
+
+Event = tuple[Literal["open", "tag", "close"], Tree]
+
+
+def events(tree: Tree) -> Iterator[Event]:
+    """Depth first: `open` and `close` of each phrase, and the pre-terminals between them, in the order of the text."""
+    agenda: list[Event] = [("tag" if tree.is_tag else "open", tree)]
+    while agenda:
+        kind, node = agenda.pop()
+        yield kind, node
+        if kind == "open":
+            agenda.append(("close", node))
+            agenda.extend(("tag" if child.is_tag else "open", child) for child in reversed(node.children))
+
+
+def tags(tree: Tree) -> list[Tree]:
+    """The pre-terminals, from left to right."""
+    return [node for kind, node in events(tree) if kind == "tag"]
+
+
+def words(tree: Tree) -> list[str]:
+    return [node.word for node in tags(tree)]
+
+
+class Builder:
+    """Puts a tree together from its events; the phrases that are open stand on a stack, outermost first."""
+
+    def __init__(self):
+        self.labels: list[str] = []
+        self.parts: list[list[Tree]] = [[]]
+
+    def open(self, label: str) -> None:
+        self.labels.append(label)
+        self.parts.append([])
+
+    def tag(self, label: str, word: str) -> None:
+        self.parts[-1].append(Tree(label, word=word))
+
+    def close(self, keep_empty: bool = False) -> bool:
+        """Close the innermost phrase; one without parts is left out, and the answer is then False."""
+        label, parts = self.labels.pop(), self.parts.pop()
+        if parts or keep_empty:
+            self.parts[-1].append(Tree(label, tuple(parts)))
+        return bool(parts)
+
+    @property
+    def roots(self) -> tuple[Tree, ...]:
+        return tuple(self.parts[0])
+
+
+def bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
+    """Each bracketing of a file, which may span lines, on one line, with the number of the line it begins on.
+
+    Raises:
+        UserError: text outside brackets, or a bracket that is never closed or never opened, with its line.
+    """
+    symbols: list[str] = []
+    depth, begin, number = 0, 0, 0
+    for number, line in enumerate(lines, start=1):
+        for symbol in SYMBOL.findall(line):
+            begin = number if depth == 0 else begin
+            depth += {"(": 1, ")": -1}.get(symbol, 0)
+            if depth < 0 or (depth == 0 and symbol != ")"):
+                raise UserError(f"{where}: line {number}: {symbol!r} stands outside a tree; is this Penn bracketing?")
+            symbols.append(symbol)
+            if depth == 0:
+                yield begin, joined(symbols)
+                symbols.clear()
+    if depth:
+        raise UserError(f"{where}: line {begin}: this tree is not closed by the end of the file, line {number}")
+
+
+def joined(symbols: list[str]) -> str:
+    """Symbols as text: a space before everything but a closing bracket and the label after an opening one."""
+    spaced = [
+        symbol if symbol == ")" or (before == "(" and symbol != "(") else f" {symbol}"
+        for before, symbol in zip(["(", *symbols], symbols, strict=False)
+    ]
+    return "".join(spaced).removeprefix(" ")
+
+
+def parse_tree(text: str, where: str) -> Tree:
+    """The tree of one bracketing, as it is written. A tag over several words (CRAFT has four) is set on each of them.
+
+    Raises:
+        UserError: brackets don't match, or a node is neither a phrase of nodes nor a tag over words.
+    """
+    builder, symbols = Builder(), SYMBOL.findall(text)
+    place = 0
+    while place < len(symbols):
+        match symbols[place : place + 3]:
+            case ["(", "(", *_] if place == 0:  # only the top may go without a label
+                builder.open("")
+                place += 1
+            case ["(", label, "("] if label != ")":
+                builder.open(label)
+                place += 2
+            case ["(", label, word] if label != ")" and word != ")":
+                end = symbols.index(")", place)
+                for word in symbols[place + 2 : end]:
+                    builder.tag(label, word)
+                place = end + 1
+            case [")", *_] if builder.labels:
+                builder.close()
+                place += 1
+            case near:
+                raise UserError(f"{where}: not a tree at {' '.join(near)!r}, symbol {place + 1}: {text[:80]}")
+    if builder.labels or len(builder.roots) != 1:
+        raise UserError(f"{where}: {len(builder.roots)} trees and {len(builder.labels)} open brackets: {text[:80]}")
+    return builder.roots[0]
+
+
+def clean(tree: Tree) -> Tree:
+    """The tree as a parser is to give it: no traces or empty phrases, bare labels, one TOP above all.
+
+    A tree of nothing but traces becomes a TOP without parts.
+    """
+    inside = tree.children if not tree.is_tag and tree.label in TOP_LABELS else (tree,)
+    builder = Builder()
+    builder.open(TOP)
+    for part in inside:
+        for kind, node in events(part):
+            match kind:
+                case "open":
+                    builder.open(bare_label(node.label))
+                case "tag" if node.label != TRACE:
+                    builder.tag(node.label, node.word)
+                case "close":
+                    builder.close()
+    builder.close(keep_empty=True)
+    return builder.roots[0]
+
+
+def bare_label(label: str) -> str:
+    """`NP-SBJ-1` and `NP=2` are NP; what begins with the hyphen, as `-LRB-`, stays."""
+    return label if label.startswith("-") else FUNCTION.sub("", label)

@@ -1,0 +1,119 @@
+"""Score the parses of a split: make trees of the sequences a model wrote, and set them against the gold trees.
+
+    python -m pipeline score-trees --dataset workflow/datasets/craft.yaml --prepared work/corpora/craft/prepared \\
+        --split test --sequences translations/parsing/test.tok --trees parses/test.trees --out scores/parsing/test.json
+
+reads   <prepared>/<split>.tok.en, <prepared>/<split>.trees: the words, and the gold trees over them
+writes  parses/test.trees: the parses, in brackets, each over exactly the words of its sentence
+        scores/parsing/test.json: {dataset, split, test_set, lines, metrics: {f1, f1_40, exact, tagging, balanced,
+        well_formed: {value, low, high, signature}}, recall, precision, repairs, statistics, references, inputs}
+        scores/parsing/test.npz: the statistics of each sentence, for paired tests
+
+f1 is the labelled bracketing F1 of all sentences, f1_40 of those of at most 40 words (parsing_f1.py); balanced is the
+share of outputs whose brackets match as written, well_formed of those that needed no repair at all (linearisation.py).
+"""
+
+import argparse
+import logging
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.data.dataset import load_treebank
+from pipeline.data.linearisation import Repairs, rebuild
+from pipeline.data.trees import Tree, parse_tree, words
+from pipeline.errors import UserError
+from pipeline.evaluation.inputs import check_lines, read_lines
+from pipeline.evaluation.parsing_f1 import bracket_statistics, precision, recall
+from pipeline.evaluation.score_file import metric_named, write_statistics
+from pipeline.evaluation.significance import bootstrap_interval
+from pipeline.evaluation.test_sets import check_pairs, name_of_split
+from pipeline.files import atomic_write, sha256_file, write_json
+
+log = logging.getLogger(__name__)
+
+EVALB = "labelled-brackets|rules:EVALB-COLLINS|punctuation:deleted-by-gold-tags|TOP:deleted|ADVP=PRT"
+SIGNATURES = {
+    "f1": f"{EVALB}|words:all",
+    "f1_40": f"{EVALB}|words:40-at-most",
+    "exact": f"{EVALB}|all-brackets-right|words:all",
+    "tagging": "part-of-speech-tags|punctuation:deleted-by-gold-tags",
+    "balanced": "outputs-with-matching-brackets",
+    "well_formed": "outputs-without-repair",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file of the treebank")
+    parser.add_argument("--prepared", type=Path, required=True, help="folder prepared/ of the corpus")
+    parser.add_argument("--split", default="test", help="train, dev or test")
+    parser.add_argument(
+        "--sequences", type=Path, required=True, help="linearised trees as decoded, one line a sentence"
+    )
+    parser.add_argument("--trees", type=Path, required=True, help="parses to write, in brackets")
+    parser.add_argument("--out", type=Path, required=True, help="a .json file")
+
+
+def run(args: argparse.Namespace) -> None:
+    dataset = load_treebank(args.dataset)
+    gold_path, words_path = args.prepared / f"{args.split}.trees", args.prepared / f"{args.split}.tok.{dataset.src}"
+    gold = [
+        parse_tree(line, f"{gold_path}: line {number}") for number, line in enumerate(read_lines(gold_path), start=1)
+    ]
+    check_pairs(dataset, args.split, len(gold), str(gold_path))
+    sentences, sequences = read_lines(words_path), read_lines(args.sequences)
+    for path, lines in ((words_path, sentences), (args.sequences, sequences)):
+        check_lines(path, lines, len(gold))
+    check_words(gold, sentences, words_path)
+    parses, repairs = rebuilt(sequences, sentences)
+    with atomic_write(args.trees) as output:
+        output.writelines(f"{tree}\n" for tree in parses)
+    statistics = bracket_statistics(gold, parses) | repair_statistics(repairs)
+    totals = statistics["f1"].sum(axis=0)
+    metrics = {
+        name: {**vars(bootstrap_interval(rows, metric_named(name))), "signature": SIGNATURES[name]}
+        for name, rows in statistics.items()
+    }
+    record = {
+        "dataset": dataset.name,
+        "split": args.split,
+        "test_set": name_of_split(dataset, args.split),
+        "lines": len(gold),
+        "metrics": metrics,
+        "recall": float(recall(totals)),
+        "precision": float(precision(totals)),
+        "repairs": dict(sum((Counter(vars(repair)) for repair in repairs), Counter())),
+        "statistics": args.out.with_suffix(".npz").name,
+        "references": sha256_file(gold_path),
+        "inputs": {str(path): sha256_file(path) for path in (args.sequences, words_path, gold_path)},
+    }
+    write_statistics(args.out.with_suffix(".npz"), statistics)
+    write_json(args.out, record)
+    for name, metric in metrics.items():
+        log.info(
+            "%s %.2f (%.2f to %.2f)  %s", name, metric["value"], metric["low"], metric["high"], metric["signature"]
+        )
+    log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in record["repairs"].items()) or "none")
+
+
+def check_words(gold: list[Tree], sentences: list[str], path: Path) -> None:
+    """Raises UserError unless the words are those of the gold trees."""
+    for number, (tree, sentence) in enumerate(zip(gold, sentences, strict=True), start=1):
+        if words(tree) != sentence.split(" "):
+            raise UserError(f"{path}: line {number} is not the sentence of the gold tree; run `prepare-trees` again")
+
+
+def rebuilt(sequences: list[str], sentences: list[str]) -> tuple[list[Tree], list[Repairs]]:
+    pairs = [
+        rebuild(symbols.split(), sentence.split(" ")) for symbols, sentence in zip(sequences, sentences, strict=True)
+    ]
+    return [tree for tree, _ in pairs], [repairs for _, repairs in pairs]
+
+
+def repair_statistics(repairs: list[Repairs]) -> dict[str, np.ndarray]:
+    """{balanced, well_formed}: (N, 2) successes and trials."""
+    ones = np.ones(len(repairs), dtype=np.int64)
+    balanced = np.array([repair.balanced for repair in repairs], dtype=np.int64)
+    well_formed = np.array([not repair.any for repair in repairs], dtype=np.int64)
+    return {"balanced": np.stack([balanced, ones], axis=1), "well_formed": np.stack([well_formed, ones], axis=1)}

@@ -1,0 +1,219 @@
+"""The records of `workflow/papers/<paper>/claims.yaml`: what a paper says, as predicates over what was measured.
+
+Each kind of claim states what has to hold; none states what was found. Statements that need no training, because they
+are identities of the model or of a formula, name the test that proves them.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config import Closed, load_yaml, validate
+from pipeline.experiment.paper import score_path
+
+Number = Annotated[float, Field(strict=False)]
+
+
+class Score(Closed):
+    """What is compared: a metric of one split under one decoding."""
+
+    metric: str = Field(description="Metric of the score file, e.g. bleu_paper, gleu, perplexity")
+    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
+    split: Literal["dev", "test"] = Field(description="Split that is scored")
+    decoding: str = Field(description="Named decoding of the paper that owns the system")
+
+    def path(self, decoding: str) -> str:
+        """Where the score lies in a run's folder."""
+        return score_path(self.metric, decoding, self.split)
+
+
+class Term(Closed):
+    """One side of a comparison."""
+
+    system: str = Field(description="`name`, or `paper/name` of another paper")
+    decodings: list[str] = Field(default=[], description="Decodings, averaged, instead of the score's own")
+
+    @property
+    def label(self) -> str:
+        return f"{self.system} ({' '.join(self.decodings)})" if self.decodings else self.system
+
+
+class Statement(Closed):
+    """What every claim has."""
+
+    statement: str = Field(description="What the paper says, in one sentence")
+    printed: str = Field(description="The evidence that it prints, or where it says so")
+    scales: list[str] | None = Field(default=None, description="Scales at which it can be tested; null = all")
+
+
+class OrderClaim(Statement):
+    """A metric rises from each term to the next."""
+
+    kind: Literal["order"]
+    score: str = Field(description="Name under `scores`")
+    ascending: list[str | Term] = Field(min_length=2, description="Terms, the smallest value first")
+    margin: Number = Field(default=0, ge=0, description="How far a value may fall short of the one before")
+
+
+class CloseClaim(Statement):
+    """Two values differ by less than a margin, either way."""
+
+    kind: Literal["close"]
+    score: str = Field(description="Name under `scores`")
+    terms: list[str | Term] = Field(min_length=2, max_length=2)
+    margin: Number = Field(gt=0, description="Largest difference that still counts as none")
+
+
+class AgreementClaim(Statement):
+    """Where one metric tells two systems apart, another ranks them the same way."""
+
+    kind: Literal["agreement"]
+    scores: list[str] = Field(min_length=2, max_length=2, description="Names under `scores`; the first one decides")
+    pairs: list[list[str | Term]] = Field(description="Pairs of terms")
+
+    @model_validator(mode="after")
+    def pairs_are_of_two(self):
+        if any(len(pair) != 2 for pair in self.pairs):
+            raise ValueError("each of pairs needs two terms")
+        return self
+
+
+class TrainingLossClaim(Statement):
+    """The loss on the training data at the end (nats a subword, unsmoothed) rises from each system to the next."""
+
+    kind: Literal["training_loss"]
+    dataset: str
+    ascending: list[str] = Field(min_length=2, description="Systems, the smallest loss first")
+
+
+class StepsClaim(Statement):
+    """A system reaches another's final dev loss within a share of the other's steps."""
+
+    kind: Literal["steps"]
+    dataset: str
+    system: str
+    baseline: str
+    share: Number = Field(gt=0, description="Of the baseline's steps")
+
+
+class CurvesClaim(Statement):
+    """At equal training loss, a system's dev loss is lower than another's."""
+
+    kind: Literal["curves"]
+    dataset: str
+    system: str
+    baseline: str
+
+
+class BranchesClaim(Statement):
+    """A property of kappa and of alpha in an encoder layer over a training."""
+
+    kind: Literal["branches"]
+    dataset: str
+    system: str
+    layer: Annotated[int, Field(ge=1)] = Field(description="Encoder layer; the last one where there are fewer")
+    quantity: Literal["spread", "changes_of_rank", "smallest_share"] = Field(
+        description="Largest over smallest weight at the end; pairs that change order after the warm-up; smallest "
+        "weight at the end as a share of 1/M"
+    )
+    at_least: Number
+    at_most: Number | None = None
+
+
+class ExponentClaim(Statement):
+    """Time of a layer grows as a power of the sequence length or the width, with an exponent in a range."""
+
+    kind: Literal["exponent"]
+    layer: str = Field(description="Layer type, as in the measurement")
+    variable: Literal["n", "d"] = Field(description="Sequence length or width")
+    at_least: Number
+    at_most: Number
+
+
+class CheaperClaim(Statement):
+    """A layer takes less time than another wherever the sequence is shorter than the width."""
+
+    kind: Literal["cheaper_below_width"]
+    layer: str
+    than: str
+
+
+class TestedClaim(Statement):
+    """A statement that needs no training."""
+
+    kind: Literal["test"]
+    tests: list[str] = Field(min_length=1, description="file::name of the tests that prove it")
+
+
+Claim = Annotated[
+    OrderClaim
+    | CloseClaim
+    | AgreementClaim
+    | TrainingLossClaim
+    | StepsClaim
+    | CurvesClaim
+    | BranchesClaim
+    | ExponentClaim
+    | CheaperClaim
+    | TestedClaim,
+    Field(discriminator="kind"),
+]
+
+
+class Claims(Closed):
+    """One paper's claims."""
+
+    scores: dict[str, Score] = Field(default={}, description="Scores that claims name")
+    claims: dict[str, Claim] = Field(description="By a short name")
+
+    @model_validator(mode="after")
+    def scores_exist(self):
+        for name, claim in self.claims.items():
+            for score in scores_of(claim):
+                if score not in self.scores:
+                    raise ValueError(f"claims.{name}: no score {score!r}; there are {', '.join(self.scores)}")
+        return self
+
+
+def scores_of(claim: Claim) -> list[str]:
+    """Names of the scores that a claim compares."""
+    match claim:
+        case OrderClaim() | CloseClaim():
+            return [claim.score]
+        case AgreementClaim():
+            return claim.scores
+    return []
+
+
+def terms_of(claim: Claim) -> list[Term]:
+    """What a claim about scores compares."""
+    match claim:
+        case OrderClaim():
+            return [as_term(term) for term in claim.ascending]
+        case CloseClaim():
+            return [as_term(term) for term in claim.terms]
+        case AgreementClaim():
+            return [as_term(term) for pair in claim.pairs for term in pair]
+    return []
+
+
+def systems_of(claim: Claim) -> list[str]:
+    """Systems whose trainings a claim looks at, whatever they score."""
+    match claim:
+        case TrainingLossClaim():
+            return claim.ascending
+        case StepsClaim() | CurvesClaim():
+            return [claim.system, claim.baseline]
+        case BranchesClaim():
+            return [claim.system]
+    return []
+
+
+def as_term(term: str | Term) -> Term:
+    return Term(system=term) if isinstance(term, str) else term
+
+
+def load_claims(path: Path) -> Claims:
+    """No claims where there is no file. Raises UserError on an unknown key, a bad value or an unknown score."""
+    return validate(Claims, load_yaml(path), str(path)) if path.exists() else Claims(claims={})

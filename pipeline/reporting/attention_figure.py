@@ -1,0 +1,103 @@
+"""Attention Is All You Need, Figures 3 to 5: words in two columns, a line from a word to each that it looks at."""
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from pipeline.experiment.figure import AttentionHeads
+from pipeline.files import read_json
+from pipeline.reporting.picture import COLOURS, new_figure
+
+LEAST = 0.02
+"""Weights below this are not drawn; all are in the CSV."""
+
+
+def draw(entry: AttentionHeads, path: Path) -> tuple[Figure, list[dict[str, Any]], str]:
+    """(picture, rows, facts) of the maps in `path`, written by the stage attention_maps."""
+    record = read_json(path)
+    tokens, heads, query = record["tokens"], record["heads"], record["query"]
+    panels = panels_of(entry.rule, heads, query)
+    picture = new_figure(2.9 * len(panels), 0.24 * len(tokens) + 0.8)
+    for axes, (title, shown, queries) in zip(picture.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        columns(axes, tokens, title, query if queries == [query] else None)
+        for slot, head in enumerate(shown):
+            number = heads.index(head)
+            lines(axes, record["weights"][number], queries, number, slot, len(shown))
+    if len(panels) == 1:
+        key(picture, heads)
+    rows = [
+        {"head": head + 1, "query": i, "query_token": tokens[i], "key": j, "key_token": tokens[j], "weight": weight}
+        for head, weights in zip(heads, record["weights"], strict=True)
+        for i, row in enumerate(weights)
+        for j, weight in enumerate(row)
+    ]
+    return picture, rows, facts(record)
+
+
+def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str, list[int], list[int] | None]]:
+    """(title, heads, queries: None = all) of each panel."""
+    match rule:
+        case "distant":
+            return [(f"{len(heads)} heads", heads, [query])]
+        case "pronoun":
+            one, other = heads
+            return [
+                (f"head {one + 1}", [one], None),
+                (f"head {one + 1}, one word", [one], [query]),
+                (f"head {other + 1}, one word", [other], [query]),
+            ]
+        case "contrast":
+            return [(f"head {head + 1}", [head], None) for head in heads]
+    raise ValueError(f"rule must be distant, pronoun or contrast, got {rule!r}")
+
+
+def columns(axes: Axes, tokens: list[str], title: str, query: int | None) -> None:
+    """Both columns of words; the query in bold."""
+    for place, token in enumerate(tokens):
+        weight = "bold" if place == query else "normal"
+        axes.text(-0.03, place, shown_as(token), ha="right", va="center", fontsize=8, fontweight=weight)
+        axes.text(1.03, place, shown_as(token), ha="left", va="center", fontsize=8)
+    axes.set(xlim=(-0.75, 1.75), ylim=(len(tokens) - 0.4, -0.6))
+    axes.set_title(title, fontsize=9)
+    axes.axis("off")
+
+
+def shown_as(token: str) -> str:
+    """A subword that goes on with a word starts with a middle dot."""
+    return token.removeprefix("▁") if token.startswith(("▁", "</")) else f"·{token}"
+
+
+def lines(axes: Axes, weights: list[list[float]], queries: list[int] | None, number: int, slot: int, slots: int):
+    """Lines from queries on the left to keys on the right, as strong as their weight.
+
+    With several heads in one panel, squares beside a key say which ones look at it.
+    """
+    colour = COLOURS[number % len(COLOURS)]
+    for query in range(len(weights)) if queries is None else queries:
+        for place, weight in enumerate(weights[query]):
+            if weight < LEAST:
+                continue
+            axes.plot((0, 1), (query, place), color=colour, alpha=min(1.0, weight), linewidth=1.6)
+            if slots > 1:
+                left = 1.55 - 0.08 * (slots - slot)
+                axes.add_patch(Rectangle((left + 0.2, place - 0.3), 0.07, 0.6, color=colour, alpha=min(1.0, weight)))
+    axes.grid(False)
+
+
+def key(picture: Figure, heads: list[int]) -> None:
+    """Which colour is which head."""
+    for number, head in enumerate(heads):
+        colour = COLOURS[number % len(COLOURS)]
+        picture.text(0.5, -0.03 - 0.04 * number, f"head {head + 1}", color=colour, ha="center", fontsize=8)
+
+
+def facts(record: dict[str, Any]) -> str:
+    word = "" if record["query"] is None else f' The word is "{shown_as(record["tokens"][record["query"]])}".'
+    return (
+        f"Encoder layer {record['layer']} of {record['layers']}; sentence {record['sentence'] + 1} of the "
+        f"{record['split']} set, in subwords; a middle dot goes on with a word. Lines of weight below {LEAST:g} are left "
+        f"out.{word}"
+    )

@@ -1,0 +1,254 @@
+"""The evidence for one claim, read from the folders of the runs that it is about."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.config import load_run
+from pipeline.evaluation.score_file import metric_named, read_statistics
+from pipeline.experiment.claim import (
+    AgreementClaim,
+    BranchesClaim,
+    CheaperClaim,
+    Claim,
+    CloseClaim,
+    CurvesClaim,
+    ExponentClaim,
+    OrderClaim,
+    Score,
+    StepsClaim,
+    Term,
+    TrainingLossClaim,
+    as_term,
+)
+from pipeline.experiment.project import Project
+from pipeline.files import read_json
+from pipeline.reporting.evidence import Evidence, Sample, difference, over_seeds, sample
+from pipeline.reporting.layer_times import LayerTimes
+from pipeline.reporting.measured import RunFolders
+from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
+
+
+class NotRun(Exception):
+    """Something that a claim stands on was not measured."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was measured for a claim."""
+
+    ours: str
+    evidence: list[Evidence]
+    test: str
+
+
+class Gatherer:
+    """Evidence for the claims of one paper; a run that is not there makes a claim `NotRun`."""
+
+    def __init__(self, project: Project, paper: str, layer_times: Path):
+        self.project, self.paper, self.layer_times = project, paper, layer_times
+        self.folders = RunFolders(project)
+
+    def gather(self, claim: Claim) -> Findings:
+        """Raises NotRun, naming what is missing."""
+        if not self.project.is_tested(claim):
+            raise NotRun(f"can be tested at scale {', '.join(claim.scales)} only")
+        match claim:
+            case OrderClaim():
+                return self.order(claim)
+            case CloseClaim():
+                return self.close(claim)
+            case AgreementClaim():
+                return self.agreement(claim)
+            case TrainingLossClaim():
+                return self.training_loss(claim)
+            case StepsClaim():
+                return self.steps(claim)
+            case CurvesClaim():
+                return self.curves(claim)
+            case BranchesClaim():
+                return self.branches(claim)
+            case ExponentClaim():
+                return self.exponent(claim)
+            case CheaperClaim():
+                return self.cheaper(claim)
+        raise ValueError(f"no way to test a claim of kind {claim.kind!r}")
+
+    def order(self, claim: OrderClaim) -> Findings:
+        score = self.score(claim.score)
+        terms = [as_term(term) for term in claim.ascending]
+        samples = [self.sample(term, score) for term in terms]
+        evidence = [
+            difference(less(terms[i + 1], terms[i]), samples[i + 1], samples[i], claim.margin)
+            for i in range(len(terms) - 1)
+        ]
+        return Findings(listed(terms, samples), evidence, self.sentence_test(score))
+
+    def close(self, claim: CloseClaim) -> Findings:
+        score = self.score(claim.score)
+        one, other = (as_term(term) for term in claim.terms)
+        samples = [self.sample(term, score) for term in (one, other)]
+        evidence = [
+            difference(f"{claim.margin:g} {word} ({less(one, other)})", *samples, claim.margin, sign)
+            for word, sign in (("plus", 1), ("less", -1))
+        ]
+        return Findings(listed([one, other], samples), evidence, self.sentence_test(score))
+
+    def agreement(self, claim: AgreementClaim) -> Findings:
+        """Only pairs that the first metric tells apart count: among equals there is no order to agree on."""
+        first, second = (self.score(name) for name in claim.scores)
+        evidence, ours = [], []
+        for one, other in ([as_term(term) for term in pair] for pair in claim.pairs):
+            reference = difference("", self.sample(one, first), self.sample(other, first))
+            compared = self.sample(one, second), self.sample(other, second)
+            told_apart = reference.low > 0 or reference.high < 0
+            signs = f"{reference.value:+.2f} {first.metric}, {compared[0].mean - compared[1].mean:+.2f} {second.metric}"
+            ours.append(f"{less(one, other)}: {signs}" + ("" if told_apart else " (not told apart)"))
+            if told_apart:
+                sign = 1 if reference.value > 0 else -1
+                evidence.append(difference(f"{less(one, other)}, {second.metric}, {sign:+d} x", *compared, sign=sign))
+        return Findings("; ".join(ours), evidence, self.sentence_test(first))
+
+    def training_loss(self, claim: TrainingLossClaim) -> Findings:
+        losses = [
+            [self.trained(run)["train"]["nll_per_token"] for run in self.runs(system, claim.dataset)]
+            for system in claim.ascending
+        ]
+        evidence = []
+        for i in range(len(losses) - 1):
+            gaps = [larger - smaller for smaller, larger in zip(losses[i], losses[i + 1], strict=True)]
+            evidence.append(over_seeds(f"{claim.ascending[i + 1]} less {claim.ascending[i]}", gaps))
+        ours = ", ".join(f"{name} {mean(values):.3f}" for name, values in zip(claim.ascending, losses, strict=True))
+        return Findings(f"{ours} nats a subword", evidence, self.seed_test())
+
+    def steps(self, claim: StepsClaim) -> Findings:
+        """In nats: what the system's dev loss has fallen below the baseline's final one, in the share of its steps."""
+        gains, shares, times = [], [], []
+        for run, baseline in self.paired(claim):
+            (ours, theirs), cost = (self.curve(run), self.curve(baseline)), [self.seconds(run), self.seconds(baseline)]
+            target, total = float(theirs.dev[-1]), float(theirs.steps[-1])
+            if claim.share * total < ours.steps[0]:
+                raise NotRun(f"{self.folders.folder(run)} was not validated in the first {claim.share:.0%} of steps")
+            gains.append(target - ours.best_dev_within(claim.share * total))
+            shares.append(ours.steps_to(target) / total)
+            times.append(shares[-1] * total / ours.steps[-1] * cost[0] / cost[1])
+        reached = "; ".join(
+            f"after {share:.0%} of its steps, {time:.0%} of its time" if share < float("inf") else "not reached"
+            for share, time in zip(shares, times, strict=True)
+        )
+        name = f"{claim.baseline}'s final dev loss less {claim.system}'s in {claim.share:.0%} of its steps (nats)"
+        return Findings(f"{claim.baseline}'s final dev loss: {reached}", [over_seeds(name, gains)], self.seed_test())
+
+    def curves(self, claim: CurvesClaim) -> Findings:
+        gaps = [mean_gap(self.curve(run), self.curve(baseline)) for run, baseline in self.paired(claim)]
+        if any(gap is None for gap in gaps):
+            return Findings("the curves have no training loss in common", [], self.seed_test())
+        name = f"{claim.baseline} less {claim.system}, dev loss at equal training loss (nats)"
+        return Findings(f"mean gap {mean(gaps):+.3f} nats", [over_seeds(name, gaps)], self.seed_test())
+
+    def branches(self, claim: BranchesClaim) -> Findings:
+        found: dict[str, list[float]] = {}
+        for run in self.runs(claim.system, claim.dataset):
+            self.trained(run)
+            warmup = load_run(self.folders.folder(run) / "run.yaml").training.branch_warmup_steps
+            for curve in branch_curves(self.folders.folder(run), claim.layer):
+                found.setdefault(curve.name, []).append(branch_quantity(claim, curve, warmup))
+        evidence = []
+        for name, values in found.items():
+            evidence.append(over_seeds(f"{name} above {claim.at_least:g}", [v - claim.at_least for v in values]))
+            if claim.at_most is not None:
+                evidence.append(over_seeds(f"{name} below {claim.at_most:g}", [claim.at_most - v for v in values]))
+        ours = ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())
+        return Findings(ours, evidence, self.seed_test())
+
+    def exponent(self, claim: ExponentClaim) -> Findings:
+        times = self.times()
+        exponent = times.exponent(claim.layer, claim.variable)
+        evidence = [
+            exponent.above(f"exponent of {claim.variable} above {claim.at_least:g}", claim.at_least),
+            exponent.below(f"exponent of {claim.variable} below {claim.at_most:g}", claim.at_most),
+        ]
+        return Findings(f"{claim.variable}^{exponent.value:.2f}", evidence, times.description)
+
+    def cheaper(self, claim: CheaperClaim) -> Findings:
+        times = self.times()
+        evidence = times.cheaper_below_width(claim.layer, claim.than)
+        ours = "; ".join(f"{one.name}: {1 + one.value:.1f} times" for one in evidence)
+        return Findings(ours, evidence, times.description)
+
+    def score(self, name: str) -> Score:
+        return self.project.claims[self.paper].scores[name]
+
+    def runs(self, system: str, dataset: str) -> list:
+        return self.project.runs_of(self.paper, system, dataset)
+
+    def paired(self, claim: StepsClaim | CurvesClaim) -> list[tuple]:
+        """Runs of system and baseline with the same seed."""
+        return list(zip(self.runs(claim.system, claim.dataset), self.runs(claim.baseline, claim.dataset), strict=True))
+
+    def sample(self, term: Term, score: Score) -> Sample:
+        """A term's metric over seeds, with its draws."""
+        statistics = []
+        for run in self.runs(term.system, score.dataset):
+            paths = [self.folders.folder(run) / score.path(name) for name in term.decodings or [score.decoding]]
+            for path in paths:
+                self.need(path)
+            statistics.append([read_statistics(path, score.metric) for path in paths])
+        return sample(statistics, metric_named(score.metric))
+
+    def trained(self, run) -> dict:
+        path = self.folders.folder(run) / "trained.json"
+        self.need(path)
+        return read_json(path)
+
+    def curve(self, run) -> LossCurve:
+        self.trained(run)
+        return loss_curve(self.folders.folder(run))
+
+    def seconds(self, run) -> float:
+        cost = self.folders.cost(run)
+        if cost is None:
+            raise NotRun(f"{self.folders.folder(run) / 'cost.json'} is not there")
+        return cost["seconds"]
+
+    def times(self) -> LayerTimes:
+        self.need(self.layer_times)
+        return LayerTimes.read(self.layer_times)
+
+    def need(self, path: Path) -> None:
+        """Raises NotRun when the file is not there."""
+        if not path.exists():
+            raise NotRun(f"{path} is not there")
+
+    def sentence_test(self, score: Score) -> str:
+        unit = "batches" if score.metric == "perplexity" else "sentences"
+        return f"paired bootstrap over {unit}" + ("" if self.seeds == 1 else f", t over {self.seeds} seeds")
+
+    def seed_test(self) -> str:
+        return "one seed, no interval" if self.seeds == 1 else f"paired t over {self.seeds} seeds"
+
+    @property
+    def seeds(self) -> int:
+        return len(self.project.config.seed_list)
+
+
+def branch_quantity(claim: BranchesClaim, curve: BranchCurve, warmup_steps: int | None) -> float:
+    match claim.quantity:
+        case "spread":
+            return curve.spread()
+        case "changes_of_rank":
+            return float(curve.changes_of_rank(warmup_steps or 0))
+        case "smallest_share":
+            return curve.smallest_share()
+    raise ValueError(f"no quantity {claim.quantity!r}")
+
+
+def less(larger: Term, smaller: Term) -> str:
+    return f"{larger.label} less {smaller.label}"
+
+
+def listed(terms: list[Term], samples: list[Sample]) -> str:
+    return ", ".join(f"{term.label} {one.mean:.2f}" for term, one in zip(terms, samples, strict=True))
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)

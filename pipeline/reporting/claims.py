@@ -1,0 +1,114 @@
+"""What one paper says, next to what was measured, with a verdict.
+
+    python -m pipeline claims --paper weighted --set scale=demo --layer-times work/demo/layer_times.json \\
+        --out results/demo/weighted/claims.csv
+
+writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, p-value and verdict. The verdicts are
+`upheld`, `not distinguishable`, `contradicted`, `not run`; a statement that needs no training is `tested` by the named
+tests. Settings come from config.yaml; `--set scale=small` replaces one of them.
+"""
+
+import argparse
+import csv
+import logging
+from collections import Counter
+from pathlib import Path
+
+from pipeline.experiment.claim import Claim, TestedClaim
+from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.files import atomic_write
+from pipeline.reporting.claim_evidence import Gatherer, NotRun
+from pipeline.reporting.evidence import Verdict, verdict
+from pipeline.reporting.markdown import grid
+
+log = logging.getLogger(__name__)
+
+TESTED = "tested"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
+    parser.add_argument("--paper", required=True)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer_cost, if there is one")
+    parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    rows = claim_rows(project, args.paper, args.layer_times)
+    with atomic_write(args.out) as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    with atomic_write(args.out.with_suffix(".md")) as handle:
+        handle.write(render(project, args.paper, rows))
+    log.info("%s: %s", args.out, tally(rows))
+
+
+def claim_rows(project: Project, paper: str, layer_times: Path) -> list[dict[str, str]]:
+    """The rows of the CSV, in the order of claims.yaml."""
+    gatherer = Gatherer(project, paper, layer_times)
+    return [
+        {"claim": name, "statement": claim.statement, "printed": claim.printed, **judged(gatherer, claim)}
+        for name, claim in project.claims[paper].claims.items()
+    ]
+
+
+def judged(gatherer: Gatherer, claim: Claim) -> dict[str, str]:
+    """What was found for one claim, and what follows from it."""
+    columns = dict.fromkeys(("verdict", "ours", "evidence", "p_value", "test"), "")
+    if isinstance(claim, TestedClaim):
+        return columns | {"verdict": TESTED, "test": "; ".join(claim.tests)}
+    try:
+        found = gatherer.gather(claim)
+    except NotRun as missing:
+        return columns | {"verdict": Verdict.NOT_RUN, "evidence": str(missing)}
+    p_values = [one.p_value for one in found.evidence if one.p_value is not None]
+    return columns | {
+        "verdict": verdict(found.evidence),
+        "ours": found.ours,
+        "evidence": "; ".join(map(str, found.evidence)),
+        "p_value": f"{max(p_values):.3g}" if p_values else "",
+        "test": found.test,
+    }
+
+
+def tally(rows: list[dict[str, str]]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in Counter(row["verdict"] for row in rows).items())
+
+
+def render(project: Project, paper: str, rows: list[dict[str, str]]) -> str:
+    """For a terminal: the verdicts as a table, then every claim with all its evidence."""
+    record, scale = project.papers[paper], project.config.scale
+    stand_ins = [f"`{ours}` for {theirs}" for theirs, ours in project.scale.datasets.items() if ours != theirs]
+    data = f" on {', '.join(stand_ins)}" if stand_ins else ""
+    seeds = ", ".join(map(str, project.config.seed_list))
+    parts = [
+        f"# {record.title}: claims at scale {scale}",
+        f"{tally(rows)}. Trained{data}; seed {seeds}.",
+        grid(["claim", "verdict", "p", "ours"], [[row[key] for key in COLUMNS] for row in rows]),
+        EXPLANATION,
+        *(described(row) for row in rows),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+COLUMNS = ("claim", "verdict", "p_value", "ours")
+EXPLANATION = (
+    "A claim is upheld when the 95 % interval of every quantity that it says is positive lies above zero, "
+    "contradicted when one lies below, else not distinguishable. p: one-sided, the largest of the claim's quantities. "
+    "Sentences are resampled in pairs; with several seeds the noise between trainings is added, with one it is unknown "
+    "and not counted. Where a run gives one number and there is one seed, there is no interval and the sign decides."
+)
+
+
+def described(row: dict[str, str]) -> str:
+    lines = [
+        ("Printed", row["printed"]),
+        ("Ours", row["ours"]),
+        ("Evidence", row["evidence"]),
+        ("Test", row["test"]),
+        ("Verdict", row["verdict"]),
+    ]
+    return "\n".join([f"## {row['claim']}", "", row["statement"], "", *(f"- {k}: {v}" for k, v in lines if v)])

@@ -1,0 +1,101 @@
+"""From measurements to a verdict: how sure it is that what a claim says is positive is positive.
+
+A claim is turned into quantities that are positive if it is true: a difference, the distance from a bound. Each comes
+with a distribution that counts two kinds of noise. Sentences are resampled, the same ones for every system and seed
+(paired bootstrap). Trainings differ by their seed: with n >= 2 seeds, a Student t of n - 1 degrees of freedom times the
+standard error over the seeds is added. With one seed the noise between trainings is unknown and is not counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from pipeline.errors import UserError
+from pipeline.evaluation.significance import RESAMPLES, SEED, Metric, resampled
+
+
+class Verdict(StrEnum):
+    UPHELD = "upheld"
+    NOT_DISTINGUISHABLE = "not distinguishable"
+    CONTRADICTED = "contradicted"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A quantity that is positive if the claim is true, with its 95 % interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    p_value: float | None
+    """One-sided: how often the quantity would come out at zero or below; None without any distribution."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:+.3g}" + (
+            "" if self.p_value is None else f" [{self.low:+.3g}, {self.high:+.3g}]"
+        )
+
+
+def verdict(evidence: Sequence[Evidence]) -> Verdict:
+    """Upheld when every interval lies above zero, contradicted when one lies below, else not distinguishable."""
+    if any(one.high < 0 for one in evidence):
+        return Verdict.CONTRADICTED
+    if evidence and all(one.low > 0 for one in evidence):
+        return Verdict.UPHELD
+    return Verdict.NOT_DISTINGUISHABLE
+
+
+def over_seeds(name: str, values: Sequence[float]) -> Evidence:
+    """Of one number a seed."""
+    if len(values) == 1:
+        return Evidence(name, values[0], values[0], values[0], None)
+    return of_draws(name, float(np.mean(values)), float(np.mean(values)) + seed_noise(values))
+
+
+def of_draws(name: str, value: float, draws: np.ndarray) -> Evidence:
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return Evidence(name, value, float(low), float(high), float((np.sum(draws <= 0) + 1) / (len(draws) + 1)))
+
+
+def seed_noise(values: Sequence[float], draws: int = RESAMPLES) -> np.ndarray:
+    """Draws of the error of the mean of `values`; none (zeros) for a single one."""
+    if len(values) < 2:
+        return np.zeros(draws)
+    error = np.std(values, ddof=1) / len(values) ** 0.5
+    return error * np.random.default_rng(SEED).standard_t(len(values) - 1, draws)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A metric of one system: by seed, and on each resample of the sentences, averaged over the seeds."""
+
+    by_seed: np.ndarray
+    draws: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        return float(self.by_seed.mean())
+
+
+def sample(statistics: Sequence[Sequence[np.ndarray]], metric: Metric) -> Sample:
+    """statistics[seed][decoding] (N, F) of the same sentences; several decodings of a seed are averaged.
+
+    Raises:
+        UserError: the numbers of sentences differ.
+    """
+    if len({len(one) for seed in statistics for one in seed}) != 1:
+        raise UserError("can't compare scores of different numbers of sentences: they are not of one test set")
+    by_seed = [np.mean([metric(one.sum(axis=0)) for one in seed]) for seed in statistics]
+    draws = [np.mean([resampled(one, metric) for one in seed], axis=0) for seed in statistics]
+    return Sample(np.array(by_seed), np.mean(draws, axis=0))
+
+
+def difference(name: str, larger: Sample, smaller: Sample, margin: float = 0, sign: float = 1) -> Evidence:
+    """sign * (larger - smaller) + margin, paired by sentence and by seed."""
+    values = sign * (larger.by_seed - smaller.by_seed) + margin
+    draws = sign * (larger.draws - smaller.draws) + margin + seed_noise(values)
+    return of_draws(name, float(values.mean()), draws)

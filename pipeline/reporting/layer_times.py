@@ -1,0 +1,89 @@
+"""Measured times of layers (`layer_cost.py`) and the powers of n and d by which they grow."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.files import read_json
+from pipeline.reporting.evidence import Evidence, of_draws
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """Slope of log time, one estimate a repeat of the measurement."""
+
+    draws: np.ndarray
+
+    @property
+    def value(self) -> float:
+        return float(np.median(self.draws))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        low, high = np.percentile(self.draws, [2.5, 97.5])
+        return float(low), float(high)
+
+    def above(self, name: str, bound: float) -> Evidence:
+        return of_draws(name, self.value - bound, self.draws - bound)
+
+    def below(self, name: str, bound: float) -> Evidence:
+        return of_draws(name, bound - self.value, bound - self.draws)
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    record: dict
+
+    @classmethod
+    def read(cls, path: Path) -> "LayerTimes":
+        return cls(read_json(path))
+
+    @cached_property
+    def seconds(self) -> dict[tuple[str, int, int], np.ndarray]:
+        """(repeats,) by layer, n and d."""
+        return {(one["layer"], one["n"], one["d"]): np.array(one["seconds"]) for one in self.record["times"]}
+
+    @property
+    def lengths(self) -> list[int]:
+        return sorted({n for _, n, _ in self.seconds})
+
+    @property
+    def widths(self) -> list[int]:
+        return sorted({d for _, _, d in self.seconds})
+
+    @property
+    def description(self) -> str:
+        repeats = len(next(iter(self.seconds.values())))
+        return f"{repeats} repeats on {self.record['device']}, {self.record['threads']} thread(s)"
+
+    def exponent(self, layer: str, variable: str) -> Exponent:
+        """Of log t = c + p log n + q log d, fitted by least squares to the upper half of the sizes: p or q.
+
+        Smaller sizes are left out because there the fixed cost of a call, not the layer, is what is timed.
+        """
+        lengths, widths = upper_half(self.lengths), upper_half(self.widths)
+        sizes = list(product(lengths, widths))
+        design = np.array([(1, np.log(n), np.log(d)) for n, d in sizes])
+        logs = np.log([self.seconds[layer, n, d] for n, d in sizes])
+        slopes = np.linalg.lstsq(design, logs, rcond=None)[0]
+        return Exponent(slopes[1 if variable == "n" else 2])
+
+    def cheaper_below_width(self, layer: str, than: str) -> list[Evidence]:
+        """How many times longer `than` takes, less one, at every n < d."""
+        return [
+            of_draws(f"n = {n}, d = {d}", *ratio_less_one(self.seconds[than, n, d], self.seconds[layer, n, d]))
+            for n, d in product(self.lengths, self.widths)
+            if n < d
+        ]
+
+
+def ratio_less_one(larger: np.ndarray, smaller: np.ndarray) -> tuple[float, np.ndarray]:
+    draws = larger / smaller - 1
+    return float(np.median(draws)), draws
+
+
+def upper_half(sizes: list[int]) -> list[int]:
+    return sizes[len(sizes) // 2 - (len(sizes) > 3) :]

@@ -1,0 +1,46 @@
+"""How every figure looks, and how it is saved: SVG and PNG, the same bytes for the same data."""
+
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from pipeline.files import atomic_write
+
+# Okabe and Ito (2008): eight colours that people of any colour vision tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":")
+GREY = "#888888"
+STYLE = {
+    "svg.hashsalt": "reprise",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Inches. Without pyplot: no state, no display."""
+    matplotlib.rcParams.update(STYLE)
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Figure, svg: Path) -> None:
+    """`svg`, and a PNG beside it."""
+    for path, metadata in ((svg, {"Date": None}), (svg.with_suffix(".png"), {"Software": None})):
+        with atomic_write(path, "wb") as handle:
+            figure.savefig(handle, format=path.suffix[1:], dpi=150, metadata=metadata)
+
+
+def line_style(number: int) -> dict[str, str]:
+    """Colour and dashes of the line `number`: distinct for 32 lines, the first eight by colour alone."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": DASHES[number // len(COLOURS) % len(DASHES)],
+    }

@@ -1,0 +1,130 @@
+"""What a run's `progress.jsonl` says of the way it went: losses at each validation, branch weights now and then."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import UserError
+
+
+@dataclass(frozen=True)
+class LossCurve:
+    """One point a validation; losses in nats a subword, without smoothing."""
+
+    steps: np.ndarray
+    train: np.ndarray
+    """Mean over the updates since the validation before, dropout on."""
+    dev: np.ndarray
+
+    def best_dev_within(self, steps: float) -> float:
+        """Lowest dev loss after at most `steps` updates, between validations by linear interpolation.
+
+        `steps` must not lie before the first validation.
+        """
+        last = min(steps, self.steps[-1])
+        return min(float(self.dev[self.steps <= last].min()), float(np.interp(last, self.steps, self.dev)))
+
+    def steps_to(self, dev: float) -> float:
+        """Updates until the dev loss is first at or below `dev`, by linear interpolation; infinite if it never is."""
+        below = np.flatnonzero(self.dev <= dev)
+        if not len(below):
+            return float("inf")
+        first = below[0]
+        if first == 0:
+            return float(self.steps[0])
+        return float(np.interp(-dev, -self.dev[first - 1 : first + 1], self.steps[first - 1 : first + 1]))
+
+
+def read_events(run_folder: Path, event: str) -> list[dict[str, Any]]:
+    """Lines of one kind. Raises UserError when the log is missing or holds a line that is no JSON."""
+    path = Path(run_folder) / "progress.jsonl"
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        records = [json.loads(line) for line in lines if line]
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; it belongs to a trained run, train it again") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON lines ({error}); train the run again") from error
+    return [record for record in records if record["event"] == event]
+
+
+def loss_curve(run_folder: Path) -> LossCurve:
+    """Raises UserError when the run was never validated."""
+    records = read_events(run_folder, "validation")
+    if not records:
+        raise UserError(f"{run_folder}/progress.jsonl: no validation; set training.validate_every lower")
+    return LossCurve(
+        np.array([record["step"] for record in records]),
+        np.array([record["train"]["nll_per_token"] for record in records]),
+        np.array([record["dev"]["nll_per_token"] for record in records]),
+    )
+
+
+def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
+    """Mean of upper's dev loss less lower's over the training losses that both went through; None if there are none.
+
+    Both are taken on their way down: a curve is its running minimum of the training loss.
+    """
+    ours, theirs = (descent(curve) for curve in (lower, upper))
+    low = max(ours[0][0], theirs[0][0])
+    high = min(ours[0][-1], theirs[0][-1])
+    if low >= high:
+        return None
+    grid = np.linspace(low, high, 200)
+    return float(np.mean(np.interp(grid, *theirs) - np.interp(grid, *ours)))
+
+
+def descent(curve: LossCurve) -> tuple[np.ndarray, np.ndarray]:
+    """(training losses in rising order, their dev losses), without validations whose training loss had risen."""
+    falling = curve.train <= np.minimum.accumulate(curve.train)
+    return curve.train[falling][::-1], curve.dev[falling][::-1]
+
+
+@dataclass(frozen=True)
+class BranchCurve:
+    """kappa or alpha of one layer over a training."""
+
+    name: str
+    steps: np.ndarray
+    weights: np.ndarray
+    """(steps, M)"""
+
+    def spread(self) -> float:
+        """Largest over smallest weight at the end, a weight below a millionth counted as that."""
+        last = self.weights[-1]
+        return float(last.max() / max(last.min(), 1e-6))
+
+    def changes_of_rank(self, warmup_steps: int) -> int:
+        """Pairs of branches whose order at some time after the warm-up is not that at its end."""
+        later = self.weights[self.steps >= warmup_steps]
+        above = later[:, :, None] > later[:, None, :]
+        changed = (above != above[0]).any(axis=0)
+        return int(np.triu(changed, 1).sum())
+
+    def smallest_share(self) -> float:
+        """Smallest weight at the end, as a share of 1/M."""
+        return float(self.weights[-1].min() * self.weights.shape[1])
+
+
+def branch_curves(run_folder: Path, layer: int) -> list[BranchCurve]:
+    """kappa and alpha of encoder layer `layer` (from 1; the last one where there are fewer).
+
+    Raises:
+        UserError: the run's model has no branches, or it was trained before they were logged.
+    """
+    records = read_events(run_folder, "monitor")
+    if not records:
+        raise UserError(f"{run_folder}/progress.jsonl: no branch weights; train the run again")
+    names = records[0]["values"]
+    layers = sorted({int(name.split(".")[1]) for name in names if name.startswith("encoder.")})
+    chosen = min(layer, len(layers)) - 1
+    steps = np.array([record["step"] for record in records])
+    prefix = f"encoder.{layers[chosen]}."
+    return [
+        BranchCurve(name.removeprefix(prefix), steps, np.array([record["values"][name] for record in records]))
+        for name in names
+        if name.startswith(prefix)
+    ]
