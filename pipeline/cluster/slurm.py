@@ -90,12 +90,7 @@ class SlurmJobs:
             time.sleep(delay_s)
             if job := self.adopt():  # a time-out may hide a success
                 return job
-        unfit = "".join(
-            f"; {marker['node']} is excluded as unfit: {marker['reason']}" for marker in unfit_nodes(self.run)
-        )
-        raise UserError(
-            f"{self.run}: sbatch refuses the job: {words}; check the resources in slurm/profile.yaml{unfit}"
-        )
+        raise UserError(f"{self.run}: sbatch refuses the job: {words}; check slurm/profile.yaml{self._excluded()}")
 
     def look_up(self, job: str) -> QueuedJob | None:
         """What Slurm says of a job; None while it is silent."""
@@ -144,6 +139,11 @@ class SlurmJobs:
         )
         with submitit.helpers.clean_env():  # a driver that is a job itself must not pass its own SLURM_* on
             return executor.submit(run_job, self.order).job_id
+
+    def _excluded(self) -> str:
+        return "".join(
+            f"; {marker['node']} is excluded as unfit: {marker['reason']}" for marker in unfit_nodes(self.run)
+        )
 
     def _accepted(self, job: str) -> str:
         self._record(job)

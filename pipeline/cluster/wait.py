@@ -60,11 +60,11 @@ class Waiter:
         Raises:
             UserError: the job failed, was cancelled, or dies again and again.
         """
+        (self.run / "failed.json").unlink(missing_ok=True)  # we were asked to try again
         self.job = self.jobs.adopt()
         adopted = self.job is not None
         while not is_done(self.run, self.key):
             if self.job is None:
-                (self.run / "failed.json").unlink(missing_ok=True)
                 self.job = self.jobs.submit()
             self._follow(self.job, from_start=not adopted)
             self.job, adopted = None, False
@@ -110,7 +110,7 @@ class Waiter:
             if is_done(self.run, self.key):
                 return True
             self._raise_failure(job)
-            if time.monotonic() > until:
+            if time.monotonic() > until or self._unfit_for(job):
                 return False
             time.sleep(FIRST_LOOK_S)
 
@@ -161,17 +161,18 @@ class Waiter:
         if path is not None and not path.exists() and state.state == "FAILED" and state.nodes:
             mark_unfit(self.run, state.nodes, "a job could not open its log", state.job)
         unfit = unfit_nodes(self.run)
-        here = [marker for marker in unfit if marker["job"] == state.job]
-        if not here:
-            return False
+        here = self._unfit_for(state.job)
         for marker in here:
             log.warning(
                 "node %s is unfit (%s): excluded, job %s goes elsewhere", marker["node"], marker["reason"], state.job
             )
-        if len(unfit) >= UNFIT_NODES or self.jobs.launcher != "slurm":
+        if here and (len(unfit) >= UNFIT_NODES or self.jobs.launcher != "slurm"):
             named = "; ".join(f"{marker['node']}: {marker['reason']}" for marker in unfit)
             raise UserError(f"{self.run}: no fit node found ({named})")
-        return True
+        return bool(here)
+
+    def _unfit_for(self, job: str) -> list[dict]:
+        return [marker for marker in unfit_nodes(self.run) if marker["job"] == job]
 
     def _log_tail(self, job: str) -> str:
         path = self.jobs.log_of(job)
