@@ -1,9 +1,9 @@
 """Dropout whose masks cost little on a CPU.
 
 `torch.nn.functional.dropout` draws one Bernoulli variable after the other, a quarter of a training step on two cores.
-Here a counter-based hash gives 16 random bits an element in a few vectorised integer operations, and a mask is applied
-by a bitwise AND. A mask's key is drawn from torch's global CPU generator, so `torch.manual_seed` fixes every mask.
-Other devices draw masks in parallel already and use torch's own dropout.
+Here each element gets one random byte, drawn eight at a time from torch's global generator (so `torch.manual_seed`
+fixes every mask), and a mask is applied by a bitwise AND. Other devices draw masks in parallel already and use torch's
+own dropout.
 """
 
 import torch
@@ -11,39 +11,26 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
-LEVELS = 1 << 15
+# A byte's upper seven bits are compared with a threshold, so that differences don't overflow.
+LEVELS = 1 << 7
+DITHER = 1 << 12
 INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def keep_mask(shape: torch.Size, probability: float) -> Tensor:
     """int16 mask of `shape`: all bits set (-1) where an element is kept, 0 where it is dropped.
 
-    An element is dropped with `probability` rounded to a multiple of 1/32768.
+    An element is dropped with exactly `probability`, although a byte knows only multiples of 1/128: the threshold of
+    every place in a row of 4096 is rounded up or down at random. Two elements at the same place of different rows are
+    thereby correlated, by less than 0.002; all others are independent.
     """
-    bits = random_bits(shape.numel())
-    bits.bitwise_right_shift_(1).sub_(round(probability * LEVELS) - LEVELS // 2)
-    return bits.bitwise_right_shift_(15).bitwise_not_().view(shape)
-
-
-def random_bits(count: int) -> Tensor:
-    """`count` uniform int16 values: a 32-bit mixing hash (Wellons' lowbias32) of a counter, keyed with 64 bits."""
-    size = (count + 1) // 2
-    first, second = int(torch.randint(-(1 << 31), (1 << 31) - size, ())), int(torch.randint(-(1 << 31), 1 << 31, ()))
-    words, scratch = torch.arange(first, first + size, dtype=torch.int32), torch.empty(size, dtype=torch.int32)
-    fold(words, 16, scratch).mul_(0x21F0AAAD).bitwise_xor_(second)
-    fold(words, 15, scratch).mul_(0x735A2D97)
-    return fold(words, 15, scratch).view(torch.int16)[:count]
-
-
-def fold(words: Tensor, shift: int, scratch: Tensor) -> Tensor:
-    """words ^= words >>> shift, in place; int32 shifts copy the sign, which the mask takes away again."""
-    torch.bitwise_right_shift(words, shift, out=scratch)
-    return words.bitwise_xor_(scratch.bitwise_and_((1 << (32 - shift)) - 1))
-
-
-def kept_share(probability: float) -> float:
-    """The exact probability with which `keep_mask` keeps an element."""
-    return 1 - round(probability * LEVELS) / LEVELS
+    rows = -(-shape.numel() // DITHER)
+    draws = torch.empty(rows * DITHER // 8, dtype=torch.int64).random_(-(1 << 63), None).view(torch.int8)
+    thresholds = (torch.rand(DITHER) + (probability - 0.5) * LEVELS).floor().to(torch.int8)
+    # Negative where dropped; the sign is then spread over the byte, and the byte over two.
+    below = draws.bitwise_right_shift_(1).view(rows, DITHER).sub_(thresholds)
+    dropped = below.bitwise_right_shift_(7).flatten()[: shape.numel()]
+    return dropped.to(torch.int16).bitwise_not_().view(shape)
 
 
 def keep(x: Tensor, mask: Tensor) -> Tensor:
@@ -57,7 +44,7 @@ class Dropout(Function):
     def forward(ctx, x: Tensor, probability: float) -> Tensor:
         mask = keep_mask(x.shape, probability)
         ctx.save_for_backward(mask)
-        ctx.scale = 1 / kept_share(probability)
+        ctx.scale = 1 / (1 - probability)
         return keep(x, mask).mul_(ctx.scale)
 
     @staticmethod
@@ -71,7 +58,7 @@ class DropoutAdd(Function):
     def forward(ctx, residual: Tensor, x: Tensor, probability: float) -> Tensor:
         mask = keep_mask(x.shape, probability)
         ctx.save_for_backward(mask)
-        ctx.scale = 1 / kept_share(probability)
+        ctx.scale = 1 / (1 - probability)
         return torch.add(residual, keep(x, mask), alpha=ctx.scale)
 
     @staticmethod
@@ -83,7 +70,7 @@ class DropoutAdd(Function):
 class ReluDropout(Function):
     @staticmethod
     def forward(ctx, x: Tensor, probability: float) -> Tensor:
-        ctx.scale = 1 / kept_share(probability)
+        ctx.scale = 1 / (1 - probability)
         out = keep(x, keep_mask(x.shape, probability)).clamp_min_(0).mul_(ctx.scale)
         ctx.save_for_backward(out)
         return out
