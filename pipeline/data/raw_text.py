@@ -1,19 +1,18 @@
 """From fetched files to raw splits: members of archives, compressed text and SGML test sets as plain lines.
 
-Archives are read as streams and only the members named are read; what is written is named here, so no member can land
-outside the corpus.
+Of archives only the members named in the dataset file are read; what is written is named here.
 """
 
 import gzip
 import logging
 import re
 import shutil
-import tarfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+from pipeline.data.archives import unpack
 from pipeline.data.dataset import SPLITS, DownloadedDataset, Part, Side
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -46,31 +45,6 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
                 paths = [members.get((side.source, side.member), files[side.source]) for side in (part.src, part.tgt)]
                 append_part(part, paths, outputs, f"{dataset.name} {split}")
     shutil.rmtree(unpacked, ignore_errors=True)
-
-
-def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
-    """Copy members of a tar archive to numbered files in `folder`, in one pass; returns (source, member) -> path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    found = {}
-    try:
-        with tarfile.open(archive, "r|*") as tar:
-            for entry in tar:
-                member = entry.name.removeprefix("./")
-                if member in wanted and entry.isfile():
-                    found[name, member] = folder / f"{len(found)}"
-                    log.info("%s: unpacking %s, %.1f MB", name, member, entry.size / 1e6)
-                    with open(found[name, member], "wb") as output:
-                        shutil.copyfileobj(tar.extractfile(entry), output, 1 << 20)
-                if len(found) == len(wanted):
-                    break
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
-        raise UserError(f"{archive}: damaged archive ({error}); remove it and fetch it again") from error
-    if missing := wanted - {member for _, member in found}:
-        raise UserError(
-            f"{archive}: has no member {', '.join(sorted(missing))}: the archive is damaged, or the dataset file "
-            "names its members wrongly; fetch it again or correct them"
-        )
-    return found
 
 
 def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: str) -> None:

@@ -4,59 +4,28 @@ import gzip
 import hashlib
 import io
 import tarfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import zipfile
 
 import pytest
+from bad_server import CONTENT, serving
 from toy_corpus import record
 
 from pipeline.config import validate
-from pipeline.data import download
+from pipeline.data import transfer
+from pipeline.data.archives import unpack
 from pipeline.data.dataset import Dataset, Source
 from pipeline.data.download import fetch, fetch_all
 from pipeline.data.raw_text import write_raw_splits
 from pipeline.errors import UserError
 
-CONTENT = bytes(range(256)) * 5000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Serves CONTENT at /good; other paths misbehave as their name says."""
-
-    def do_GET(self):
-        path = self.path.strip("/")
-        self.server.asked.append(path)
-        if path == "missing" or (path == "flaky" and self.server.asked.count("flaky") < 3):
-            self.send_error(503 if path == "flaky" else 404)
-            return
-        if path == "moved":
-            self.send_response(302)
-            self.send_header("Location", "/good")
-            self.end_headers()
-            return
-        body = {"altered": b"x" + CONTENT[1:], "short": CONTENT[:-9]}.get(path, CONTENT)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: len(body) // 2] if path == "cut" else body)
-
-    def log_message(self, *args):
-        pass
 
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(download, "FIRST_PAUSE_SECONDS", 0.0)
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.asked = []
-    httpd.url = f"http://127.0.0.1:{httpd.server_port}"
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
-    thread.start()
-    yield httpd
-    httpd.shutdown()
-    thread.join()
-    httpd.server_close()
+    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.0)
+    with serving() as running:
+        yield running
 
 
 def source(*urls, **changes):
@@ -76,15 +45,15 @@ def test_a_verified_file_is_not_fetched_again(server, tmp_path):
     assert server.asked == ["good"]
 
 
-@pytest.mark.parametrize("path", ["altered", "short", "cut", "missing"])
+@pytest.mark.parametrize("path", ["altered", "short", "says-less", "missing"])
 def test_a_bad_address_is_named_and_the_next_one_tried(server, tmp_path, path):
     urls = [f"{server.url}/{path}", f"{server.url}/good"]
     assert fetch("a.bin", source(*urls), tmp_path, None).read_bytes() == CONTENT
     (tmp_path / "a.bin").unlink()
     with pytest.raises(UserError, match=rf"a\.bin: .*/{path}") as raised:
         fetch("a.bin", source(urls[0]), tmp_path, None)
-    assert path not in ("altered", "short") or SHA256 in str(raised.value)
-    assert not list(tmp_path.iterdir())
+    assert path != "altered" or SHA256 in str(raised.value)
+    assert not (tmp_path / "a.bin").exists()
 
 
 def test_md5_is_checked_where_there_is_no_sha256(server, tmp_path):
@@ -109,9 +78,11 @@ def test_a_mirror_url_is_tried_first(server, tmp_path):
 
 
 def test_a_damaged_mirror_file_is_reported_and_not_used(server, tmp_path):
-    (tmp_path / "a.bin").write_bytes(CONTENT[:-1])
+    (tmp_path / "a.bin").write_bytes(CONTENT[1:])
+    with pytest.raises(UserError, match=f"sha256 expected {SHA256}, got"):
+        fetch("a.bin", source(f"{server.url}/missing"), tmp_path / "downloads", str(tmp_path))
     wanted = source(f"{server.url}/missing", bytes=len(CONTENT))
-    with pytest.raises(UserError, match=rf"sha256 expected {SHA256}, got .*{len(CONTENT) - 1} bytes"):
+    with pytest.raises(UserError, match=f"{len(CONTENT) - 1} bytes, expected {len(CONTENT)}"):
         fetch("a.bin", wanted, tmp_path / "downloads", str(tmp_path))
 
 
@@ -136,8 +107,13 @@ def toy_download(files: dict[str, bytes], url: str = "http://127.0.0.1:9/none", 
     return validate(Dataset, content, "toy.yaml")
 
 
-def tar(members: dict[str, bytes], mode: str) -> bytes:
+def packed(members: dict[str, bytes], mode: str) -> bytes:
     buffer = io.BytesIO()
+    if mode == "zip":
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        return buffer.getvalue()
     with tarfile.open(fileobj=buffer, mode=mode) as archive:
         for name, data in members.items():
             entry = tarfile.TarInfo(name)
@@ -154,7 +130,6 @@ lines.</seg>
 </p></doc></srcset>
 """
 MEMBERS = {
-    "../../escape.en": b"no\n",
     "dir/other.en": b"not wanted\n" * 1000,
     "./dir/train.en": b"a\rb\nc d\n",
     "dir/train.de": "ä\u2028\nö".encode(),
@@ -174,9 +149,12 @@ def archive_dataset(data: bytes, name: str, members: dict | None = None, lines: 
     return toy_download({name: data}, splits={"train": {"parts": train}, "dev": test, "test": test} | (members or {}))
 
 
-@pytest.mark.parametrize(("name", "mode"), [("a.tgz", "w:gz"), ("a.tar", "w"), ("a.tar.bz2", "w:bz2")])
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("a.tgz", "w:gz"), ("a.tar", "w"), ("a.tar.bz2", "w:bz2"), ("a.tar.xz", "w:xz"), ("a.zip", "zip")],
+)
 def test_named_members_become_raw_splits_and_nothing_else_is_written(tmp_path, name, mode):
-    data = tar(MEMBERS, mode)
+    data = packed(MEMBERS, mode)
     (tmp_path / name).write_bytes(data)
     write_raw_splits(archive_dataset(data, name, lines=2), {name: tmp_path / name}, tmp_path / "corpus")
     raw = tmp_path / "corpus/raw"
@@ -193,15 +171,44 @@ def test_missing_members_wrong_counts_and_damage_are_named(tmp_path):
         (tmp_path / "a.tgz").write_bytes(data)
         write_raw_splits(archive_dataset(data, "a.tgz", **changes), {"a.tgz": tmp_path / "a.tgz"}, tmp_path / "corpus")
 
-    data = tar(MEMBERS, "w:gz")
+    data = packed(MEMBERS, "w:gz")
     with pytest.raises(UserError, match=r"train.*train\.en and dir/train\.de have 2 lines, expected 3"):
         write(data, lines=3)
     with pytest.raises(UserError, match="have 3 and 2 lines"):
-        write(tar(MEMBERS | {"./dir/train.en": b"a\nb\nc\n"}, "w:gz"))
+        write(packed(MEMBERS | {"./dir/train.en": b"a\nb\nc\n"}, "w:gz"))
     with pytest.raises(UserError, match=r"has no member dir/train\.de"):
-        write(tar({name: text for name, text in MEMBERS.items() if name != "dir/train.de"}, "w:gz"))
+        write(packed({name: text for name, text in MEMBERS.items() if name != "dir/train.de"}, "w:gz"))
     with pytest.raises(UserError, match="damaged"):
         write(data[: len(data) // 2])
     with pytest.raises(UserError, match="damaged"):
-        write(tar(MEMBERS | {"dir/more.en.gz": gzip.compress(b"e\n" * 100)[:-12]}, "w:gz"))
+        write(packed(MEMBERS | {"dir/more.en.gz": gzip.compress(b"e\n" * 100)[:-12]}, "w:gz"))
     assert not list((tmp_path / "corpus").glob("raw/train.*"))
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "zip"])
+@pytest.mark.parametrize("name", ["../escape.en", "dir/../../escape.en", "/tmp/escape.en", "..\\escape.en"])
+def test_an_archive_with_a_member_that_escapes_its_folder_is_refused(tmp_path, mode, name):
+    (tmp_path / "a").write_bytes(packed({name: b"no\n"} | MEMBERS, mode))
+    with pytest.raises(UserError, match="leads out of its folder"):
+        unpack(tmp_path / "a", "a", {"dir/train.de"}, tmp_path / "unpacked")
+    with pytest.raises(UserError, match="leads out of its folder"):
+        unpack(tmp_path / "a", "a", {name}, tmp_path / "unpacked")
+    assert not list(tmp_path.rglob("escape.en")) and not list((tmp_path / "unpacked").iterdir())
+
+
+def test_a_link_in_an_archive_is_not_followed(tmp_path):
+    entry = tarfile.TarInfo("dir/train.de")
+    entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    with tarfile.open(tmp_path / "a", "w") as archive:
+        archive.addfile(entry)
+    with pytest.raises(UserError, match=r"no member dir/train\.de"):
+        unpack(tmp_path / "a", "a", {"dir/train.de"}, tmp_path / "unpacked")
+
+
+def test_a_damaged_zip_is_named(tmp_path):
+    data = packed(MEMBERS, "zip")
+    middle = data.index(b"dir/other.en") + 30
+    for damaged in (data[: len(data) // 2], data[:middle] + b"xxx" + data[middle + 3 :]):
+        (tmp_path / "a").write_bytes(damaged)
+        with pytest.raises(UserError, match="damaged"):
+            unpack(tmp_path / "a", "a", {"dir/other.en"}, tmp_path / "unpacked")

@@ -1,0 +1,79 @@
+"""Read named members of tar and zip archives, as streams: nothing lands anywhere but in the files given here."""
+
+import gzip
+import logging
+import lzma
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from pipeline.disk import require_space
+from pipeline.errors import UserError
+
+log = logging.getLogger(__name__)
+
+Member = tuple[str, int, IO[bytes]]
+"""Name, size in bytes, content; to be read before the next one is asked for."""
+DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
+
+
+def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
+    """Copy members of an archive to numbered files in `folder`, in one pass; returns (name, member) -> path.
+
+    Raises:
+        UserError: the archive is damaged, has not all members wanted, has one that escapes its folder, or the disk is
+            too small.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {}
+    try:
+        for member, size, content in members(archive):
+            if member in wanted:
+                require_space(folder, size, f"{member} of {name}")
+                found[name, member] = folder / f"{len(found)}"
+                log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
+                with open(found[name, member], "wb") as output:
+                    shutil.copyfileobj(content, output, 1 << 20)
+            if len(found) == len(wanted):
+                break
+    except DAMAGE as error:
+        raise UserError(f"{archive}: damaged archive ({error}); remove it and fetch it again") from error
+    if missing := wanted - {member for _, member in found}:
+        raise UserError(
+            f"{archive}: has no member {', '.join(sorted(missing))}: the archive is damaged, or the dataset file "
+            "names its members wrongly; fetch it again or correct them"
+        )
+    return found
+
+
+def members(archive: Path) -> Iterator[Member]:
+    """The regular files of an archive in order. Raises UserError at a name that leads out of the archive's folder."""
+    for member, size, content in (zip_members if is_zip(archive) else tar_members)(archive):
+        path = PurePosixPath(member.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts:
+            raise UserError(f"{archive}: its member {member!r} leads out of its folder; the archive is not used")
+        yield member.removeprefix("./"), size, content
+
+
+def is_zip(archive: Path) -> bool:
+    with open(archive, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def tar_members(archive: Path) -> Iterator[Member]:
+    with tarfile.open(archive, "r|*") as tar:
+        for entry in tar:
+            if entry.isfile():
+                yield entry.name, entry.size, tar.extractfile(entry)
+
+
+def zip_members(archive: Path) -> Iterator[Member]:
+    with zipfile.ZipFile(archive) as files:
+        for entry in files.infolist():
+            if not entry.is_dir():
+                with files.open(entry) as content:
+                    yield entry.filename, entry.file_size, content

@@ -1,0 +1,242 @@
+"""Bring the file behind an address here, whatever happens on the way.
+
+What has come is kept in `<file>.part`, so that a broken connection or a killed process costs nothing but a new request
+for the rest. The file gets its name only once its checksum is right. An address that does not answer, stalls or breaks
+off is asked again after a pause that grows; one that has another file, or none, is given up at once. pooch and its
+like verify too, but begin anew after every break.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import requests
+from urllib3.exceptions import HTTPError
+
+from pipeline.disk import require_space, size
+from pipeline.errors import UserError
+from pipeline.files import sync_folder
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 4  # in a row without progress
+PROGRESS_BYTES = 1 << 20  # an attempt that brought so much starts the count anew
+FRESH_STARTS = 2  # files with a wrong checksum taken from one address; the first may be joined from several
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+CONNECT_S, SILENCE_S = 10.0, 30.0
+SLOWEST_BYTES, SLOWEST_S = 10_000, 60.0  # less than so much in that time is a stall
+LINE_EVERY_S = 5.0
+BLOCK_BYTES = 1 << 18
+WORTH_ASKING_AGAIN = {408, 425, 429}
+
+
+class DownloadError(Exception):
+    """One address did not yield the file; the next one is tried."""
+
+
+class InterruptedTransferError(Exception):
+    """What is worth another attempt at the same address; `pause_s` where the server says how long to wait."""
+
+    def __init__(self, fault: str, pause_s: float = 0.0):
+        super().__init__(fault)
+        self.pause_s = pause_s
+
+
+def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: int | None = None) -> Path:
+    """Download `url` to `target`; the file appears there whole and verified, or not at all.
+
+    Args:
+        known_hash: as `sha256:…`; None = what the address yields is verified later, with what else it belongs to, and
+            nothing is resumed.
+
+    Raises:
+        DownloadError: this address does not yield the file.
+        UserError: the disk is full or can't be written.
+    """
+    part = target.with_name(f"{target.name}.part")
+    try:
+        with sole_writer(part) as file:
+            if target.exists() and mismatch(target, known_hash) is None:  # another process was faster
+                part.unlink()
+                return target
+            if known_hash is None:
+                file.truncate(0)
+            Transfer(url, file, known_hash, expected_bytes).complete()
+            os.fsync(file.fileno())
+            os.replace(part, target)
+            sync_folder(target.parent)
+    except OSError as error:
+        raise UserError(
+            f"can't write {target}: {error.strerror or error}; free some space or choose another `work:`"
+        ) from error
+    return target
+
+
+@contextlib.contextmanager
+def sole_writer(part: Path) -> Iterator[IO[bytes]]:
+    """`part`, open at its end and locked: two jobs may want the same file, and the second waits for the first."""
+    part.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with open(part, "ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                log.info("another process is fetching %s; waiting for it", part.name.removesuffix(".part"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if not is_same(file, part):  # the one before us finished, and the name is free again
+                continue
+            try:
+                yield file
+            finally:
+                if is_same(file, part) and not part.stat().st_size:
+                    part.unlink()
+            return
+
+
+def is_same(file: IO[bytes], path: Path) -> bool:
+    return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
+
+
+def mismatch(path: Path, known_hash: str | None) -> str | None:
+    """What is wrong with the checksum of a file, or None. known_hash: as `sha256:…`, None = unknown."""
+    if known_hash is None:
+        return None
+    algorithm, _, expected = known_hash.partition(":")
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, algorithm).hexdigest()
+    return None if found == expected else f"{algorithm} expected {expected}, got {found}"
+
+
+class Transfer:
+    """From one address to the end of one open file."""
+
+    def __init__(self, url: str, file: IO[bytes], known_hash: str | None, expected_bytes: int | None):
+        self.url, self.file = url, file
+        self.known_hash, self.expected = known_hash, expected_bytes
+
+    def complete(self) -> None:
+        """Fill the file until its checksum is right. Raises DownloadError."""
+        for start in range(FRESH_STARTS):
+            self.fetch_all()
+            self.file.flush()
+            fault = mismatch(Path(self.file.name), self.known_hash)
+            if fault is None:
+                return
+            found = self.done
+            self.file.truncate(0)
+            fault += f" ({found} bytes" + (f", expected {self.expected})" if self.expected else ")")
+            log.info("%s: %s (file %d of %d)", self.url, fault, start + 1, FRESH_STARTS)
+        raise DownloadError(f"{self.url}: {fault}")
+
+    def fetch_all(self) -> None:
+        """Ask until all bytes are there. Raises DownloadError."""
+        failures = 0
+        while True:
+            before = self.done
+            try:
+                return self.ask()
+            except (
+                requests.TooManyRedirects,
+                requests.exceptions.InvalidSchema,
+                requests.exceptions.InvalidURL,
+            ) as error:
+                raise DownloadError(f"{self.url}: {error}") from error
+            except (InterruptedTransferError, requests.RequestException, HTTPError) as error:
+                fault = f"{self.url}: {type(error).__name__}: {error}"
+                failures = 1 if self.done - before >= PROGRESS_BYTES else failures + 1
+                if failures == ATTEMPTS:
+                    raise DownloadError(fault) from error
+                pause = max(FIRST_PAUSE_S * 2 ** (failures - 1), getattr(error, "pause_s", 0.0))
+                log.info("%s (attempt %d of %d)", fault, failures, ATTEMPTS)
+                time.sleep(min(pause, LONGEST_PAUSE_S))
+
+    @property
+    def done(self) -> int:
+        return self.file.seek(0, os.SEEK_END)
+
+    def ask(self) -> None:
+        """One request for what is missing; raises DownloadError, or what makes another attempt worth while."""
+        offset = self.done
+        if self.expected is not None and offset >= self.expected:
+            if offset > self.expected:
+                self.file.truncate(0)
+                raise InterruptedTransferError(f"had {offset} bytes, expected {self.expected}; from the beginning")
+            return
+        # As it lies on the server: some call a .tgz an encoding, which a client then undoes.
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
+        with requests.get(self.url, headers=headers, stream=True, timeout=(CONNECT_S, SILENCE_S)) as response:
+            total = self.agree(response, offset)
+            require_space(Path(self.file.name).parent, (total or 0) - self.done, f"the rest of {self.file.name}")
+            self.receive(response, total)
+
+    def agree(self, response: requests.Response, offset: int) -> int | None:
+        """Prepare the file for what the response brings; returns the size that the whole will have, if it is said."""
+        status = response.status_code
+        if status >= 500 or status in WORTH_ASKING_AGAIN:
+            wait = response.headers.get("Retry-After", "")
+            raise InterruptedTransferError(f"status {status}", float(wait) if wait.isdecimal() else 0.0)
+        if offset and status == 416:
+            self.file.truncate(0)
+            raise InterruptedTransferError(f"has nothing after {offset} bytes; from the beginning")
+        if status not in (200, 206):
+            raise DownloadError(f"{self.url}: status {status} {response.reason}")
+        begin, total = self.extent(response)
+        if self.expected is not None and total not in (None, self.expected):
+            raise DownloadError(f"{self.url}: has {total} bytes, expected {self.expected}: another file")
+        if begin != offset:
+            self.file.truncate(0)
+            if begin:
+                raise InterruptedTransferError(f"goes on at byte {begin} when asked for {offset}; from the beginning")
+            log.info("%s: can't go on at byte %d: from the beginning", self.url, offset)
+        elif offset:
+            log.info("%s: going on after %s", self.url, size(offset))
+        return total
+
+    def extent(self, response: requests.Response) -> tuple[int, int | None]:
+        """(first byte, size of the whole or None) of what the response brings."""
+        if response.status_code == 206:
+            found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+            if not found:
+                self.file.truncate(0)
+                raise InterruptedTransferError("sends a part without saying which; from the beginning")
+            return int(found[1]), None if found[2] == "*" else int(found[2])
+        length = response.headers.get("Content-Length", "")
+        return 0, int(length) if length.isdecimal() else None
+
+    def receive(self, response: requests.Response, total: int | None) -> None:
+        """Append the body; raises what makes another attempt worth while when it stalls, or is not all."""
+        limit = self.expected or total
+        done = first = self.done
+        start = said = time.monotonic()
+        watched, watched_at = done, start
+        while block := response.raw.read1(BLOCK_BYTES, decode_content=False):
+            self.file.write(block)
+            done += len(block)
+            now = time.monotonic()
+            if limit is not None and done > limit:
+                self.file.truncate(0)
+                raise DownloadError(f"{self.url}: sends more than the {limit} bytes expected: another file")
+            if now - watched_at > SLOWEST_S:
+                if done - watched < SLOWEST_BYTES:
+                    raise InterruptedTransferError(f"stalled: {done - watched} bytes in {now - watched_at:.0f} s")
+                watched, watched_at = done, now
+            if now - said > LINE_EVERY_S:
+                said = now
+                log.info("%s: %s", self.url, progress(first, done, limit, now - start))
+        if limit is not None and done < limit:
+            raise InterruptedTransferError(f"broke off after {done} of {limit} bytes")
+        log.info("%s: %s", self.url, progress(first, done, limit, time.monotonic() - start))
+
+
+def progress(first: int, done: int, limit: int | None, seconds: float) -> str:
+    """12.3 MB of 657.6 MB (2 %), 3.4 MB/s, 190 s left"""
+    rate = (done - first) / max(seconds, 1e-3)
+    text = size(done) + (f" of {size(limit)} ({100 * done // limit} %)" if limit else "") + f", {rate / 1e6:,.1f} MB/s"
+    return text + (f", {(limit - done) / rate:,.0f} s left" if limit and rate and done < limit else "")

@@ -1,0 +1,28 @@
+"""Space on a disk, asked for before it is used."""
+
+import shutil
+from pathlib import Path
+
+from pipeline.errors import UserError
+
+SPARE_BYTES = 64 << 20
+"""Left to logs and to what else writes there."""
+
+
+def require_space(folder: Path, needed: float, what: str) -> None:
+    """Raises UserError when the disk of `folder`, which need not exist yet, can't hold `needed` bytes more."""
+    existing = next(path for path in (Path(folder), *Path(folder).absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if needed + SPARE_BYTES > free:
+        raise UserError(
+            f"{folder}: {what} will need {size(needed)}, {size(free)} are free; free some space "
+            "(`python -m pipeline free` says what finished tables no longer need), or choose another `work:`"
+        )
+
+
+def size(count: float) -> str:
+    """A number of bytes in words: 812 B, 3.3 MB, 54.3 GB."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count:.0f} B"

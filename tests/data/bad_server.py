@@ -1,0 +1,119 @@
+"""A web server on this machine that serves CONTENT, and misbehaves as a path says."""
+
+import gzip
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+CONTENT = bytes(range(256)) * 5000
+PIECE = 300_000
+ZIPPED = gzip.compress(CONTENT)
+REDIRECTS = {"moved": "/good", "moved-cut": "/cut", "loop": "/loop", "moved-away": "/missing"}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """`server.asked` lists paths, with `@offset` where a range was asked for."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        path = self.path.strip("/")
+        asked = self.headers.get("Range")
+        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+        first = path not in {name.partition("@")[0] for name in self.server.asked}
+        self.server.asked.append(f"{path}@{start}" if asked else path)
+        if path in REDIRECTS:
+            self.answer(302, b"", {"Location": REDIRECTS[path]})
+        elif path == "missing" or (path == "flaky" and self.server.asked.count("flaky") < 3):
+            self.answer(503 if path == "flaky" else 404, b"sorry")
+        elif path == "busy" and first:
+            self.answer(503, b"", {"Retry-After": "1"})
+        elif path == "nothing-more" and asked:
+            self.answer(416, b"")
+        elif path == "silent":
+            time.sleep(1)
+        else:
+            self.file(path, asked, start, first)
+
+    def file(self, path: str, asked: str | None, start: int, first: bool):
+        body = ZIPPED if path == "labelled" else CONTENT
+        headers = {"Content-Encoding": "gzip"} if path == "labelled" else {}
+        if path == "altered" or (path == "corrupt-once" and first):
+            body = b"x" + CONTENT[1:]
+        if path == "short":
+            body = CONTENT[:-9]
+        if asked and path not in ("cut-no-ranges", "no-ranges"):
+            begin = start + 7 * (path == "wrong-part")
+            headers["Content-Range"] = f"bytes {begin}-{len(body) - 1}/{len(body)}"
+            if path == "nameless-part":
+                del headers["Content-Range"]
+            body, status = body[start:], 206
+            if path == "wrong-bytes":
+                body = bytes(len(body))
+        else:
+            status = 200
+        length = len(body) + {"says-more": 9, "says-less": -9}.get(path, 0)
+        sent = body
+        if path in ("cut", "wrong-part", "wrong-bytes", "nothing-more", "nameless-part") or (
+            path == "cut-no-ranges" and first
+        ):
+            sent = body[:PIECE]
+        if path in ("no-length", "no-length-cut", "endless"):
+            length = None
+            sent = {"no-length-cut": body[:PIECE] if first else body, "endless": body + bytes(PIECE)}.get(path, body)
+        self.start(status, headers, length)
+        if self.command == "HEAD":
+            return
+        try:
+            if path == "stall" and first:
+                self.wfile.write(sent[:PIECE])
+                time.sleep(0.5)
+            elif path == "trickle":
+                for _ in range(40):
+                    self.wfile.write(b"x")
+                    time.sleep(0.05)
+            else:
+                self.wfile.write(sent)
+        except OSError:  # the client has gone
+            pass
+        self.close_connection = True
+
+    def start(self, status: int, headers: dict[str, str], length: int | None):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        else:
+            self.send_header("Connection", "close")
+        self.end_headers()
+
+    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None):
+        self.start(status, headers or {}, len(body))
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def serving():
+    """The running server; its address is `.url`."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    server.asked = []
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,171 @@
+"""A download ends whole and verified, or in one line that says why; what has come is never fetched twice."""
+
+import fcntl
+import hashlib
+import threading
+import time
+
+import pytest
+from bad_server import CONTENT, PIECE, ZIPPED, serving
+
+from pipeline import disk
+from pipeline.data import transfer
+from pipeline.data.transfer import DownloadError, fetch_url
+from pipeline.errors import UserError
+
+SIZE = len(CONTENT)
+SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name, value in {"FIRST_PAUSE_S": 0.0, "SILENCE_S": 0.2, "SLOWEST_S": 0.15, "PROGRESS_BYTES": 100_000}.items():
+        monkeypatch.setattr(transfer, name, value)
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "a.bin"
+
+
+def fetched(server, path, target, known_hash=SHA256, expected=SIZE):
+    """The content that arrives; nothing else is left beside it."""
+    fetch_url(f"{server.url}/{path}", target, known_hash, expected)
+    assert [item.name for item in target.parent.iterdir()] == [target.name]
+    return target.read_bytes()
+
+
+def fault(server, path, target, **how):
+    with pytest.raises(DownloadError) as raised:
+        fetched(server, path, target, **how)
+    assert not target.exists()
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["good", "flaky", "moved", "cut", "moved-cut", "cut-no-ranges", "no-ranges", "corrupt-once", "stall", "no-length"],
+)
+@pytest.mark.parametrize("expected", [len(CONTENT), None], ids=["size known", "size unknown"])
+def test_a_file_arrives_whole_through_any_passing_fault(server, target, path, expected):
+    assert fetched(server, path, target, expected=expected) == CONTENT
+
+
+def test_after_a_break_only_the_rest_is_asked_for(server, target):
+    fetched(server, "cut", target)
+    assert server.asked == ["cut", *(f"cut@{offset}" for offset in range(PIECE, len(CONTENT), PIECE))]
+
+
+def test_a_later_process_and_another_address_go_on_where_one_broke_off(server, target, monkeypatch):
+    monkeypatch.setattr(transfer, "ATTEMPTS", 1)
+    monkeypatch.setattr(transfer, "PROGRESS_BYTES", len(CONTENT))
+    assert "broke off" in fault(server, "cut", target) or "IncompleteRead" in fault(server, "cut", target)
+    kept = (target.parent / "a.bin.part").stat().st_size
+    assert kept
+    assert fetched(server, "good", target) == CONTENT
+    assert server.asked[-1] == f"good@{kept}"
+
+
+def test_a_process_killed_before_the_file_was_verified_costs_no_request(server, target):
+    (target.parent / "a.bin.part").write_bytes(CONTENT)
+    assert fetched(server, "good", target) == CONTENT
+    assert not server.asked
+
+
+@pytest.mark.parametrize("rest", [CONTENT[:PIECE][::-1], CONTENT + b"x", CONTENT[:-1] + b"x"])
+def test_a_part_of_another_file_costs_a_fresh_start_and_no_more(server, target, rest):
+    (target.parent / "a.bin.part").write_bytes(rest)
+    assert fetched(server, "good", target) == CONTENT
+    assert server.asked[-1] == "good" and len(server.asked) <= 2
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("wrong-part", "when asked for"),
+        ("nothing-more", "has nothing after"),
+        ("nameless-part", "without saying which"),
+        ("wrong-bytes", "sha256 expected"),
+    ],
+)
+def test_ranges_that_are_not_what_was_asked_for_never_reach_the_file(server, target, path, words, monkeypatch):
+    monkeypatch.setattr(transfer, "PROGRESS_BYTES", len(CONTENT))
+    assert words in fault(server, path, target) or "IncompleteRead" in fault(server, path, target)
+    assert fetched(server, "good", target) == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("missing", "status 404"),
+        ("moved-away", "status 404"),
+        ("loop", "Exceeded 30 redirects"),
+        ("altered", "sha256 expected"),
+        ("short", f"has {len(CONTENT) - 9} bytes, expected {len(CONTENT)}"),
+        ("says-more", f"has {len(CONTENT) + 9} bytes, expected {len(CONTENT)}"),
+        ("says-less", f"has {len(CONTENT) - 9} bytes, expected {len(CONTENT)}"),
+        ("endless", f"sends more than the {len(CONTENT)} bytes expected"),
+        ("silent", "ReadTimeout"),
+        ("trickle", "stalled"),
+    ],
+)
+def test_an_address_that_can_not_give_the_file_is_named_with_the_reason(server, target, path, words):
+    assert words in (found := fault(server, path, target)) and f"{server.url}/{path}" in found
+
+
+@pytest.mark.parametrize("path", ["short", "says-more", "says-less", "no-length-cut"])
+def test_a_lie_about_the_length_is_found_without_knowing_it(server, target, path):
+    if path == "no-length-cut":  # indistinguishable from a whole file but by its checksum
+        assert fetched(server, path, target, expected=None) == CONTENT
+    else:
+        assert "sha256 expected" in (found := fault(server, path, target, expected=None)) or "IncompleteRead" in found
+
+
+def test_a_body_labelled_as_encoded_is_kept_as_it_is(server, target):
+    known = "sha256:" + hashlib.sha256(ZIPPED).hexdigest()
+    assert fetched(server, "labelled", target, known, len(ZIPPED)) == ZIPPED
+
+
+def test_a_server_that_names_a_pause_gets_it(server, target):
+    began = time.monotonic()
+    assert fetched(server, "busy", target) == CONTENT
+    assert time.monotonic() - began >= 1.0
+
+
+def test_pauses_grow(server, target, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 1.0)
+    monkeypatch.setattr(transfer.time, "sleep", pauses.append)
+    nobody = "http://127.0.0.1:9/none"
+    with pytest.raises(DownloadError, match="none: ConnectionError"):
+        fetch_url(nobody, target, SHA256)
+    assert pauses == [1.0, 2.0, 4.0]
+
+
+def test_without_a_checksum_nothing_is_resumed(server, target):
+    (target.parent / "a.bin.part").write_bytes(b"something else")
+    assert fetched(server, "good", target, known_hash=None, expected=None) == CONTENT
+
+
+def test_two_processes_fetch_a_file_once(server, target):
+    part = target.parent / "a.bin.part"
+    with open(part, "ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=fetch_url, args=(f"{server.url}/good", target, SHA256))
+        waiting.start()
+        time.sleep(0.1)
+        assert not server.asked
+        other.write(CONTENT)
+        other.flush()
+        part.rename(target)
+    waiting.join()
+    assert not server.asked and [item.name for item in target.parent.iterdir()] == ["a.bin"]
+
+
+def test_a_full_disk_is_said_before_the_first_byte(server, target, monkeypatch):
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": 1000})())
+    with pytest.raises(UserError, match=r"will need 1\.3 MB, 1\.0 kB are free"):
+        fetch_url(f"{server.url}/good", target, SHA256, len(CONTENT))
+    assert not list(target.parent.iterdir())
