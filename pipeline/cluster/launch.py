@@ -1,7 +1,7 @@
 """Have a job done, wherever it runs, and wait for its end; adopt it when it runs already.
 
     python -m pipeline launch --run work/demo/runs/attention/base/demo-en-de/seed1 --launcher slurm \\
-        --cpus 2 --mem-mb 4000 --runtime-min 60 --partition low --out trained.json
+        --cpus 2 --mem-mb 4000 --runtime-min 60 --sbatch='--partition=low' --out trained.json
 
 Writes --out, a copy of the run folder's done.json, last. The job itself writes to the run folder: checkpoints,
 done.json or failed.json, starts.jsonl, its log (on Slurm: slurm/ID/ID_0_log.out). This process may be killed at any

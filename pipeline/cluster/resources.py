@@ -18,8 +18,7 @@ class Resources:
         cpus: per task.
         mem_mb: memory per node, MB (10^6 bytes to Snakemake, 2^20 to Slurm).
         runtime: time limit of one start, minutes; the job goes on in another after it.
-        partition, account, constraint: Slurm's; empty = the cluster's default.
-        extra: further sbatch options as on its command line.
+        sbatch: what else the site wants, as on sbatch's command line: `--partition=gpu --account=me`.
     """
 
     gpus: int
@@ -28,10 +27,7 @@ class Resources:
     cpus: int
     mem_mb: int
     runtime: int
-    partition: str
-    account: str
-    constraint: str
-    extra: str
+    sbatch: str
 
     def __post_init__(self):
         for what, count in (("tasks", self.tasks), ("gpus", self.gpus)):
@@ -55,14 +51,11 @@ class Resources:
             "mem": f"{self.mem_mb}M",
             "time": self.runtime,
             "signal_delay_s": self.warning_s,
-            "partition": self.partition or None,
-            "account": self.account or None,
-            "constraint": self.constraint or None,
-            "additional_parameters": {"requeue": True} | parse_extra(self.extra),
+            "additional_parameters": {"requeue": True} | parse_options(self.sbatch),
         }
 
 
-def parse_extra(options: str) -> dict[str, object]:
+def parse_options(options: str) -> dict[str, object]:
     """`--qos=long --exclusive` as {"qos": "long", "exclusive": True}.
 
     Raises:
@@ -72,7 +65,7 @@ def parse_extra(options: str) -> dict[str, object]:
     for option in shlex.split(options):
         name, equals, value = option.partition("=")
         if not name.startswith("--"):
-            raise UserError(f"extra sbatch option {option!r}: write it as --name or --name=value")
+            raise UserError(f"sbatch option {option!r}: write it as --name or --name=value")
         parsed[name.removeprefix("--")] = value if equals else True
     return parsed
 
@@ -85,9 +78,7 @@ def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cpus", type=positive, default=1, help="CPU cores of each process (default: %(default)s)")
     group.add_argument("--mem-mb", type=positive, default=8000, help="memory of each node, MB (default: %(default)s)")
     group.add_argument("--runtime-min", type=positive, default=60, help="time limit, minutes (default: %(default)s)")
-    for name in ("partition", "account", "constraint"):
-        group.add_argument(f"--{name}", default="", help=f"Slurm's --{name} (default: the cluster's)")
-    group.add_argument("--extra", default="", help="further sbatch options, e.g. '--qos=long --reservation=x'")
+    group.add_argument("--sbatch", default="", help="what else sbatch is told: '--partition=gpu --account=me'")
 
 
 def resources_from(args: argparse.Namespace) -> Resources:
@@ -98,10 +89,7 @@ def resources_from(args: argparse.Namespace) -> Resources:
         cpus=args.cpus,
         mem_mb=args.mem_mb,
         runtime=args.runtime_min,
-        partition=args.partition,
-        account=args.account,
-        constraint=args.constraint,
-        extra=args.extra,
+        sbatch=args.sbatch,
     )
 
 

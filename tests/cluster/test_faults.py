@@ -22,8 +22,8 @@ from pipeline.files import read_json
 
 pytestmark = pytest.mark.cluster
 
-ON_N1 = ("--launcher", "slurm", "--partition", "low", "--mem-mb", "500", "--extra=--nodelist=n1")
-ANYWHERE = ON_N1[:-1]  # n2, as long as it is there
+ANYWHERE = ("--launcher", "slurm", "--mem-mb", "500")  # on n2, as long as it is there
+ON_N1 = (*ANYWHERE, "--sbatch=--partition=low --nodelist=n1")
 STATE = Path(os.environ.get("REPRISE_SLURM_DIR", "/var/tmp/reprise-slurm"))
 STEPS = 300
 
@@ -115,7 +115,7 @@ def requeued(trial: Trial) -> None:
 
 
 def preempted(trial: Trial) -> None:
-    launcher = trial.launch(*ON_N1[:-1], "--extra=--nodelist=n1 --gres=gpu:2")
+    launcher = trial.launch(*ANYWHERE, "--sbatch=--partition=low --nodelist=n1 --gres=gpu:2")
     trial.reach(40)
     options = ["--partition=high", "--nodelist=n1", "--gres=gpu:2", "--mem=100", "--output=/dev/null"]
     subprocess.run(["sbatch", *options, "--wrap=sleep 5"], check=True, capture_output=True)

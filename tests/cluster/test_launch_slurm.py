@@ -17,7 +17,7 @@ from pipeline.files import read_json
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm")]
 
 SLURM = ("--launcher", "slurm", "--mem-mb", "200")
-HELD = (*SLURM, "--extra=--hold")
+HELD = (*SLURM, "--sbatch=--hold")
 
 
 def shown(job: str) -> str:
@@ -67,7 +67,19 @@ def test_unfit_nodes_are_named_excluded_and_given_up_in_the_end(new_run, launch)
 
 def test_resources_reach_slurm(new_run, launch):
     run = new_run(steps=3)
-    launch(run, *HELD, "--nodes", "2", "--gpus", "4", "--cpus", "3", "--partition", "high", "--runtime-min", "90")
+    launch(
+        run,
+        *SLURM,
+        "--nodes",
+        "2",
+        "--gpus",
+        "4",
+        "--cpus",
+        "3",
+        "--runtime-min",
+        "90",
+        "--sbatch=--hold --partition=high",
+    )
     until(lambda: read_submission(run) and read_submission(run).job, 20, "submission")
     job = shown(read_submission(run).job)
     for said in ("NumNodes=2", "NumTasks=4", "CPUs/Task=3", "Partition=high", "TimeLimit=01:30:00", "gres:gpu:2"):
@@ -109,7 +121,7 @@ def test_changed_spec_never_has_two_jobs_at_once(new_run, launch):
 
 def test_impossible_request_is_refused_at_once(new_run, launch):
     run = new_run(steps=3)
-    launcher = launch(run, *SLURM, "--partition", "nowhere")
+    launcher = launch(run, *SLURM, "--sbatch=--partition=nowhere")
     assert launcher.wait(20) == 1
     assert "invalid partition" in launcher.text()
     assert "slurm/profile.yaml" in launcher.text()

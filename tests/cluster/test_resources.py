@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from pipeline.cluster.resources import add_resource_arguments, parse_extra, resources_from
+from pipeline.cluster.resources import add_resource_arguments, parse_options, resources_from
 from pipeline.errors import UserError
 
 
@@ -34,12 +34,12 @@ def test_warning_leaves_most_of_a_short_limit(minutes, warning_s):
     assert resources("--runtime-min", str(minutes)).warning_s == warning_s
 
 
-def test_extra_options_reach_sbatch():
-    asked = resources("--extra", "--qos=long --exclusive --comment='two words'").as_submitit()
+def test_further_options_reach_sbatch():
+    asked = resources("--sbatch=--qos=long --exclusive --comment='two words'").as_submitit()
     wanted = {"requeue": True, "qos": "long", "exclusive": True, "comment": "two words"}
     assert asked["additional_parameters"] == wanted
 
 
-def test_misspelt_extra_option_is_refused():
+def test_misspelt_option_is_refused():
     with pytest.raises(UserError, match="'-q'"):
-        parse_extra("-q long")
+        parse_options("-q long")

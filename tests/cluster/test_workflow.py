@@ -6,18 +6,21 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from launching import PROJECT, until
 from tracing import outcomes, starts
 
+from pipeline.cluster.markers import read_submission
 from pipeline.files import read_json
 
 pytestmark = pytest.mark.cluster
 
 TABLE = Path("results/smoke/weighted/table2.csv")
 COST = {"device_hours", "hardware", "commit"}  # what may differ with where and how fast it ran
+SLOW_S = 600  # on a machine that does other things too
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 
 
@@ -35,24 +38,42 @@ class Workflow:
     """A `snakemake` in a checkout of its own."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
+        self.folder = checkout(folder)
+        self.processes: list[subprocess.Popen] = []
+        self.drivers: list[str] = []
 
-    def start(self, *options: str) -> subprocess.Popen:
-        environment = os.environ | {
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(self.folder),
             "REPRISE_QUEUE_INTERVAL": "1",
             "XDG_CACHE_HOME": str(self.folder / "cache"),
         }
+
+    def start(self, *options: str) -> subprocess.Popen:
         with open(self.folder / "snakemake.log", "ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "snakemake", *options],
-                **{"cwd": self.folder, "env": environment, "stdout": log, "stderr": log, "start_new_session": True},
+                **{
+                    "cwd": self.folder,
+                    "env": self.environment,
+                    "stdout": log,
+                    "stderr": log,
+                    "start_new_session": True,
+                },
             )
 
-    def finish(self, *options: str) -> None:
-        code = self.start(*options, "--config", "scale=smoke", "--", str(TABLE)).wait(400)
-        assert code == 0, (self.folder / "snakemake.log").read_text()[-5000:]
+    def start_as_job(self, *options: str) -> str:
+        """Submit the driver; returns its job id."""
+        command = ["sbatch", "--parsable", "--mem=1G", "slurm/driver.sbatch", *options]
+        submitted = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        self.drivers.append(submitted.stdout.strip())
+        return self.drivers[-1]
+
+    @property
+    def log(self) -> str:
+        return "".join(path.read_text() for path in sorted(self.folder.glob("*.log")))
 
     @property
     def runs(self) -> list[Path]:
@@ -70,16 +91,42 @@ class Workflow:
             return [{name: cell for name, cell in row.items() if name not in COST} for row in csv.DictReader(handle)]
 
 
-def test_slurm_and_local_runs_agree_though_snakemake_is_killed(slurm, tmp_path):
-    here, there = Workflow(checkout(tmp_path / "here")), Workflow(checkout(tmp_path / "there"))
-    local = here.start("--config", "scale=smoke", "--cores", "1", "--", str(TABLE))
-    killed = there.start("--profile", "slurm", *QUICK, "--config", "scale=smoke", "--", str(TABLE))
-    until(lambda: any(starts(run) for run in there.runs), 200, "a training on Slurm")
+@pytest.fixture
+def new_workflow(tmp_path) -> Iterator[Callable[[str], Workflow]]:
+    """Checks the project out into folders of the given names."""
+    workflows: list[Workflow] = []
+
+    def make(name: str) -> Workflow:
+        workflows.append(Workflow(tmp_path / name))
+        return workflows[-1]
+
+    yield make
+    for workflow in workflows:
+        workflow.end()
+
+
+def ended(job: str) -> bool:
+    asked = subprocess.run(["squeue", "--noheader", "--job", job], capture_output=True, text=True)
+    return not asked.stdout.strip()
+
+
+def test_slurm_and_local_runs_agree_though_snakemake_is_killed_and_its_job_runs_out_of_time(slurm, new_workflow):
+    here, there = new_workflow("here"), new_workflow("there")
+    wanted = ("--config", "scale=smoke", "--", str(TABLE))
+    local = here.start("--cores", "1", *wanted)
+
+    killed = there.start("--profile", "slurm", *QUICK, *wanted)
+    until(lambda: any(starts(run) for run in there.runs), SLOW_S, "a training on Slurm")
     os.killpg(killed.pid, signal.SIGKILL)  # snakemake and its launchers, but not the jobs
     killed.wait()
     assert there.start("--unlock").wait(60) == 0
-    there.finish("--profile", "slurm", *QUICK)
-    assert local.wait(400) == 0, (here.folder / "snakemake.log").read_text()[-5000:]
+
+    driver = there.start_as_job(*QUICK, *wanted)
+    until(lambda: "Finished jobid" in (there.folder / f"reprise-driver.{driver}.log").read_text(), SLOW_S, "the driver")
+    subprocess.run(["scancel", "--batch", "--signal=USR1", driver], check=True)  # as before its time limit
+    until(lambda: ended(driver), SLOW_S, "the end of the driver")
+    assert (there.folder / TABLE).exists(), there.log[-5000:]
+    assert local.wait(SLOW_S) == 0, here.log[-5000:]
 
     assert all(outcomes(run) == ["done"] for run in there.runs)
     assert there.weights == here.weights
@@ -88,9 +135,9 @@ def test_slurm_and_local_runs_agree_though_snakemake_is_killed(slurm, tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--config", "scale=demo")])
-def test_profile_selects_paper_scale_unless_told_otherwise(tmp_path, options):
-    workflow = Workflow(checkout(tmp_path / "checkout"))
+def test_profile_selects_paper_scale_unless_told_otherwise(slurm, new_workflow, options):
+    workflow = new_workflow("checkout")
     assert workflow.start("--profile", "slurm", "-n", "results/table2.csv", *options).wait(60) == 0
-    planned = (workflow.folder / "snakemake.log").read_text()
+    planned = workflow.log
     assert ("results/demo/" if options else "results/paper/") in planned
     assert ("results/paper/" if options else "results/demo/") not in planned

@@ -1,0 +1,43 @@
+"""One model trained by several tasks on several nodes ends in the same losses as by one, whatever happens to them."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+from launching import make_run, until
+from tracing import starts, trace
+
+from pipeline.cluster.markers import newest_checkpoint, read_submission
+from pipeline.files import read_json
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("slurm")]
+
+SLURM = ("--launcher", "slurm", "--mem-mb", "500")
+STEPS = 120
+
+
+def losses(run) -> list[float]:
+    done = read_json(run / "done.json")
+    return [done[split]["nll_per_token"] for split in ("dev", "train")]
+
+
+def test_two_tasks_survive_a_warning_and_a_dead_peer_and_end_in_the_losses_of_one(tmp_path, corpus, launch):
+    one, two = (make_run(tmp_path / name, corpus, STEPS, pace_s=0.05) for name in ("one", "two"))
+    alone = launch(one, *SLURM, function="paced_training:train")
+    pair = launch(two, *SLURM, "--tasks", "2", "--nodes", "2", function="paced_training:train")
+
+    until(lambda: newest_checkpoint(two) >= 20, 90, "a checkpoint")
+    job = read_submission(two).job
+    subprocess.run(["scancel", "--signal=USR2", job], check=True)  # as before a preemption or the time limit
+    until(lambda: len(starts(two)) == 2, 60, "a start after the requeue")
+    assert starts(two)[-1]["job"] == job
+
+    until(lambda: trace(two)[-1]["time"] > starts(two)[-1]["time"], 60, "a step after the requeue")
+    second_rank = next(line["pid"] for line in reversed(trace(two)) if line["pid"] != starts(two)[-1]["pid"])
+    os.kill(second_rank, signal.SIGKILL)
+
+    assert pair.wait(120) == 0, pair.text()
+    assert alone.wait(60) == 0, alone.text()
+    assert len(starts(two)) == 3
+    assert losses(two) == pytest.approx(losses(one), rel=1e-4)
