@@ -7,8 +7,8 @@ reads   the mirror, if one is given, then the addresses of the dataset file in t
 writes  <downloads>/<file>                     fetched files, shared by all datasets
         <corpus>/raw/{train,dev,test}.<lang>   plain text, line n of one language translates line n of the other
 
-Nothing is used before its checksum is verified. A download goes on where it was broken off. `--mirror` is a
-folder or a URL that holds files already fetched; files in a folder are used where they are.
+Nothing is used before its checksum is verified, once for each file. A download goes on where it was broken off.
+`--mirror` is a folder or a URL that holds files already fetched; files in a folder are used where they are.
 """
 
 import argparse
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from pipeline.data.dataset import DownloadedDataset, Source, load_dataset
 from pipeline.data.raw_text import write_raw_splits
-from pipeline.data.transfer import DownloadError, fetch_url, mismatch
+from pipeline.data.transfer import DownloadError, fetch_url
+from pipeline.data.verified import fault_of, note
 from pipeline.disk import require_space
 from pipeline.errors import UserError
 
@@ -70,14 +71,16 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
     """The verified local path of one source. Raises UserError with what happened at each place it was sought."""
     target, failures = downloads / name, []
     for path in places(name, source, downloads, mirror):
-        if path.exists() and (fault := fault_of(path, source)) is None:
+        if path.exists() and (fault := fault_of(path, source, downloads)) is None:
             return path
         if path.exists():
             log.warning("%s is not used: %s", path, fault)
             failures.append(f"{path}: {fault}")
     for url in addresses(name, source, mirror):
         try:
-            return fetch_url(url, target, source.known_hash, source.bytes)
+            path = fetch_url(url, target, source.known_hash, source.bytes)
+            note(path, source, downloads)
+            return path
         except DownloadError as error:
             log.warning("%s", error)
             failures.append(str(error))
@@ -94,11 +97,3 @@ def addresses(name: str, source: Source, mirror: str | None) -> list[str]:
     """Where it may be fetched from, best first."""
     remote = [f"{mirror.rstrip('/')}/{source.mirror or name}"] if mirror and "://" in mirror else []
     return [*remote, *source.urls]
-
-
-def fault_of(path: Path, source: Source) -> str | None:
-    """What is wrong with a local file, or None when its checksum is right."""
-    found = path.stat().st_size
-    if source.bytes not in (None, found):
-        return f"{found} bytes, expected {source.bytes}"
-    return mismatch(path, source.known_hash)

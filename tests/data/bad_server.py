@@ -23,7 +23,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.strip("/")
         asked = self.headers.get("Range")
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+        start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
         first = path not in {name.partition("@")[0] for name in self.server.asked}
         self.server.asked.append(f"{path}@{start}" if asked else path)
         if path in REDIRECTS:

@@ -36,7 +36,7 @@ def source(*urls, **changes):
 def test_a_file_is_fetched_despite_refusals_and_redirects(server, tmp_path, path):
     found = fetch("a.bin", source(f"{server.url}/{path}"), tmp_path, None)
     assert found == tmp_path / "a.bin" and found.read_bytes() == CONTENT
-    assert [item.name for item in tmp_path.iterdir()] == ["a.bin"]
+    assert {item.name for item in tmp_path.iterdir()} == {"a.bin", ".verified"}
 
 
 def test_a_verified_file_is_not_fetched_again(server, tmp_path):

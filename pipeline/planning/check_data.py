@@ -1,0 +1,126 @@
+"""Say of every dataset that a paper needs which files are here, and how to get those that are not, in seconds.
+
+    python -m pipeline check-data --set scale=paper
+    python -m pipeline check-data --set scale=small --paper weighted --offline
+
+reads   the dataset files, <work>/downloads, the mirror, and the folders of licensed packages
+writes  nothing but its log
+
+Ends with an error when a file of a licensed package is missing, or another file is and no address answers for it; with
+--offline, when any file is missing. Files above 100 MB that were not verified yet are hashed with --verify, and in any
+case before they are used.
+"""
+
+import argparse
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.data.dataset import AnyDataset, TreebankDataset
+from pipeline.disk import size
+from pipeline.errors import UserError
+from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.planning.data_files import DataFile, fetched_files, package_files, silent_addresses, sources_of
+from pipeline.planning.needs import datasets_of, run_files
+
+log = logging.getLogger(__name__)
+
+SHOWN = 10
+CATALOGUE = "https://catalog.ldc.upenn.edu/"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    parser.add_argument("--paper", action="append", default=[], help="a paper whose data is checked; none = all")
+    parser.add_argument("--dataset", action="append", default=[], help="a dataset to check instead")
+    parser.add_argument("--offline", action="store_true", help="ask no address; a missing file is an error")
+    parser.add_argument("--verify", action="store_true", help="hash large files too")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    for paper in args.paper:
+        project.known(paper, project.papers, "--paper")
+    for dataset in args.dataset:
+        project.known(dataset, project.datasets, "--dataset")
+    needed = args.dataset or datasets_of(run_files(project, args.paper or project.papers))
+    check(project, needed, args.offline, args.verify)
+
+
+def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:
+    """Report on each dataset. Raises UserError that lists what can't be had."""
+    failures = []
+    say_stand_ins(project)
+    files = {name: files_of(project, name, verify) for name in names}
+    silent = {} if offline else silent_addresses([file for found in files.values() for file in found])
+    to_fetch = {}
+    for name, found in files.items():
+        say(project, name, found, silent, offline)
+        to_fetch |= {file.name: file.to_fetch for file in found}
+        if lost := [file for file in found if not file.is_here and (offline or not set(file.addresses) - set(silent))]:
+            failures.append(explain(project.dataset_records[name], name, lost))
+    if failures:
+        raise UserError("\n".join(failures))
+    log.info("%d datasets; %s to fetch", len(files), size(sum(to_fetch.values())))
+
+
+def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
+    """All files behind a dataset; none when its raw text was extracted already."""
+    if (Path(project.config.work) / f"corpora/{name}/raw.done").exists():
+        return []
+    dataset, config = project.dataset_records[name], project.config
+    fetched = fetched_files(dataset, Path(config.work) / "downloads", config.mirror, verify)
+    return [*fetched, *package_files(dataset, config.licensed)]
+
+
+def say_stand_ins(project: Project) -> None:
+    """Name the licensed packages that would take the place of stand-ins."""
+    for name in project.scale.datasets.values():
+        record = project.dataset_records[name]
+        if not isinstance(record, TreebankDataset):
+            continue
+        for package, holds in record.packages.items():
+            if package not in project.config.licensed:
+                log.info("%s: needs %s, %s; %s stands in", name, package, holds, record.otherwise)
+                where = f", to be had from {CATALOGUE}{package}" if package.startswith("LDC") else ""
+                log.info("  to use it: licensed: {%s: FOLDER} in config.yaml%s", package, where)
+
+
+def say(project: Project, name: str, files: list[DataFile], silent: dict[str, str], offline: bool) -> None:
+    """One dataset in the log: a line, its licence, and a line for each file, those that are missing first."""
+    record = project.dataset_records[name]
+    if not files:
+        origin = "extracted already" if sources_of(record) else "written by the grammar, nothing to fetch"
+        return log.info("%s: %s", name, origin)
+    missing = [file for file in files if not file.is_here]
+    log.info("%s: %s", name, record.title)
+    log.info("  licence: %s", record.licence)
+    unknown = sum(file.bytes is None for file in missing)
+    log.info(
+        "  %d of %d files are here; %s to fetch%s",
+        *(len(files) - len(missing), len(files), size(sum(file.to_fetch for file in missing))),
+        f", and {unknown} files of unknown size" if unknown else "",
+    )
+    for file in sorted(files, key=lambda file: file.is_here)[:SHOWN]:
+        log.info("  %-8s  %-40s %9s  %s", file.state, file.name, size(file.bytes) if file.bytes else "", file.note)
+        for url in () if file.is_here else file.addresses:
+            log.info("            %s%s", url, "" if offline else f": {silent.get(url, 'answers')}")
+    if len(files) > SHOWN:
+        log.info("  and %d more", len(files) - SHOWN)
+
+
+def explain(record: AnyDataset, name: str, lost: list[DataFile]) -> str:
+    """What can't be had, and what to do."""
+    shown = ", ".join(file.note if not file.addresses else file.name for file in lost[:SHOWN])
+    more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+    packages = getattr(record, "packages", {})
+    if any(not file.addresses for file in lost):
+        return (
+            f"{name}: {len(lost)} files of {', '.join(packages)} are missing: {shown}{more}; complete the folder, or "
+            f"correct `licensed:` in config.yaml"
+        )
+    return (
+        f"{name}: {len(lost)} files are missing: {shown}{more}; fetch them elsewhere, then name their folder as "
+        "`mirror:` in config.yaml"
+    )

@@ -1,0 +1,117 @@
+"""For each file that a dataset is made of: whether it is here, and if not, where it can be had."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import requests
+
+from pipeline.data.collect_trees import expanded
+from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, TreebankDataset, TreeSource
+from pipeline.data.download import addresses, places
+from pipeline.data.verified import fault_of, is_noted, wrong_size
+from pipeline.disk import size
+
+HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that nobody verified yet is hashed on request
+ANSWER_S = 5.0
+REQUESTS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file.
+
+    Attributes:
+        state: verified; present (whole, as far as its size says, and verified before use); damaged; partial (a download
+            that goes on); missing.
+        note: where it is, what is wrong with it, or what it is called in a mirror.
+        addresses: where it can be fetched from, each with the bytes that are to be there.
+        done: bytes of it that a broken download left.
+    """
+
+    name: str
+    state: Literal["verified", "present", "damaged", "partial", "missing"]
+    note: str
+    bytes: int | None = None
+    addresses: dict[str, int | None] = field(default_factory=dict)
+    done: int = 0
+
+    @property
+    def is_here(self) -> bool:
+        return self.state in ("verified", "present")
+
+    @property
+    def to_fetch(self) -> int:
+        """Bytes to download, as far as known."""
+        return 0 if self.is_here else max(0, (self.bytes or 0) - self.done)
+
+
+def sources_of(dataset: AnyDataset) -> dict[str, Source]:
+    """What a dataset fetches."""
+    return dataset.sources if isinstance(dataset, DownloadedDataset | TreebankDataset) else {}
+
+
+def fetched_files(dataset: AnyDataset, downloads: Path, mirror: str | None, verify: bool) -> list[DataFile]:
+    """The files that a dataset fetches. verify: hash large ones too."""
+    return [fetched_file(name, source, downloads, mirror, verify) for name, source in sources_of(dataset).items()]
+
+
+def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None, verify: bool) -> DataFile:
+    faults = []
+    for path in places(name, source, downloads, mirror):
+        if not path.exists():
+            continue
+        here = path.stat().st_size
+        if fault := wrong_size(path, source):
+            faults.append(f"{path}: {fault}")
+        elif not (verify or here <= HASHED_AT_ONCE or is_noted(path, source, downloads)):
+            return DataFile(name, "present", str(path), here)
+        elif fault := fault_of(path, source, downloads):
+            faults.append(f"{path}: {fault}")
+        else:
+            return DataFile(name, "verified", str(path), here)
+    known = dict.fromkeys(addresses(name, source, mirror), source.bytes)
+    if isinstance(source, TreeSource):
+        known[source.documents.folder + source.documents.names[0]] = None
+    if faults:
+        return DataFile(name, "damaged", "; ".join(faults), source.bytes, known)
+    part = downloads / f"{name}.part"
+    if part.exists():
+        done = part.stat().st_size
+        return DataFile(name, "partial", f"{size(done)} are in {part}", source.bytes, known, done)
+    return DataFile(name, "missing", f"{source.mirror or name} in a mirror", source.bytes, known)
+
+
+def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile]:
+    """The files of licensed packages that a dataset reads, one by one, in the folders that config.yaml names."""
+    if not isinstance(dataset, TreebankDataset):
+        return []
+    parts = [part for split in dataset.splits.values() for part in split.parts if part.package]
+    paths = [Path(folders[part.package]) / name for part in parts for file in part.files for name in expanded(file)]
+    return [DataFile(path.name, "present" if path.is_file() else "missing", str(path)) for path in dict.fromkeys(paths)]
+
+
+def silent_addresses(files: list[DataFile]) -> dict[str, str]:
+    """Fault by address, of those addresses of files that are not here which would not give them."""
+    asked = {url: expected for file in files if not file.is_here for url, expected in file.addresses.items()}
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        faults = pool.map(fault_of_address, asked, asked.values())
+    return {url: fault for url, fault in zip(asked, faults, strict=True) if fault}
+
+
+def fault_of_address(url: str, expected: int | None) -> str | None:
+    """Why an address would not give a file of so many bytes, from the head of its answer; None when it would."""
+    try:
+        with requests.get(
+            url, headers={"Range": "bytes=0-0", "Accept-Encoding": "identity"}, stream=True, timeout=ANSWER_S
+        ) as response:
+            if response.status_code not in (200, 206):
+                return f"status {response.status_code} {response.reason}"
+            partial = response.headers.get("Content-Range", "").rpartition("/")[2]
+            length = partial if response.status_code == 206 else response.headers.get("Content-Length", "")
+    except requests.RequestException as error:
+        return type(error).__name__
+    if expected is not None and length.isdecimal() and int(length) != expected:
+        return f"has {length} bytes, expected {expected}: another file"
+    return None

@@ -1,0 +1,161 @@
+"""What is here and what is missing is said in seconds, without fetching anything; what can't be had is an error."""
+
+import hashlib
+import logging
+from pathlib import Path
+
+import pytest
+from bad_server import CONTENT, serving
+
+from pipeline.data import verified
+from pipeline.data.dataset import Source, load_dataset
+from pipeline.data.download import fetch
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+from pipeline.planning import data_files
+from pipeline.planning.check_data import check
+from pipeline.planning.data_files import fault_of_address, fetched_file, package_files
+
+ROOT = Path(__file__).resolve().parents[2]
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def server():
+    with serving() as running:
+        yield running
+
+
+def source(*urls, **changes):
+    return Source(
+        **{"urls": list(urls) or ["http://127.0.0.1:9/none"], "sha256": SHA256, "bytes": len(CONTENT)} | changes
+    )
+
+
+def state(tmp_path, wanted=None, mirror=None, verify=False):
+    return fetched_file("a.bin", wanted or source(), tmp_path / "downloads", mirror, verify)
+
+
+def put(folder, content, name="a.bin"):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(content)
+
+
+def test_each_state_of_a_file_is_told_apart(tmp_path):
+    downloads = tmp_path / "downloads"
+    assert state(tmp_path).state == "missing" and state(tmp_path).to_fetch == len(CONTENT)
+    put(downloads, CONTENT[:99], "a.bin.part")
+    assert state(tmp_path).state == "partial" and state(tmp_path).to_fetch == len(CONTENT) - 99
+    put(downloads, CONTENT[:-1])
+    assert state(tmp_path).state == "damaged" and "expected 1280000" in state(tmp_path).note
+    put(downloads, CONTENT[::-1])
+    assert state(tmp_path).state == "damaged" and SHA256 in state(tmp_path).note
+    put(tmp_path / "mirror", CONTENT)
+    found = state(tmp_path, mirror=str(tmp_path / "mirror"))
+    assert found.state == "verified" and found.is_here and not found.to_fetch
+
+
+def test_a_large_file_is_hashed_once_and_only_when_asked_for(tmp_path, monkeypatch):
+    hashed = []
+    right = verified.mismatch
+    monkeypatch.setattr(verified, "mismatch", lambda *arguments: hashed.append(arguments) or right(*arguments))
+    monkeypatch.setattr(data_files, "HASHED_AT_ONCE", 10)
+    put(tmp_path / "downloads", CONTENT)
+    assert state(tmp_path).state == "present" and not hashed
+    assert state(tmp_path, verify=True).state == "verified" and len(hashed) == 1
+    fetch("a.bin", source(), tmp_path / "downloads", None)
+    assert state(tmp_path).state == "verified" and len(hashed) == 1
+    put(tmp_path / "downloads", CONTENT[::-1])  # same size, other time
+    assert state(tmp_path, verify=True).state == "damaged" and len(hashed) == 2
+
+
+def test_a_folder_that_can_not_be_written_is_read_all_the_same(tmp_path, monkeypatch):
+    def refuse(path, value):
+        raise UserError(f"can't write {path}")
+
+    monkeypatch.setattr(verified, "write_json", refuse)
+    put(tmp_path / "downloads", CONTENT)
+    assert state(tmp_path).state == "verified"
+
+
+@pytest.mark.parametrize(
+    ("path", "fault"),
+    [
+        ("good", None),
+        ("no-ranges", None),
+        ("moved", None),
+        ("no-length", None),
+        ("missing", "status 404"),
+        ("short", "another file"),
+        ("loop", "TooManyRedirects"),
+    ],
+)
+def test_an_address_is_asked_without_fetching(server, path, fault):
+    found = fault_of_address(f"{server.url}/{path}", len(CONTENT))
+    assert found is None if fault is None else fault in found
+
+
+def toy_project(tmp_path, **config):
+    settings = {"scale": "smoke", "work": str(tmp_path / "work"), "mirror": None, "licensed": {}} | config
+    return load_project(ROOT, settings)
+
+
+def with_source(project, url, name="multi30k-en-de"):
+    """The project, with every file of a dataset at one address."""
+    record = project.dataset_records[name]
+    sources = dict.fromkeys(record.sources, source(url))
+    project.__dict__["dataset_records"] = project.dataset_records | {
+        name: record.model_copy(update={"sources": sources})
+    }
+    return project
+
+
+def test_missing_files_that_an_address_has_are_no_error_but_offline_they_are(server, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    project = with_source(toy_project(tmp_path), f"{server.url}/good")
+    check(project, ["multi30k-en-de", "grammar-en-de"])
+    assert "0 of 6 files are here; 7.7 MB to fetch" in caplog.text and "licence: " in caplog.text
+    assert "good: answers" in caplog.text and "grammar-en-de: written by the grammar" in caplog.text
+    with pytest.raises(UserError, match=r"multi30k-en-de: 6 files are missing: train\.en\.gz, .*`mirror:`"):
+        check(project, ["multi30k-en-de"], offline=True)
+
+
+def test_files_that_no_address_has_are_an_error_that_lists_them(server, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    project = with_source(toy_project(tmp_path), f"{server.url}/missing")
+    with pytest.raises(UserError, match=r"multi30k-en-de: 6 files are missing: train\.en\.gz, "):
+        check(project, ["multi30k-en-de"])
+    assert "status 404" in caplog.text
+
+
+def test_what_was_extracted_needs_no_files(tmp_path):
+    project = toy_project(tmp_path)
+    done = tmp_path / "work/corpora/multi30k-en-de/raw.done"
+    done.parent.mkdir(parents=True)
+    done.touch()
+    check(project, ["multi30k-en-de"], offline=True)
+
+
+def test_a_licensed_package_is_looked_at_file_by_file(tmp_path):
+    wsj = load_dataset(ROOT / "workflow/datasets/wsj.yaml")
+    files = package_files(wsj, {"LDC99T42": str(tmp_path)})
+    assert len(files) > 2000 and {file.state for file in files} == {"missing"}
+    present = Path(files[7].note)
+    present.parent.mkdir(parents=True)
+    present.touch()
+    project = toy_project(tmp_path, scale="paper", licensed={"LDC99T42": str(tmp_path)})
+    with pytest.raises(
+        UserError, match=rf"wsj: {len(files) - 1} files of LDC99T42 are missing: .*wsj_0200.*`licensed:`"
+    ):
+        check(project, ["wsj"])
+    for file in files:
+        Path(file.note).parent.mkdir(parents=True, exist_ok=True)
+        Path(file.note).touch()
+    check(project, ["wsj"])
+
+
+def test_a_package_that_is_not_named_is_announced_with_its_stand_in(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    check(toy_project(tmp_path, scale="paper"), [])
+    assert "wsj: needs LDC99T42" in caplog.text and "craft stands in" in caplog.text
+    assert "licensed: {LDC99T42: FOLDER}" in caplog.text
