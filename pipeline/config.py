@@ -178,7 +178,8 @@ def explain(fault: dict, schema: dict) -> str:
         return f"unknown key; allowed: {', '.join(allowed_keys(schema, fault['loc'][:-1]))}"
     if fault["type"] == "missing":
         return "missing key"
-    return f"{fault['msg'].removeprefix('Value error, ')}, got {fault['input']!r}"
+    got = "" if isinstance(fault["input"], dict) else f", got {fault['input']!r}"
+    return fault["msg"].removeprefix("Value error, ") + got
 
 
 def allowed_keys(schema: dict, location: tuple) -> list[str]:

@@ -139,7 +139,7 @@ class CheaperClaim(Statement):
     than: str
 
 
-class TestedClaim(Statement):
+class ProvedClaim(Statement):
     """A statement that needs no training."""
 
     kind: Literal["test"]
@@ -156,7 +156,7 @@ Claim = Annotated[
     | BranchesClaim
     | ExponentClaim
     | CheaperClaim
-    | TestedClaim,
+    | ProvedClaim,
     Field(discriminator="kind"),
 ]
 

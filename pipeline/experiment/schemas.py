@@ -14,12 +14,13 @@ from pydantic import TypeAdapter
 
 from pipeline.config import RunSpec
 from pipeline.data.dataset import Dataset
+from pipeline.experiment.claim import Claims
 from pipeline.experiment.paper import Paper
 from pipeline.experiment.project import Config
 from pipeline.experiment.scale import Scale
 from pipeline.files import atomic_write
 
-RECORDS = {"config": Config, "paper": Paper, "scale": Scale, "dataset": Dataset, "run": RunSpec}
+RECORDS = {"config": Config, "paper": Paper, "claims": Claims, "scale": Scale, "dataset": Dataset, "run": RunSpec}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,14 +20,13 @@ def draw(entry: AttentionHeads, path: Path) -> tuple[Figure, list[dict[str, Any]
     record = read_json(path)
     tokens, heads, query = record["tokens"], record["heads"], record["query"]
     panels = panels_of(entry.rule, heads, query)
-    picture = new_figure(2.9 * len(panels), 0.24 * len(tokens) + 0.8)
+    picture = new_figure(2.9 * len(panels) + (1.3 if len(panels) == 1 else 0), 0.24 * len(tokens) + 0.8)
     for axes, (title, shown, queries) in zip(picture.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         columns(axes, tokens, title, query if queries == [query] else None)
-        for slot, head in enumerate(shown):
-            number = heads.index(head)
-            lines(axes, record["weights"][number], queries, number, slot, len(shown))
-    if len(panels) == 1:
-        key(picture, heads)
+        for head in shown:
+            lines(axes, record["weights"][heads.index(head)], queries, heads.index(head))
+        if len(shown) > 1:
+            squares(axes, record["weights"], heads, query)
     rows = [
         {"head": head + 1, "query": i, "query_token": tokens[i], "key": j, "key_token": tokens[j], "weight": weight}
         for head, weights in zip(heads, record["weights"], strict=True)
@@ -41,7 +40,7 @@ def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str,
     """(title, heads, queries: None = all) of each panel."""
     match rule:
         case "distant":
-            return [(f"{len(heads)} heads", heads, [query])]
+            return [("", heads, [query])]
         case "pronoun":
             one, other = heads
             return [
@@ -70,34 +69,33 @@ def shown_as(token: str) -> str:
     return token.removeprefix("▁") if token.startswith(("▁", "</")) else f"·{token}"
 
 
-def lines(axes: Axes, weights: list[list[float]], queries: list[int] | None, number: int, slot: int, slots: int):
-    """Lines from queries on the left to keys on the right, as strong as their weight.
-
-    With several heads in one panel, squares beside a key say which ones look at it.
-    """
-    colour = COLOURS[number % len(COLOURS)]
+def lines(axes: Axes, weights: list[list[float]], queries: list[int] | None, number: int) -> None:
+    """Lines from queries on the left to keys on the right, as strong as their weight; `number` gives the colour."""
     for query in range(len(weights)) if queries is None else queries:
         for place, weight in enumerate(weights[query]):
-            if weight < LEAST:
-                continue
-            axes.plot((0, 1), (query, place), color=colour, alpha=min(1.0, weight), linewidth=1.6)
-            if slots > 1:
-                left = 1.55 - 0.08 * (slots - slot)
-                axes.add_patch(Rectangle((left + 0.2, place - 0.3), 0.07, 0.6, color=colour, alpha=min(1.0, weight)))
+            if weight >= LEAST:
+                colour = COLOURS[number % len(COLOURS)]
+                axes.plot((0, 1), (query, place), color=colour, alpha=min(1.0, weight), linewidth=1.6)
     axes.grid(False)
 
 
-def key(picture: Figure, heads: list[int]) -> None:
-    """Which colour is which head."""
+def squares(axes: Axes, weights: list[list[list[float]]], heads: list[int], query: int) -> None:
+    """Right of the keys a column a head, with its number above: lines of several heads hide one another."""
+    step = min(0.09, 1.2 / len(heads))
     for number, head in enumerate(heads):
-        colour = COLOURS[number % len(COLOURS)]
-        picture.text(0.5, -0.03 - 0.04 * number, f"head {head + 1}", color=colour, ha="center", fontsize=8)
+        left, colour = 1.6 + step * number, COLOURS[number % len(COLOURS)]
+        axes.text(left + step / 2, -1.1, str(head + 1), color=colour, ha="center", va="center", fontsize=7)
+        for place, weight in enumerate(weights[number][query]):
+            corner = (left + 0.01, place - 0.35)
+            axes.add_patch(Rectangle(corner, step - 0.02, 0.7, facecolor=colour, alpha=min(1.0, weight)))
+    axes.text(1.6 + step * len(heads) / 2, -1.9, "head", ha="center", va="center", fontsize=7)
+    axes.set(xlim=(-0.75, 1.65 + step * len(heads)), ylim=(len(weights[0][0]) - 0.4, -2.2))
 
 
 def facts(record: dict[str, Any]) -> str:
     word = "" if record["query"] is None else f' The word is "{shown_as(record["tokens"][record["query"]])}".'
     return (
         f"Encoder layer {record['layer']} of {record['layers']}; sentence {record['sentence'] + 1} of the "
-        f"{record['split']} set, in subwords; a middle dot goes on with a word. Lines of weight below {LEAST:g} are left "
-        f"out.{word}"
+        f"{record['split']} set, in subwords; a middle dot goes on with a word. Weights below {LEAST:g} are not "
+        f"drawn.{word}"
     )

@@ -44,8 +44,8 @@ class Findings:
 class Gatherer:
     """Evidence for the claims of one paper; a run that is not there makes a claim `NotRun`."""
 
-    def __init__(self, project: Project, paper: str, layer_times: Path):
-        self.project, self.paper, self.layer_times = project, paper, layer_times
+    def __init__(self, project: Project, paper: str):
+        self.project, self.paper = project, paper
         self.folders = RunFolders(project)
 
     def gather(self, claim: Claim) -> Findings:
@@ -211,8 +211,8 @@ class Gatherer:
         return cost["seconds"]
 
     def times(self) -> LayerTimes:
-        self.need(self.layer_times)
-        return LayerTimes.read(self.layer_times)
+        self.need(self.folders.layer_times_path)
+        return LayerTimes.read(self.folders.layer_times_path)
 
     def need(self, path: Path) -> None:
         """Raises NotRun when the file is not there."""

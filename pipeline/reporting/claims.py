@@ -1,7 +1,6 @@
 """What one paper says, next to what was measured, with a verdict.
 
-    python -m pipeline claims --paper weighted --set scale=demo --layer-times work/demo/layer_times.json \\
-        --out results/demo/weighted/claims.csv
+    python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
 
 writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, p-value and verdict. The verdicts are
 `upheld`, `not distinguishable`, `contradicted`, `not run`; a statement that needs no training is `tested` by the named
@@ -14,7 +13,7 @@ import logging
 from collections import Counter
 from pathlib import Path
 
-from pipeline.experiment.claim import Claim, TestedClaim
+from pipeline.experiment.claim import Claim, ProvedClaim
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write
 from pipeline.reporting.claim_evidence import Gatherer, NotRun
@@ -30,13 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
     parser.add_argument("--paper", required=True)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
-    parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer_cost, if there is one")
     parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
-    rows = claim_rows(project, args.paper, args.layer_times)
+    rows = claim_rows(project, args.paper)
     with atomic_write(args.out) as handle:
         writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -46,9 +44,9 @@ def run(args: argparse.Namespace) -> None:
     log.info("%s: %s", args.out, tally(rows))
 
 
-def claim_rows(project: Project, paper: str, layer_times: Path) -> list[dict[str, str]]:
+def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
     """The rows of the CSV, in the order of claims.yaml."""
-    gatherer = Gatherer(project, paper, layer_times)
+    gatherer = Gatherer(project, paper)
     return [
         {"claim": name, "statement": claim.statement, "printed": claim.printed, **judged(gatherer, claim)}
         for name, claim in project.claims[paper].claims.items()
@@ -58,7 +56,7 @@ def claim_rows(project: Project, paper: str, layer_times: Path) -> list[dict[str
 def judged(gatherer: Gatherer, claim: Claim) -> dict[str, str]:
     """What was found for one claim, and what follows from it."""
     columns = dict.fromkeys(("verdict", "ours", "evidence", "p_value", "test"), "")
-    if isinstance(claim, TestedClaim):
+    if isinstance(claim, ProvedClaim):
         return columns | {"verdict": TESTED, "test": "; ".join(claim.tests)}
     try:
         found = gatherer.gather(claim)

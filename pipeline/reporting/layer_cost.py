@@ -2,9 +2,9 @@
 
     python -m pipeline layer_cost --out work/demo/layer_times.json
 
-Writes work/demo/layer_times.json: {times: [{layer, n, d, seconds: one a repeat}], matmul_flops_per_s, device, threads,
-kernel, window, provenance}. A minute on one core; on a GPU if there is one. What is timed is what the table counts: one
-sequence, forward, no projections around an attention.
+Writes work/demo/layer_times.json: {times: [{layer, n, d, seconds: one a repeat}], matmul_flops_per_s, device,
+on_processor, threads, kernel, window, provenance}. Half a minute on one core; on a GPU if there is one. What is timed
+is what the table counts: one sequence, forward, no projections around an attention.
 """
 
 import argparse
@@ -31,20 +31,20 @@ Layer = Callable[[Tensor], Tensor]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1: steady times)")
     parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:
     device = choose_device(args.device, local_rank=0)
-    prepare(device, args.threads)
+    prepare(device, threads=1)
     times = measure(device, LENGTHS, WIDTHS)
     result = {
         "times": times,
         "matmul_flops_per_s": matmul_rate(device),
         "kernel": KERNEL,
         "window": WINDOW,
-        **facts(device, args.threads, processes=1),
+        "on_processor": device.type == "cpu",
+        **facts(device, threads=1, processes=1),
         "provenance": provenance(),
     }
     write_json(args.out, result)
@@ -99,8 +99,10 @@ def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
 
 
 def clock(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    """Seconds of this process on a processor, where it has one thread: others' work does not count."""
+    if device.type == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize(device)
     return time.perf_counter()
 
 

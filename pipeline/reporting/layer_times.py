@@ -57,7 +57,8 @@ class LayerTimes:
     @property
     def description(self) -> str:
         repeats = len(next(iter(self.seconds.values())))
-        return f"{repeats} repeats on {self.record['device']}, {self.record['threads']} thread(s)"
+        device = f"one core of {self.record['device']}" if self.record["on_processor"] else self.record["device"]
+        return f"{repeats} repeats on {device}"
 
     def exponent(self, layer: str, variable: str) -> Exponent:
         """Of log t = c + p log n + q log d, fitted by least squares to the upper half of the sizes: p or q.

@@ -4,6 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.experiment.project import Project
+from pipeline.experiment.scale import Rule
+
+FACTS = {
+    "parameters": "trainable parameters",
+    "flops": "operations of the training, counted from the model's matrix products, 2 a multiply-add",
+    "flops_by_time": "operations of the training by the paper's formula, time x devices x sustained single-precision "
+    "rate; that of devices which the paper does not name is measured, a product of two 1024 x 1024 matrices",
+}
 
 
 def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
@@ -68,16 +76,15 @@ def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) 
     cells = project.table(paper, table).cells
     lines = ["Data and metrics:", ""]
     for name, cell in cells.items():
-        used = project.stand_in(cell.dataset)
-        stand_in = (
-            "" if used == cell.dataset else f", for which `{used}` stands in: not comparable with the printed number"
-        )
+        used = dict.fromkeys(run.run.dataset for run in project.cell_runs(paper, table) if run.cell == name)
+        stand_ins = " and ".join(f"`{dataset}`" for dataset in used if project.is_stand_in(dataset))
+        stand_in = f"; not comparable with the printed number, {stand_ins} standing in" if stand_ins else ""
         if cell.kind == "score":
             seen = {(row[f"{name}_test_set"], row[f"{name}_signature"]) for row in rows if row[f"{name}_ours"]}
             made = "; ".join(f"{test_set}, {signature}" for test_set, signature in sorted(seen)) or "not run"
             lines.append(f"- {name}: {cell.metric} of {cell.dataset} ({cell.split}){stand_in}. Ours: {made}.")
         else:
-            lines.append(f"- {name}: {cell.kind} of the runs on {cell.dataset}{stand_in}.")
+            lines.append(f"- {name}: {FACTS[cell.kind]}, of the runs on {cell.dataset}{stand_in}.")
     lines += ["- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds."]
     lines += ["- hours: device hours of training, restarts included, summed over the seeds of a row.", ""]
     lines += [f"Scale `{project.config.scale}`: {project.scale.description}", ""]
@@ -90,17 +97,22 @@ def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) 
 def scale_rules(project: Project) -> list[str]:
     """Every rule of the scale in words."""
     described = []
-    for section in ("model", "training", "decoding"):
-        for key, rule in getattr(project.scale, section).items():
-            operation = next(
-                (name, value) for name in ("divide", "multiply", "set") if (value := getattr(rule, name)) is not None
-            )
-            words = {"divide": "divided by", "multiply": "multiplied by", "set": "set to"}[operation[0]]
-            shown = f"{operation[1]:g}" if isinstance(operation[1], float) else operation[1]
-            limits = "".join(
-                f", {word} {v:g}"
-                for word, v in (("at least", rule.minimum), ("at most", rule.maximum))
-                if v is not None
-            )
-            described.append(f"{section}.{key} {words} {shown}{limits}" + (f" ({rule.why})" if rule.why else ""))
+    for system, rules in {"": project.scale, **project.scale.systems}.items():
+        for section in ("model", "training", "decoding"):
+            for key, rule in getattr(rules, section).items():
+                described.append(f"{system}{': ' if system else ''}{section}.{key} {rule_in_words(rule)}")
     return described
+
+
+def rule_in_words(rule: Rule) -> str:
+    operation, value = next(
+        (name, value) for name in ("divide", "multiply", "set") if (value := getattr(rule, name)) is not None
+    )
+    words = {"divide": "divided by", "multiply": "multiplied by", "set": "set to"}[operation]
+    shown = f"{value:g}" if isinstance(value, float) else value
+    limits = "".join(
+        f", {word} {limit:g}"
+        for word, limit in (("at least", rule.minimum), ("at most", rule.maximum))
+        if limit is not None
+    )
+    return f"{words} {shown}{limits}" + (f" ({rule.why})" if rule.why else "")

@@ -34,7 +34,8 @@ class RunFolders:
     """Reads what the stages left in the run folders of one scale. A file that is not there is a run not run."""
 
     def __init__(self, project: Project):
-        self.root = Path(project.config.work) / project.config.scale / "runs"
+        scale = Path(project.config.work) / project.config.scale
+        self.root, self.layer_times_path = scale / "runs", scale / "layer_times.json"
 
     def folder(self, run: RunId) -> Path:
         return self.root / run.folder
@@ -44,13 +45,23 @@ class RunFolders:
 
     def cost(self, run: RunId) -> dict[str, Any] | None:
         """Totals over all starts of a training, and where it ran."""
-        record = self.optional(self.folder(run) / "cost.json")
-        if record is None:
+        starts = self.starts(run)
+        if not starts:
             return None
-        starts = record["starts"]
         hours = sum(start["seconds"] * start["processes"] for start in starts) / 3600
         devices = dict.fromkeys(f"{start['processes']} x {start['device']}" for start in starts)
-        return record["total"] | {"device_hours": hours, "hardware": "; ".join(devices)}
+        total = read_json(self.folder(run) / "cost.json")["total"]
+        return total | {"device_hours": hours, "hardware": "; ".join(devices)}
+
+    def starts(self, run: RunId) -> list[dict[str, Any]]:
+        """Every start of a training; none when it did not run."""
+        record = self.optional(self.folder(run) / "cost.json")
+        return record["starts"] if record else []
+
+    @property
+    def layer_times(self) -> dict[str, Any] | None:
+        """What the stage layer_cost measured at this scale."""
+        return self.optional(self.layer_times_path)
 
     @staticmethod
     def optional(path: Path) -> dict[str, Any] | None:

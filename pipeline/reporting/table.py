@@ -17,6 +17,7 @@ from pipeline.experiment.project import CellRun, Project, RunId, load_project, p
 from pipeline.files import atomic_write
 from pipeline.reporting.markdown import render
 from pipeline.reporting.measured import RunFolders
+from pipeline.reporting.training_cost import flops_by_time
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ def score_columns(
     columns = dict.fromkeys(("printed", "ours", "spread", "low", "high", "difference", "test_set", "signature"), "")
     columns["printed"] = reported
     if measured is not None:
-        comparable = project.stand_in(cell.dataset) == cell.dataset
+        comparable = not any(project.is_stand_in(run.run.dataset) for run in runs)
         columns |= {
             "ours": f"{measured.mean:.2f}",
             "spread": "" if measured.spread is None else f"{measured.spread:.2f}",
@@ -105,7 +106,10 @@ def fact_columns(folders: RunFolders, name: str, cell: FactCell, runs: list[Cell
             values.append(trained["parameters"]["total"])
         elif cell.kind == "flops" and cost:
             values.append(cost["flops"])
-    ours = f"{sum(values) / len(values):.6g}" if values and cell.kind == "flops" else str(values[0]) if values else ""
+        elif cell.kind == "flops_by_time" and cost:
+            values += [flops] if (flops := flops_by_time(folders.starts(run), folders.layer_times)) else []
+    counted = cell.kind == "parameters"
+    ours = "" if not values else str(values[0]) if counted else f"{sum(values) / len(values):.6g}"
     return {f"{name}_printed": f"{float(reported) * cell.unit:.6g}" if reported else "", f"{name}_ours": ours}
 
 

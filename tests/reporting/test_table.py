@@ -22,10 +22,10 @@ def fabricate(project, cell_run, split, value):
     """A run folder as the stages leave it, with a made-up score."""
     folder = Path(project.config.work) / project.config.scale / "runs" / cell_run.run.folder
     write_json(folder / "trained.json", {"steps": 7, "parameters": {"total": 123456}, "provenance": {"commit": "abc"}})
-    start = {"seconds": 900, "processes": 2, "device": "toy processor"}
+    start = {"seconds": 900, "processes": 2, "threads": 1, "device": "toy processor"}
     write_json(folder / "cost.json", {"starts": [start], "total": {"flops": 2.5e9}})
     entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
-    score = {"test_set": "toy", "lines": 10, "metrics": {"bleu_paper": entry}}
+    score = {"test_set": "toy", "lines": 10, "metrics": {"bleu_paper": entry, "gleu": entry}}
     for decoding in cell_run.decodings:
         write_json(folder / "scores" / decoding / f"{split}.json", score)
 
@@ -89,6 +89,20 @@ def test_the_grid_is_aligned_and_leaves_out_empty_columns():
     assert "x" not in lines[0]
 
 
-@pytest.mark.parametrize(("number", "text"), [("", ""), ("65073152", "65.1M"), ("42064", "42.1K"), ("3.283e18", "3.28e+18"), ("12", "12")])
+@pytest.mark.parametrize(
+    ("number", "text"), [("", ""), ("65073152", "65.1M"), ("42064", "42.1K"), ("3.283e18", "3.28e+18"), ("12", "12")]
+)
 def test_large_numbers_are_shortened(number, text):
     assert short(number) == text
+
+
+def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
+    project = project_in(tmp_path)
+    for cell in project.cell_runs("attention", "table2"):
+        fabricate(project, cell, "test", 20.0)
+    row = table_rows(project, "attention", "table2")[-1]
+    assert (row["flops_printed"], row["flops_ours"], row["flops_counted_ours"]) == ("2.3e+19", "", "2.5e+09")
+    measured = {"device": "toy processor", "matmul_flops_per_s": 1e10, "on_processor": True, "threads": 1}
+    write_json(tmp_path / "demo" / "layer_times.json", measured)
+    row = table_rows(project, "attention", "table2")[-1]
+    assert float(row["flops_ours"]) == 900 * 2 * 1e10

@@ -1,0 +1,169 @@
+"""Attention Is All You Need, Table 1: printed complexities beside the times of layers measured on this machine.
+
+    python -m pipeline layer_table --paper attention --table table1 --set scale=demo \\
+        --layer-times work/demo/layer_times.json --out results/demo/attention/table1.csv
+
+writes the CSV, a Markdown twin, and the plot (SVG and PNG) beside it. Settings come from config.yaml.
+"""
+
+import argparse
+import csv
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from pipeline.errors import UserError
+from pipeline.experiment.paper import Row
+from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.files import atomic_write
+from pipeline.reporting.layer_times import LayerTimes
+from pipeline.reporting.markdown import grid
+from pipeline.reporting.picture import COLOURS, GREY, MARKERS, new_figure, save
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
+    parser.add_argument("--paper", required=True)
+    parser.add_argument("--table", required=True)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer_cost")
+    parser.add_argument("--out", type=Path, required=True, help="CSV to write; Markdown, SVG and PNG lie beside it")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    project.known(args.table, project.papers[args.paper].layer_costs, f"papers/{args.paper}: layer_costs")
+    times = LayerTimes.read(args.layer_times)
+    printed = project.printed[args.paper][args.table]
+    rows = [table_row(row, times) for row in printed]
+    with atomic_write(args.out) as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    with atomic_write(args.out.with_suffix(".md")) as handle:
+        handle.write(render(project, args.paper, args.table, times, rows))
+    save(plot(printed, times), args.out.with_suffix(".svg"))
+    log.info("%s: %d layer types, %s", args.out, len(rows), times.description)
+
+
+def table_row(printed: Row, times: LayerTimes) -> dict[str, Any]:
+    """One layer type: the paper's cells, the fitted exponents, and what its formulas give for the longest sequence."""
+    layer, n, d = printed["layer"], times.lengths[-1], times.widths[-1]
+    operations, path = derived(layer, n, times.record["kernel"], times.record["window"])
+    row = {key: printed[key] for key in ("layer_type", "complexity_per_layer")}
+    for variable in ("n", "d"):
+        exponent = times.exponent(layer, variable)
+        low, high = exponent.interval
+        row |= {
+            f"exponent_{variable}_printed": printed[f"exponent_{variable}"],
+            f"exponent_{variable}_ours": f"{exponent.value:.2f}",
+            f"exponent_{variable}_low": f"{low:.2f}",
+            f"exponent_{variable}_high": f"{high:.2f}",
+        }
+    return row | {
+        "milliseconds": f"{1000 * float(np.median(times.seconds[layer, n, d])):.3g}",
+        "n": n,
+        "d": d,
+        "sequential_operations": printed["sequential_operations"],
+        "sequential_operations_derived": operations,
+        "max_path_length": printed["max_path_length"],
+        "max_path_length_derived": path,
+        "kernel": times.record["kernel"],
+        "window": times.record["window"],
+        "source": printed["source"],
+        "measured": times.description,
+        "commit": times.record["provenance"]["commit"],
+    }
+
+
+def derived(layer: str, n: int, kernel: int, window: int) -> tuple[int, int]:
+    """(sequential operations, longest path between two positions) of a sequence of length n.
+
+    Convolutions are dilated, as the paper's O(log_k(n)) has it.
+    """
+    match layer:
+        case "self-attention":
+            return 1, 1
+        case "recurrent":
+            return n, n
+        case "convolutional":
+            return 1, math.ceil(math.log(n, kernel))
+        case "restricted self-attention":
+            return 1, math.ceil(n / window)
+    raise UserError(
+        f"no layer type {layer!r}; there are self-attention, recurrent, convolutional, restricted self-attention"
+    )
+
+
+def render(project: Project, paper: str, table: str, times: LayerTimes, rows: list[dict[str, Any]]) -> str:
+    header = ["layer type", "complexity", "n^", "n^ ours", "95 %", "d^", "d^ ours", "95 %", "ms"]
+    header += ["operations", "at this n", "path", "at this n"]
+    cells = [shown(row) for row in rows]
+    record, entry = project.papers[paper], project.papers[paper].layer_costs[table]
+    n, d, kernel, window = rows[0]["n"], rows[0]["d"], times.record["kernel"], times.record["window"]
+    return "\n\n".join(
+        (
+            f"# {record.title}: {table}",
+            entry.caption.strip(),
+            grid(header, cells),
+            f"Exponents: of time, fitted as c n^p d^q to the larger sizes up to n = {n}, d = {d}; 95 %: of the "
+            f"repeats. ms: one forward pass of n = {n}, d = {d}. Operations and paths: the printed formula, and its "
+            f"value for n = {n} with kernel k = {kernel} (dilated) and neighbourhood r = {window}. "
+            f"Measured: {times.description}.",
+            f"![{table}]({table}.svg)\n",
+        )
+    )
+
+
+def shown(row: dict[str, Any]) -> list[str]:
+    """A row's cells in the order of the header."""
+    cells = [row["layer_type"], row["complexity_per_layer"]]
+    for v in "nd":
+        interval = f"{row[f'exponent_{v}_low']}–{row[f'exponent_{v}_high']}"
+        cells += [row[f"exponent_{v}_printed"], row[f"exponent_{v}_ours"], interval]
+    cells += [row["milliseconds"], row["sequential_operations"], str(row["sequential_operations_derived"])]
+    return [*cells, row["max_path_length"], str(row["max_path_length_derived"])]
+
+
+def plot(printed: list[Row], times: LayerTimes) -> Figure:
+    """Time against n at the largest d, and against d at the largest n, with the printed power as a dashed line."""
+    picture = new_figure(8, 3.6)
+    panels = picture.subplots(1, 2, sharey=True)
+    for axes, variable, fixed in zip(panels, "nd", (times.widths[-1], times.lengths[-1]), strict=True):
+        sizes = np.array(times.lengths if variable == "n" else times.widths)
+        for number, row in enumerate(printed):
+            seconds = [times.seconds[at(row["layer"], variable, size, fixed)] for size in sizes]
+            middle = 1000 * np.median(seconds, axis=1)
+            spread = 1000 * np.abs(np.percentile(seconds, [0, 100], axis=1) - middle / 1000)
+            axes.errorbar(
+                sizes,
+                middle,
+                spread,
+                color=COLOURS[number],
+                marker=MARKERS[number],
+                markersize=4,
+                linewidth=1.2,
+                label=f"{row['layer_type']}, {row['complexity_per_layer']}",
+            )
+            power = middle[-1] * (sizes / sizes[-1]) ** float(row[f"exponent_{variable}"])
+            axes.plot(sizes, power, color=COLOURS[number], linestyle=":", linewidth=1)
+        axes.set(xscale="log", yscale="log")
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.minorticks_off()
+    panels[0].set_xlabel(f"sequence length n (positions), d = {times.widths[-1]}")
+    panels[1].set_xlabel(f"width d (units), n = {times.lengths[-1]}")
+    panels[0].set_ylabel("time of a forward pass (ms)")
+    panels[0].plot([], [], color=GREY, linestyle=":", label="printed power through the last point")
+    picture.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return picture
+
+
+def at(layer: str, variable: str, size: int, fixed: int) -> tuple[str, int, int]:
+    """(layer, n, d)"""
+    return (layer, int(size), fixed) if variable == "n" else (layer, fixed, int(size))

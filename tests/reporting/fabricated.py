@@ -1,0 +1,92 @@
+"""Run folders as the stages leave them, with made-up scores and logs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.evaluation.score_file import metric_named, write_statistics
+from pipeline.experiment.paper import score_path
+from pipeline.experiment.project import Project, RunId
+from pipeline.files import write_json
+
+SENTENCES = 200
+
+
+def folder_of(project: Project, run: RunId) -> Path:
+    return Path(project.config.work) / project.config.scale / "runs" / run.folder
+
+
+def perplexity_statistics(nll: float, seed: int = 0) -> np.ndarray:
+    """(N, 2) nats and subwords of batches whose difficulty is that of the test set: the same for every system."""
+    tokens = np.random.default_rng(0).integers(50, 100, SENTENCES)
+    difficulty = np.random.default_rng(1).normal(0, 0.3, SENTENCES)
+    noise = np.random.default_rng([2, seed, int(1000 * nll)]).normal(0, 0.05, SENTENCES)
+    deviation = difficulty + noise
+    return np.stack([(nll + deviation - np.average(deviation, weights=tokens)) * tokens, tokens], axis=1)
+
+
+def bleu_statistics(precision: float, seed: int = 0) -> np.ndarray:
+    """(N, 10) of sentences of twelve words, of whose n-grams about `precision` match."""
+    generator = np.random.default_rng([3, seed, int(10000 * precision)])
+    length = np.full(SENTENCES, 12)
+    totals = np.stack([length - order for order in range(4)], axis=1)
+    hard = np.random.default_rng(4).uniform(-0.15, 0.15, (SENTENCES, 1))
+    return np.concatenate(
+        [length[:, None], length[:, None], generator.binomial(totals, np.clip(precision + hard, 0, 1)), totals], axis=1
+    )
+
+
+def write_score(project: Project, run: RunId, metric: str, decoding: str, split: str, statistics: np.ndarray) -> None:
+    """A score file of one metric, added to those that the run has."""
+    path = folder_of(project, run) / score_path(metric, decoding, split)
+    arrays = dict(np.load(path.with_suffix(".npz"))) if path.exists() else {}
+    arrays[metric] = statistics
+    metrics = {
+        name: {"value": float(metric_named(name)(rows.sum(axis=0))), "low": None, "high": None, "signature": "toy"}
+        for name, rows in arrays.items()
+    }
+    write_statistics(path.with_suffix(".npz"), arrays)
+    write_json(
+        path,
+        {"test_set": "toy", "lines": SENTENCES, "metrics": metrics, "statistics": path.with_suffix(".npz").name},
+    )
+
+
+def write_training(project: Project, run: RunId, dev: list[float], train: list[float], every: int = 100) -> None:
+    """A finished training, validated `every` updates; losses in nats a subword."""
+    folder = folder_of(project, run)
+    write_json(folder / "trained.json", {"steps": every * len(dev), "train": {"nll_per_token": train[-1]}})
+    start = {"seconds": 10.0, "processes": 1, "threads": 1, "device": "toy processor"}
+    write_json(folder / "cost.json", {"starts": [start], "total": {"seconds": 10.0, "flops": 1e9}})
+    append(
+        folder,
+        (
+            {
+                "event": "validation",
+                "step": every * (i + 1),
+                "train": {"nll_per_token": train[i]},
+                "dev": {"nll_per_token": dev[i]},
+            }
+            for i in range(len(dev))
+        ),
+    )
+
+
+def write_branches(project: Project, run: RunId, weights: np.ndarray) -> None:
+    """A log of kappa = alpha in one encoder layer; weights (steps, M)."""
+    folder = folder_of(project, run)
+    write_json(folder / "trained.json", {"steps": len(weights)})
+    names = ("encoder.0.kappa", "encoder.0.alpha", "decoder.0.kappa")
+    append(
+        folder,
+        (
+            {"event": "monitor", "step": step + 1, "values": dict.fromkeys(names, row.tolist())}
+            for step, row in enumerate(weights)
+        ),
+    )
+
+
+def append(folder: Path, records) -> None:
+    with open(folder / "progress.jsonl", "a", encoding="utf-8") as handle:
+        handle.writelines(json.dumps(record) + "\n" for record in records)

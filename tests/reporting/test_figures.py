@@ -1,0 +1,105 @@
+"""Figures show what the runs logged, have their numbers beside them, and say what they are."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fabricated import folder_of, write_branches, write_training
+
+from pipeline.__main__ import main
+from pipeline.experiment.project import load_project
+from pipeline.files import write_json
+from pipeline.reporting.branch_figure import mean_filter
+from pipeline.reporting.picture import COLOURS
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]
+
+
+def draw(tmp_path, paper, figure):
+    out = tmp_path / f"{figure}.svg"
+    arguments = ["figure", "--root", str(ROOT), "--paper", paper, "--figure", figure]
+    code = main([*arguments, "--set", f"work={tmp_path}", "--set", "scale=demo", "--out", str(out)])
+    return code, out
+
+
+def rows_of(svg):
+    return list(csv.DictReader(svg.with_suffix(".csv").open(encoding="utf-8")))
+
+
+@pytest.fixture
+def project(tmp_path):
+    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+
+
+def put_map(project, figure, query, heads):
+    (file,) = project.figure_files("attention", figure)
+    maps = np.random.default_rng(0).dirichlet(np.ones(len(TOKENS)), (len(heads), len(TOKENS)))
+    facts = {"rule": "toy", "split": "test", "layer": 2, "layers": 3, "sentence": 7, "weights_digest": "abc"}
+    record = {"tokens": TOKENS, "heads": heads, "query": query, "weights": maps.tolist()}
+    write_json(folder_of(project, file.run) / file.path, facts | record)
+
+
+def test_loss_curves_have_a_point_a_validation(project, tmp_path):
+    losses = {"attention/C1": [5.0, 4.0, 3.5], "C": [4.8, 3.9]}
+    for system, dev in losses.items():
+        write_training(project, project.runs_of("weighted", system, "wmt14-en-de")[0], dev, dev)
+    code, svg = draw(tmp_path, "weighted", "figure2")
+    assert code == 0
+    assert [float(row["dev_loss"]) for row in rows_of(svg)] == [*losses["attention/C1"], *losses["C"]]
+    text = svg.read_text(encoding="utf-8")
+    assert "training loss (nats per subword" in text
+    assert "development loss (nats per subword)" in text
+    assert all(colour.lower() in text.lower() for colour in COLOURS[:2])
+
+
+def test_branch_weights_are_filtered_and_the_window_is_said(project, tmp_path):
+    (run,) = project.runs_of("weighted", "C", "wmt14-en-de")
+    weights = np.random.default_rng(0).dirichlet(np.ones(4), 30)
+    write_branches(project, run, weights)
+    code, svg = draw(tmp_path, "weighted", "figure3")
+    assert code == 0
+    rows = [row for row in rows_of(svg) if row["weight"] == "alpha" and row["branch"] == "2"]
+    assert [float(row["value"]) for row in rows] == pytest.approx(weights[:, 1].tolist())
+    assert [float(row["smoothed"]) for row in rows] == pytest.approx(mean_filter(weights, 9)[:, 1].tolist())
+    assert "spans 9 entries" in svg.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_the_mean_filter_is_a_mean_over_the_entries_that_there_are():
+    values = np.random.default_rng(0).normal(size=(12, 2))
+    for place in range(12):
+        around = values[max(0, place - 2) : place + 3]
+        assert mean_filter(values, 5)[place] == pytest.approx(around.mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("figure", "query", "heads"), [("figure3", 4, [0, 1, 2, 3]), ("figure4", 4, [3, 1]), ("figure5", None, [0, 2])]
+)
+def test_attention_is_drawn_with_every_weight_beside_it(project, tmp_path, figure, query, heads):
+    put_map(project, figure, query, heads)
+    code, svg = draw(tmp_path, "attention", figure)
+    assert code == 0
+    rows = rows_of(svg)
+    assert len(rows) == len(heads) * len(TOKENS) ** 2
+    assert {row["head"] for row in rows} == {str(head + 1) for head in heads}
+    caption = svg.with_suffix(".md").read_text(encoding="utf-8")
+    assert "Encoder layer 2 of 3; sentence 8 of the test set" in caption
+    assert ('The word is "it".' in caption) == (query is not None)
+    assert "which stands in for wmt14-en-de" in caption
+
+
+def test_a_picture_is_the_same_bytes_for_the_same_runs(project, tmp_path):
+    put_map(project, "figure5", None, [0, 1])
+    made = []
+    for _ in range(2):
+        _, svg = draw(tmp_path, "attention", "figure5")
+        made.append((svg.read_bytes(), svg.with_suffix(".png").read_bytes()))
+    assert made[0] == made[1]
+
+
+def test_a_run_that_is_missing_is_named(tmp_path, capsys):
+    code, svg = draw(tmp_path, "weighted", "figure2")
+    assert code == 1
+    assert "trained.json: no such file; figure figure2 of weighted is drawn from it" in capsys.readouterr().err
+    assert not svg.exists()

@@ -1,0 +1,98 @@
+"""Fitted powers are those of the times, and Table 1 sets them beside the printed ones."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.__main__ import main
+from pipeline.files import write_json
+from pipeline.reporting import layer_cost
+from pipeline.reporting.layer_table import derived
+from pipeline.reporting.layer_times import LayerTimes
+
+ROOT = Path(__file__).resolve().parents[2]
+POWERS = {"self-attention": (2, 1), "recurrent": (1, 2), "convolutional": (1, 2), "restricted self-attention": (1, 1)}
+
+
+def made_up_times(noise=0.0):
+    """Times c n^p d^q with a fixed cost of a call that hides the power at small sizes."""
+    generator = np.random.default_rng(0)
+    sizes = (64, 128, 256, 512)
+    times = [
+        {
+            "layer": layer,
+            "n": n,
+            "d": d,
+            "seconds": (1e-9 * n**p * d**q * np.exp(generator.normal(0, noise, 5)) + 1e-7).tolist(),
+        }
+        for layer, (p, q) in POWERS.items()
+        for n in sizes
+        for d in sizes
+    ]
+    facts = {"device": "toy", "on_processor": True, "threads": 1, "kernel": 3, "window": 32}
+    return {"times": times, "matmul_flops_per_s": 1e10, "provenance": {"commit": "abc"}, **facts}
+
+
+@pytest.mark.parametrize("layer", POWERS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_powers_are_found(layer, place):
+    exponent = LayerTimes(made_up_times(noise=0.02)).exponent(layer, "nd"[place])
+    assert exponent.value == pytest.approx(POWERS[layer][place], abs=0.05)
+    low, high = exponent.interval
+    assert low <= exponent.value <= high
+
+
+def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
+    write_json(tmp_path / "times.json", made_up_times())
+    out = tmp_path / "table1.csv"
+    arguments = ["layer_table", "--root", str(ROOT), "--paper", "attention", "--table", "table1"]
+    assert main([*arguments, "--layer-times", str(tmp_path / "times.json"), "--out", str(out)]) == 0
+    rows = list(csv.DictReader(out.open(encoding="utf-8")))
+    assert len(rows) == 4
+    for row in rows:
+        for variable in "nd":
+            printed, ours = float(row[f"exponent_{variable}_printed"]), float(row[f"exponent_{variable}_ours"])
+            assert ours == pytest.approx(printed, abs=0.05)
+    assert "sequence length n (positions)" in out.with_suffix(".svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        ("self-attention", (1, 1)),
+        ("recurrent", (81, 81)),
+        ("convolutional", (1, 4)),
+        ("restricted self-attention", (1, 3)),
+    ],
+)
+def test_operations_and_paths_are_the_printed_formulas(layer, expected):
+    assert derived(layer, 81, kernel=3, window=27) == expected
+
+
+def test_every_layer_maps_a_sequence_to_one_of_its_shape():
+    torch.set_num_threads(1)
+    x = torch.randn(1, 40, 24)
+    with torch.inference_mode():
+        for layer in layer_cost.layers(24, torch.device("cpu")).values():
+            assert layer(x).shape == x.shape
+
+
+def test_restricted_attention_looks_at_its_neighbourhood_alone():
+    """The same as full attention with a band for a mask, away from the ends, where zeros are looked at too."""
+    torch.manual_seed(0)
+    n, window = 100, layer_cost.WINDOW
+    x = torch.randn(1, n, 16)
+    found = layer_cost.restricted_self_attention(x)[0]
+    offsets = torch.arange(n) - torch.arange(n)[:, None]
+    band = (offsets >= -(window // 2)) & (offsets < window - window // 2)
+    expected = torch.nn.functional.scaled_dot_product_attention(x, x, x, band)[0]
+    torch.testing.assert_close(found[window:-window], expected[window:-window], atol=1e-5, rtol=1e-4)
+
+
+def test_a_measurement_has_every_layer_at_every_size():
+    times = layer_cost.measure(torch.device("cpu"), (8, 16), (8,))
+    assert {(one["layer"], one["n"], one["d"]) for one in times} == {(name, n, 8) for name in POWERS for n in (8, 16)}
+    assert all(len(one["seconds"]) == layer_cost.REPEATS and min(one["seconds"]) > 0 for one in times)
