@@ -30,25 +30,28 @@ localrules:
 
 
 rule all:
-    """Every table of every paper at the configured scale."""
+    """Every table, claim and figure of every paper at the configured scale."""
     default_target: True
     input:
-        tables(),
+        everything(),
 
 
 rule attention:
-    """Every table of Attention Is All You Need."""
+    """Every table, claim and figure of Attention Is All You Need."""
     input:
-        tables("attention"),
+        everything("attention"),
 
 
 rule weighted:
-    """Every table of the Weighted Transformer."""
+    """Every table, claim and figure of the Weighted Transformer."""
     input:
-        tables("weighted"),
+        everything("weighted"),
 
 
 include: "workflow/rules/corpora.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/parsing.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/claims.smk"
 include: "workflow/rules/tables.smk"

@@ -22,7 +22,8 @@ from itertools import islice
 from pathlib import Path
 
 from pipeline.data.dataset import SPLITS, ExpectedTrees, TreebankDataset, TreePart, TreeSource, load_treebank
-from pipeline.data.download import DownloadError, fetch, fetch_url
+from pipeline.data.download import fetch
+from pipeline.data.transfer import DownloadError, fetch_url
 from pipeline.data.trees import bracketings
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -119,26 +120,27 @@ def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: 
     digest, count = hashlib.sha256(), 0
     with atomic_write(path) as output:
         for part, files in parts:
-            for line in taken(part, files):
-                output.write(line + "\n")
-                digest.update(f"{line}\n".encode())
+            for tree in taken(part, files):
+                output.write(f"{tree}\n")
+                digest.update(f"{tree}\n".encode())
                 count += 1
         if expected and count != expected.lines:
             raise UserError(f"{path}: {count} trees found, expected {expected.lines}; the files are not the right ones")
         if expected and expected.sha256 not in (None, digest.hexdigest()):
+            folders = sorted({str(file.parent) for _, files in parts for file in files})
             raise UserError(
-                f"{path}: the trees' sha256 is {digest.hexdigest()}, expected {expected.sha256}; remove what was "
-                f"fetched ({', '.join(sorted({str(file.parent) for _, files in parts for file in files}))}) and try again"
+                f"{path}: sha256 of the trees is {digest.hexdigest()}, expected {expected.sha256}; remove what was "
+                f"fetched to {', '.join(folders)} and try again"
             )
     log.info("%s: %s trees", path, f"{count:,}")
 
 
 def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
-    """The trees of a part, one line each. Raises UserError when there are fewer than it names."""
+    """The trees of a part, each on one line. Raises UserError when there are fewer than it names."""
     begin = part.first - 1
-    trees = islice(read_trees(files), begin, None if part.trees is None else begin + part.trees)
     count = 0
-    for count, tree in enumerate(trees, start=1):
+    for tree in islice(read_trees(files), begin, None if part.trees is None else begin + part.trees):
+        count += 1
         yield tree
     if not count or part.trees not in (None, count):
         raise UserError(

@@ -90,6 +90,16 @@ class SymbolVocabulary(Closed):
     kind: Literal["symbols"] = Field(description="Every symbol of the training text is an entry")
 
 
+class CorpusSize(Closed):
+    """How large the encoded corpus is expected to be, for `plan`; once it is encoded, what it has is counted."""
+
+    pairs: tuple[Count, Count, Count] = Field(strict=False, description="Sentence pairs of train, dev and test")
+    src_subwords: float = Field(gt=0, strict=False, description="Subwords of a source sentence, on average")
+    tgt_subwords: float = Field(gt=0, strict=False, description="Subwords of a target sentence, on average")
+    tgt_vocab: Count | None = Field(default=None, description="Entries of the target vocabulary, if its own symbols")
+    raw_bytes: Count = Field(description="Bytes of the raw splits, both sides")
+
+
 class DatasetRecord(Closed):
     """What is common to all datasets."""
 
@@ -104,6 +114,7 @@ class DatasetRecord(Closed):
     tgt_subwords: Annotated[BpeSubwords | SymbolVocabulary, Field(discriminator="kind")] | None = Field(
         default=None, description="The target side's own vocabulary; null = one for both sides"
     )
+    size: CorpusSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")
 
 
 class CorpusRecord(DatasetRecord):
@@ -259,10 +270,11 @@ class GrammarTreebank(TreebankRecord):
 
 
 Treebank = TreebankDataset | GrammarTreebank
-Dataset = Annotated[DownloadedDataset | GrammarDataset | Treebank, Field(discriminator="kind")]
+AnyDataset = DownloadedDataset | GrammarDataset | Treebank
+Dataset = Annotated[AnyDataset, Field(discriminator="kind")]
 
 
-def load_dataset(path: Path) -> DownloadedDataset | GrammarDataset | Treebank:
+def load_dataset(path: Path) -> AnyDataset:
     """Read a dataset file. Raises UserError on unknown keys, bad values or a missing file."""
     path = Path(path)
     record = load_yaml(path)

@@ -17,6 +17,7 @@ from pipeline.errors import UserError
 TOP = "TOP"
 TOP_LABELS = frozenset({"", "TOP", "ROOT", "S1"})
 TRACE = "-NONE-"
+BRACKETS = frozenset("()")
 SYMBOL = re.compile(r"[()]|[^ \t\r\n()]+")  # not \s: a treebank's word may hold a no-break space
 FUNCTION = re.compile(r"[-=].*")
 
@@ -143,11 +144,10 @@ def parse_tree(text: str, where: str) -> Tree:
             case ["(", label, "("] if label != ")":
                 builder.open(label)
                 place += 2
-            case ["(", label, word] if label != ")" and word != ")":
-                end = symbols.index(")", place)
-                for word in symbols[place + 2 : end]:
+            case ["(", label, _] if label != ")" and (found := words_from(symbols, place + 2)):
+                for word in found:
                     builder.tag(label, word)
-                place = end + 1
+                place += 3 + len(found)
             case [")", *_] if builder.labels:
                 builder.close()
                 place += 1
@@ -156,6 +156,14 @@ def parse_tree(text: str, where: str) -> Tree:
     if builder.labels or len(builder.roots) != 1:
         raise UserError(f"{where}: {len(builder.roots)} trees and {len(builder.labels)} open brackets: {text[:80]}")
     return builder.roots[0]
+
+
+def words_from(symbols: list[str], place: int) -> list[str]:
+    """The words from `place` to a closing bracket; none if an opening one comes first."""
+    end = place
+    while end < len(symbols) and symbols[end] not in BRACKETS:
+        end += 1
+    return symbols[place:end] if symbols[end : end + 1] == [")"] else []
 
 
 def clean(tree: Tree) -> Tree:

@@ -26,6 +26,9 @@ class SystemEntry(Closed):
         default=None, description="System it differs from: `name`, or `paper/name` of another paper"
     )
     description: str = Field(description="What the row stands for, in the paper's words or symbols")
+    datasets: dict[str, str] = Field(
+        default={}, description="Dataset it is run on by the one that a table names, e.g. one with more training data"
+    )
     model: dict[str, Any] = Field(default={}, description="Keys of the model section that differ")
     training: dict[str, Any] = Field(default={}, description="Keys of the training section that differ")
     decodings: dict[str, dict[str, Any]] = Field(default={}, description="Keys that differ, by named decoding")
@@ -37,10 +40,7 @@ class ScoreCell(Closed):
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
     kind: Literal["score"] = "score"
     metric: str = Field(description="Metric of the score file, e.g. bleu_paper, perplexity")
-    dataset: str | None = Field(
-        default=None, description="Dataset as the paper names it; the scale says what stands in for it"
-    )
-    dataset_column: str | None = Field(default=None, description="Column that names each row's dataset instead")
+    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
     split: Literal["dev", "test"] = Field(description="Split that is scored")
     decoding: str | None = Field(default=None, description="Named decoding of the paper that owns the system")
     decoding_column: str | None = Field(
@@ -49,19 +49,14 @@ class ScoreCell(Closed):
     system: str = Field(default="system", description="Column of the printed table that names the system")
 
     @model_validator(mode="after")
-    def one_of_each(self):
+    def one_decoding(self):
         if (self.decoding is None) == (self.decoding_column is None):
             raise ValueError("needs one of decoding and decoding_column")
-        if (self.dataset is None) == (self.dataset_column is None):
-            raise ValueError("needs one of dataset and dataset_column")
         return self
 
     def file(self, decoding: str) -> str:
         """Where the score lies in a run's folder."""
         return score_path(self.metric, decoding, self.split)
-
-    def dataset_of(self, row: dict[str, str]) -> str:
-        return self.dataset or row[self.dataset_column]
 
     def decodings_of(self, row: dict[str, str]) -> list[str]:
         return [self.decoding] if self.decoding else row[self.decoding_column].split()
@@ -78,9 +73,6 @@ class FactCell(Closed):
     dataset: str = Field(description="Dataset of the run it is read from")
     unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")
     system: str = Field(default="system", description="Column of the printed table that names the system")
-
-    def dataset_of(self, row: dict[str, str]) -> str:
-        return self.dataset
 
 
 class TableEntry(Closed):
@@ -140,6 +132,7 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
     rows = {name: read_table(folder / table.printed) for name, table in paper.tables.items()}
     for name, table in paper.tables.items():
         check_columns(table, rows[name], folder / table.printed)
+    rows |= {name: read_table(folder / table.printed) for name, table in paper.layer_costs.items()}
     return paper, rows
 
 
@@ -176,7 +169,6 @@ def check_columns(table: TableEntry, rows: list[Row], path: Path) -> None:
         *table.settings,
         *(cell.printed for cell in cells if cell.printed),
         *(cell.system for cell in cells),
-        *(cell.dataset_column for cell in cells if cell.kind == "score" and cell.dataset_column),
     }
     missing = sorted((named | {"source"}) - set(rows[0]))
     if missing:

@@ -9,6 +9,7 @@ import yaml
 from pydantic import Field
 
 from pipeline.config import Closed, Count, DecodingConfig, ModelConfig, RunSpec, TrainingConfig, load_yaml, validate
+from pipeline.data.dataset import AnyDataset, TreebankDataset, load_dataset
 from pipeline.errors import UserError
 from pipeline.experiment.claim import Claim, Claims, load_claims, scores_of, systems_of, terms_of
 from pipeline.experiment.figure import AttentionHeads, FigureEntry, systems_shown
@@ -24,6 +25,9 @@ class Config(Closed):
     seeds: list[int] | Count = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
     work: str = Field(description="Folder of downloads, corpora and runs; may be on a scratch disk")
     mirror: str | None = Field(default=None, description="Folder or URL tried before the public addresses")
+    licensed: dict[str, str] = Field(
+        default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
+    )
 
     @property
     def seed_list(self) -> list[int]:
@@ -95,12 +99,26 @@ class Project:
         """Dataset files by name."""
         return {path.stem: path for path in sorted((self.root / "workflow/datasets").glob("*.yaml"))}
 
+    @cached_property
+    def dataset_records(self) -> dict[str, AnyDataset]:
+        """What each dataset file says."""
+        return {name: load_dataset(path) for name, path in self.datasets.items()}
+
     def stand_in(self, dataset: str) -> str:
-        """The dataset that serves as `dataset` at this scale."""
+        """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named."""
         where = f"workflow/scales/{self.config.scale}.yaml: datasets"
         self.known(dataset, self.scale.datasets, where)
-        self.known(self.scale.datasets[dataset], self.datasets, f"{where}.{dataset}")
-        return self.scale.datasets[dataset]
+        name = self.scale.datasets[dataset]
+        self.known(name, self.datasets, f"{where}.{dataset}")
+        record = self.dataset_records[name]
+        if isinstance(record, TreebankDataset) and set(record.packages) - set(self.config.licensed):
+            self.known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
+            return record.otherwise
+        return name
+
+    def is_stand_in(self, dataset: str) -> bool:
+        """Whether scores on a dataset of this project can't be compared with what the papers printed."""
+        return self.dataset_records[dataset].stands_in_for is not None
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
         """(paper, system) of a reference written in `paper`: `name`, or `other/name`."""
@@ -111,23 +129,22 @@ class Project:
         self.known(name, self.papers[owner].systems, where)
         return owner, name
 
-    def lineage(self, paper: str, system: str) -> list[SystemEntry]:
-        """The system's entry and those it differs from, the outermost base first."""
-        chain, seen = [], set()
+    def lineage(self, paper: str, system: str) -> dict[str, SystemEntry]:
+        """The system's entry and those it differs from, by `paper/name`, the outermost base first."""
+        chain: dict[str, SystemEntry] = {}
         reference: str | None = system
         while reference is not None:
             paper, name = self.locate(reference, paper)
-            if (paper, name) in seen:
+            if f"{paper}/{name}" in chain:
                 raise UserError(f"workflow/papers/{paper}/paper.yaml: systems.{name}: its bases form a circle")
-            seen.add((paper, name))
-            chain.append(self.papers[paper].systems[name])
-            reference = chain[-1].base
-        return chain[::-1]
+            chain[f"{paper}/{name}"] = self.papers[paper].systems[name]
+            reference = chain[f"{paper}/{name}"].base
+        return dict(reversed(chain.items()))
 
     def settings(self, paper: str, system: str, section: str) -> dict[str, Any]:
         """Keys of `section` as the paper has them, differences applied, before the scale's rules."""
         merged: dict[str, Any] = {}
-        for entry in self.lineage(paper, system):
+        for entry in self.lineage(paper, system).values():
             merged |= getattr(entry, section)
         return merged
 
@@ -137,7 +154,7 @@ class Project:
         sections = {}
         for section, kind in (("model", ModelConfig), ("training", TrainingConfig)):
             full = validate(kind, self.settings(run.paper, run.system, section), f"{where}: {section}")
-            scaled = self.scale.scaled(section, full.model_dump())
+            scaled = self.scale.scaled(section, full.model_dump(), self.lineage(run.paper, run.system))
             sections[section] = validate(kind, scaled, f"{where}: {section}")
         return RunSpec(
             paper=run.paper,
@@ -154,9 +171,10 @@ class Project:
         where = f"workflow/papers/{paper}/paper.yaml: decodings"
         self.known(name, self.papers[paper].decodings, where)
         settings = self.papers[paper].decodings[name].model_dump()
-        for entry in self.lineage(paper, system):
+        lineage = self.lineage(paper, system)
+        for entry in lineage.values():
             settings |= entry.decodings.get(name, {})
-        scaled = self.scale.scaled("decoding", validate(DecodingConfig, settings, where).model_dump())
+        scaled = self.scale.scaled("decoding", validate(DecodingConfig, settings, where).model_dump(), lineage)
         return validate(DecodingConfig, scaled, where)
 
     def table(self, paper: str, table: str) -> TableEntry:
@@ -170,10 +188,8 @@ class Project:
             for name, cell in self.table(paper, table).cells.items():
                 if row["source"] != "ours-to-run" or not row[cell.system]:
                     continue
-                owner, system = self.locate(row[cell.system], paper)
-                dataset = self.stand_in(cell.dataset)
                 decodings = cell.decodings_of(row) if cell.kind == "score" else []
-                runs = [RunId(owner, system, dataset, seed) for seed in self.config.seed_list]
+                runs = self.runs_of(paper, row[cell.system], cell.dataset)
                 found += [CellRun(index, name, run, decodings) for run in runs]
         return found
 
@@ -184,7 +200,8 @@ class Project:
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
         """A system's run with each seed; `system` as it is written in `paper`, `dataset` as the papers name it."""
         owner, name = self.locate(system, paper)
-        return [RunId(owner, name, self.stand_in(dataset), seed) for seed in self.config.seed_list]
+        used = self.stand_in(self.settings(owner, name, "datasets").get(dataset, dataset))
+        return [RunId(owner, name, used, seed) for seed in self.config.seed_list]
 
     def is_tested(self, claim: Claim) -> bool:
         """Whether a claim can be tested at this scale."""

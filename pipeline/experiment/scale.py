@@ -1,5 +1,6 @@
 """Scales: by which rule a paper's settings become smaller, so that what a sweep compares keeps its meaning."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
@@ -49,17 +50,31 @@ class Resources(Closed):
     nodes: Count = Field(default=1, description="Machines")
 
 
-class Scale(Closed):
+class Rules(Closed):
+    """Rules by section."""
+
+    model: dict[str, Rule] = Field(default={}, description="Rules for keys of the model section")
+    training: dict[str, Rule] = Field(default={}, description="Rules for keys of the training section")
+    decoding: dict[str, Rule] = Field(default={}, description="Rules for keys of a decoding")
+
+
+class Scale(Rules):
     """How big the world is: `workflow/scales/<scale>.yaml`."""
 
     description: str
     datasets: dict[str, str] = Field(description="What stands in for each dataset the papers name")
-    model: dict[str, Rule] = Field(default={}, description="Rules for keys of the model section")
-    training: dict[str, Rule] = Field(default={}, description="Rules for keys of the training section")
-    decoding: dict[str, Rule] = Field(default={}, description="Rules for keys of a decoding")
+    systems: dict[str, Rules] = Field(
+        default={}, description="Rules in the place of those, for `paper/system` and what differs from it"
+    )
     resources: dict[str, Resources] = Field(description="By kind of job: prepare, train, decode, score")
 
-    def scaled(self, section: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """`settings` of one section after this scale's rules; a rule for a key that is not there does nothing."""
-        rules: dict[str, Rule] = getattr(self, section)
+    def scaled(self, section: str, settings: dict[str, Any], lineage: Iterable[str]) -> dict[str, Any]:
+        """`settings` of one section after this scale's rules; a rule for a key that is not there does nothing.
+
+        lineage: names of the system and its bases, the outermost base first.
+        """
+        rules: dict[str, Rule] = dict(getattr(self, section))
+        for name in lineage:
+            if name in self.systems:
+                rules |= getattr(self.systems[name], section)
         return {key: rules[key].apply(value) if key in rules else value for key, value in settings.items()}

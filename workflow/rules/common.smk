@@ -2,13 +2,12 @@
 import json
 import shlex
 
-from pipeline.data.dataset import load_dataset
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, RunId
 
 try:
     project = Project(workflow.basedir, config)
-    datasets = {name: load_dataset(path) for name, path in project.datasets.items()}
+    datasets = project.dataset_records
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -16,7 +15,8 @@ WORK = project.config.work
 SCALE = project.config.scale
 RUN = f"{WORK}/{SCALE}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}"
 CORPUS = f"{WORK}/corpora/{{dataset}}"
-GRAMMAR = {name for name, dataset in datasets.items() if dataset.kind == "grammar"}
+GRAMMAR = {name for name, dataset in datasets.items() if "grammar" in dataset.kind}
+TREEBANKS = {name for name, dataset in datasets.items() if "treebank" in dataset.kind}
 SETTINGS = " ".join(
     f"--set {shlex.quote(f'{key}={json.dumps(value)}')}"
     for key, value in config.items()
@@ -30,7 +30,13 @@ def either(names):
 
 wildcard_constraints:
     paper=either(project.papers),
-    table=r"table\d+",
+    table=either({name for paper in project.papers.values() for name in paper.tables}),
+    costs=either(
+        {name for paper in project.papers.values() for name in paper.layer_costs}
+    ),
+    figure=r"figure\d+",
+    shown=r"table\d+|ablations|claims",
+    choice="distant|pronoun|contrast",
     system=r"[\w-]+",
     dataset=r"[\w-]+",
     seed=r"\d+",
@@ -46,6 +52,34 @@ def tables(paper=None):
         for name in names
         for table in project.papers[name].tables
     ]
+
+
+def statements(paper=None):
+    """The claims of one paper, or of all."""
+    names = [paper] if paper else list(project.papers)
+    return [
+        f"results/{SCALE}/{name}/claims.csv"
+        for name in names
+        if project.claims[name].claims
+    ]
+
+
+def pictures(paper=None):
+    """Every figure of one paper, or of all, and every table of complexities with its plot."""
+    names = [paper] if paper else list(project.papers)
+    return [
+        f"results/{SCALE}/{name}/{picture}.svg"
+        for name in names
+        for picture in (
+            *project.papers[name].figures,
+            *project.papers[name].layer_costs,
+        )
+    ]
+
+
+def everything(paper=None):
+    """All that is reported of one paper, or of all."""
+    return tables(paper) + statements(paper) + pictures(paper)
 
 
 def corpus_folder(wildcards):
@@ -101,11 +135,15 @@ def grammar_options(wildcards):
     dataset = datasets[wildcards.dataset]
     wanted = dataset.generator
     sizes = " ".join(f"{split}={pairs}" for split, pairs in wanted.sizes.items())
-    return f"--languages {dataset.src} {dataset.tgt} --domain {wanted.domain} --sizes {sizes} --seed {wanted.seed}"
+    trees_alone = wildcards.dataset in TREEBANKS
+    languages = dataset.src if trees_alone else f"{dataset.src} {dataset.tgt}"
+    return f"--languages {languages} --domain {wanted.domain} --sizes {sizes} --seed {wanted.seed}"
 
 
 def table_inputs(wildcards):
-    """The trainings and scores that one table stands on."""
+    """The trainings and scores that one table stands on; none where its numbers are those of layers."""
+    if wildcards.table in project.papers[wildcards.paper].layer_costs:
+        return []
     needed = set()
     for cell in project.cell_runs(wildcards.paper, wildcards.table):
         folder = f"{WORK}/{SCALE}/runs/{cell.run.folder}"
@@ -113,6 +151,54 @@ def table_inputs(wildcards):
         needed.add(f"{folder}/trained.json")
         needed |= {f"{folder}/{column.file(decoding)}" for decoding in cell.decodings}
     return sorted(needed)
+
+
+def cost_inputs(wildcards):
+    """The measured rate of this machine, for a table that counts operations by time."""
+    if wildcards.table in project.papers[wildcards.paper].layer_costs:
+        return []
+    cells = project.table(wildcards.paper, wildcards.table).cells.values()
+    by_time = any(cell.kind == "flops_by_time" for cell in cells)
+    return f"{WORK}/{SCALE}/layer_times.json" if by_time else []
+
+
+def claim_inputs(wildcards):
+    """The trainings, scores and layer times that a paper's claims stand on."""
+    files = [
+        f"{WORK}/{SCALE}/runs/{file.run.folder}/{file.path}"
+        for file in project.claim_files(wildcards.paper)
+    ]
+    timed = project.papers[wildcards.paper].layer_costs
+    return files + ([f"{WORK}/{SCALE}/layer_times.json"] if timed else [])
+
+
+def claim_settings(wildcards):
+    """What the claims are, as JSON, so that a change of one rewrites them."""
+    return json.dumps(
+        [project.claims[wildcards.paper].model_dump(), project.config.seed_list]
+    )
+
+
+def figure_inputs(wildcards):
+    """The trainings and attention maps that a figure is drawn from."""
+    return [
+        f"{WORK}/{SCALE}/runs/{file.run.folder}/{file.path}"
+        for file in project.figure_files(wildcards.paper, wildcards.figure)
+    ]
+
+
+def figure_settings(wildcards):
+    """What a figure shows, as JSON."""
+    shown = project.figure(wildcards.paper, wildcards.figure).model_dump()
+    return json.dumps([shown, project.config.seed_list])
+
+
+def figure_caption(wildcards):
+    return project.figure(wildcards.paper, wildcards.figure).caption
+
+
+def costs_caption(wildcards):
+    return project.papers[wildcards.paper].layer_costs[wildcards.costs].caption
 
 
 def table_settings(wildcards):

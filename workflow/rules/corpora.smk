@@ -36,7 +36,7 @@ rule download:
     log:
         f"{CORPUS}/logs/download.log",
     wildcard_constraints:
-        dataset=either(set(project.datasets) - GRAMMAR),
+        dataset=either(set(datasets) - GRAMMAR - TREEBANKS),
     conda:
         "../envs/pipeline.yaml"
     resources:
@@ -68,6 +68,8 @@ rule prepare:
         f"{CORPUS}/prepared/report.json",
     log:
         f"{CORPUS}/logs/prepare.log",
+    wildcard_constraints:
+        dataset=either(set(datasets) - TREEBANKS),
     conda:
         "../envs/pipeline.yaml"
     threads: resource("prepare", "threads")

@@ -37,6 +37,8 @@ rule translate:
         text=f"{RUN}/translations/{{decoding}}/{{split}}.txt",
     log:
         f"{RUN}/logs/translate-{{decoding}}-{{split}}.log",
+    wildcard_constraints:
+        dataset=either(set(datasets) - TREEBANKS),
     conda:
         "../envs/pipeline.yaml"
     threads: resource("decode", "threads")
@@ -96,6 +98,8 @@ rule score:
         f"{RUN}/scores/{{decoding}}/{{split}}.json",
     log:
         f"{RUN}/logs/score-{{decoding}}-{{split}}.log",
+    wildcard_constraints:
+        dataset=either(set(datasets) - TREEBANKS),
     conda:
         "../envs/pipeline.yaml"
     resources:

@@ -1,11 +1,16 @@
 # Tables, and the view of the configured paper's tables at the top of results/.
 
 
+# Where a paper's table is measured on layers, no run is behind it.
+ruleorder: layer_table > table
+
+
 rule table:
     """Set scores next to the numbers a paper printed."""
     input:
         printed="workflow/papers/{paper}/{table}.csv",
         measured=table_inputs,
+        rates=cost_inputs,
     output:
         csv=report(
             f"results/{SCALE}/{{paper}}/{{table}}.csv",
@@ -34,15 +39,15 @@ rule table:
 
 
 rule view:
-    """Show a table of the configured paper at the configured scale as results/table<N>.csv."""
+    """Show a table or the claims of the configured paper at the configured scale at the top of results/."""
     input:
-        csv=f"results/{SCALE}/{project.config.paper}/{{table}}.csv",
-        markdown=f"results/{SCALE}/{project.config.paper}/{{table}}.md",
+        csv=f"results/{SCALE}/{project.config.paper}/{{shown}}.csv",
+        markdown=f"results/{SCALE}/{project.config.paper}/{{shown}}.md",
     output:
-        csv="results/{table}.csv",
-        markdown="results/{table}.md",
+        csv="results/{shown}.csv",
+        markdown="results/{shown}.md",
     log:
-        f"{WORK}/{SCALE}/logs/view-{{table}}.log",
+        f"{WORK}/{SCALE}/logs/view-{{shown}}.log",
     conda:
         "../envs/pipeline.yaml"
     params:

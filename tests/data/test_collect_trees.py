@@ -1,0 +1,186 @@
+"""Trees come from a mirror, from documents or from a licensed folder, and a split is the one described or an error."""
+
+import argparse
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from treebank_records import make_treebank, sha256_lines, treebank_record, write_gz
+
+from pipeline.data import collect_trees, transfer
+from pipeline.data.collect_trees import expanded
+from pipeline.data.dataset import load_dataset
+from pipeline.errors import UserError
+
+TREES = [f"( (S (NN w{number}) (. .)))" for number in range(10)]
+SHIPPED = Path(__file__).parents[2] / "workflow/datasets"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.0)
+
+
+def collect(
+    tmp_path: Path, record: dict, mirror: Path | None = None, packages: tuple[str, ...] = ()
+) -> dict[str, list]:
+    """Run the stage on a dataset file; the trees of each split."""
+    dataset = tmp_path / "toy-trees.yaml"
+    dataset.write_text(yaml.safe_dump(record), encoding="utf-8")
+    folders = {"downloads": tmp_path / "downloads", "corpus": tmp_path / "corpus"}
+    options = {"mirror": mirror and str(mirror), "package": list(packages)}
+    collect_trees.run(argparse.Namespace(dataset=dataset, **folders, **options))
+    return {
+        split: (tmp_path / f"corpus/raw/{split}.trees").read_text(encoding="utf-8").split("\n")[:-1]
+        for split in ("train", "dev", "test")
+    }
+
+
+def fetched(source: dict, **changes) -> dict:
+    """Ten trees of one file: seven to train, two dev, one test."""
+    places = {"train": (1, 7), "dev": (8, 2), "test": (10, 1)}
+    splits = {
+        split: {"parts": [{"source": "t.gz", "first": first, "trees": count}]}
+        for split, (first, count) in places.items()
+    }
+    return treebank_record(kind="treebank", sources={"t.gz": source}, splits=splits, **changes)
+
+
+def test_a_file_of_the_mirror_is_cut_into_splits(tmp_path):
+    source = write_gz(tmp_path / "mirror/t.gz", TREES)
+    expected = {"train": {"lines": 7, "sha256": sha256_lines(TREES[:7])}}
+    found = collect(tmp_path, fetched(source, expected=expected), tmp_path / "mirror")
+    assert found == {"train": TREES[:7], "dev": TREES[7:9], "test": TREES[9:]}
+
+
+def test_without_a_mirror_the_documents_are_fetched_and_joined(tmp_path, monkeypatch):
+    source = write_gz(tmp_path / "mirror/t.gz", TREES)
+    web = tmp_path / "web"
+    web.mkdir()
+    (web / "a.tree").write_text("\n".join(TREES[:4]) + "\n", encoding="utf-8")
+    (web / "b.tree").write_text("\n\n".join(tree.replace(" (", "\n   (") for tree in TREES[4:]), encoding="utf-8")
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *args: None)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(web))) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        source["documents"] = {"folder": f"http://127.0.0.1:{server.server_port}/", "names": ["a.tree", "b.tree"]}
+        expected = {"train": {"lines": 7, "sha256": sha256_lines(TREES[:7])}}
+        found = collect(tmp_path, fetched(source, expected=expected))
+        server.shutdown()
+    assert found == {"train": TREES[:7], "dev": TREES[7:9], "test": TREES[9:]}
+
+
+def test_trees_that_are_nowhere_are_one_message_that_says_what_to_do(tmp_path):
+    source = write_gz(tmp_path / "mirror/t.gz", TREES)
+    with pytest.raises(UserError, match=r"127.0.0.1:9/a\.tree.*put t\.gz into .*name a folder that has it as t\.gz"):
+        collect(tmp_path, fetched(source))
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ({"train": {"lines": 8}}, "7 trees found, expected 8"),
+        ({"dev": {"lines": 2, "sha256": "0" * 64}}, "dev.trees: sha256 of the trees is .*, expected 000.*remove what"),
+    ],
+)
+def test_another_split_than_the_one_described_is_refused_and_not_written(tmp_path, expected, message):
+    source = write_gz(tmp_path / "mirror/t.gz", TREES)
+    with pytest.raises(UserError, match=message):
+        collect(tmp_path, fetched(source, expected=expected), tmp_path / "mirror")
+    assert not (tmp_path / f"corpus/raw/{next(iter(expected))}.trees").exists()
+
+
+def test_fewer_trees_than_a_part_names_are_an_error(tmp_path):
+    source = write_gz(tmp_path / "mirror/t.gz", TREES[:8])
+    with pytest.raises(UserError, match="1 trees from number 8 on, expected 2"):
+        collect(tmp_path, fetched(source), tmp_path / "mirror")
+
+
+def test_a_file_that_is_no_bracketing_is_named_with_its_line(tmp_path):
+    source = write_gz(tmp_path / "mirror/t.gz", [*TREES[:2], "(S (NN broken)", *TREES[2:]])
+    with pytest.raises(UserError, match=r"t\.gz: line 3: this tree is not closed"):
+        collect(tmp_path, fetched(source), tmp_path / "mirror")
+
+
+def licensed() -> dict:
+    """Two sections of a package to train, one file to test."""
+    files = {"train": ["wsj/02/w_{0200..0203}.mrg", "wsj/03/w_{00..01}.mrg"], "dev": ["d.mrg"], "test": ["t.mrg"]}
+    return treebank_record(
+        kind="treebank",
+        packages={"LDC0": "a toy; the folder that holds wsj"},
+        otherwise="toy",
+        splits={split: {"parts": [{"package": "LDC0", "files": names}]} for split, names in files.items()},
+    )
+
+
+def write_package(folder: Path) -> None:
+    names = [f"wsj/02/w_020{number}.mrg" for number in range(4)] + ["wsj/03/w_00.mrg", "wsj/03/w_01.mrg"]
+    for name, tree in zip([*names, "d.mrg", "t.mrg"], TREES, strict=False):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"\n{tree}\n\n", encoding="utf-8")
+
+
+def test_a_licensed_folder_is_read_in_the_order_of_its_files(tmp_path):
+    write_package(tmp_path / "ldc")
+    found = collect(tmp_path, licensed(), packages=(f"LDC0={tmp_path / 'ldc'}", "LDC1=/nowhere"))
+    assert found == {"train": TREES[:6], "dev": TREES[6:7], "test": TREES[7:8]}
+
+
+def test_missing_licensed_files_are_counted_and_named_before_anything_is_read(tmp_path):
+    write_package(tmp_path / "ldc")
+    for name in ("wsj/02/w_0202.mrg", "wsj/03/w_01.mrg"):
+        (tmp_path / "ldc" / name).unlink()
+    with pytest.raises(UserError, match=r"LDC0: 2 of 6 files are missing: \S*w_0202\.mrg, \S*w_01\.mrg; correct"):
+        collect(tmp_path, licensed(), packages=(f"LDC0={tmp_path / 'ldc'}",))
+    assert not (tmp_path / "corpus").exists()
+
+
+@pytest.mark.parametrize(
+    ("packages", "message"),
+    [
+        ((), r"needs LDC0 \(a toy; the folder that holds wsj\), which is licensed; name its folder .*licensed: {LDC0:"),
+        (("LDC0=/no/such/folder",), "/no/such/folder: no such folder; correct `licensed: LDC0`"),
+    ],
+)
+def test_a_package_that_is_not_there_says_what_to_set(tmp_path, packages, message):
+    with pytest.raises(UserError, match=message):
+        collect(tmp_path, licensed(), packages=packages)
+
+
+def test_numbers_of_files_are_spelt_out():
+    assert expanded("a/w_{0098..0101}.mrg") == [f"a/w_{number}.mrg" for number in ("0098", "0099", "0100", "0101")]
+    assert expanded("a.mrg") == ["a.mrg"]
+
+
+def test_the_wsj_has_the_2058_files_of_its_22_sections():
+    # of 100 files a section, sections 03, 08, 21 and 22 have 81, 21, 73 and 83
+    splits = load_dataset(SHIPPED / "wsj.yaml").splits
+    counts = {
+        split: sum(len(expanded(name)) for name in splits[split].parts[0].files) for split in ("train", "dev", "test")
+    }
+    assert counts == {"train": 2000 - 19 - 79 - 27, "dev": 83, "test": 100}
+
+
+FAULTS = {
+    "no place": ({"train": {"parts": [{"trees": 1}]}}, "needs either a source, or a package and its files"),
+    "two places": ({"train": {"parts": [{"source": "t.gz", "package": "p"}]}}, "needs either a source"),
+    "a package without files": ({"train": {"parts": [{"package": "p"}]}}, "needs either a source"),
+    "a split too few": ({"train": {"parts": [{"source": "t.gz"}]}}, "split dev, test is missing"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_a_treebank_file_is_named(tmp_path, fault):
+    splits, message = FAULTS[fault]
+    with pytest.raises(UserError, match=message):
+        make_treebank(kind="treebank", sources={"t.gz": write_gz(tmp_path / "t.gz", TREES)}, splits=splits)
+
+
+def test_sources_and_packages_are_those_that_splits_name(tmp_path):
+    record = fetched(write_gz(tmp_path / "t.gz", TREES))
+    with pytest.raises(UserError, match=r"splits name \['t.gz'\], but described are \['t.gz', 'u.gz'\]"):
+        make_treebank(**record | {"sources": record["sources"] | {"u.gz": record["sources"]["t.gz"]}})
+    with pytest.raises(UserError, match="needs `otherwise` where there are packages"):
+        make_treebank(**{key: value for key, value in licensed().items() if key != "otherwise"})

@@ -1,0 +1,147 @@
+"""Treebanks become sentences and symbols, with a vocabulary each, and every count is reported."""
+
+import json
+from random import Random
+
+import numpy as np
+import pytest
+from random_trees import annotated, random_tree
+from treebank_records import grammar_treebank, make_treebank
+
+from pipeline.data.batches import ParallelSplit
+from pipeline.data.encode import encode
+from pipeline.data.linearisation import Repairs, linearise, rebuild
+from pipeline.data.prepare_trees import prepare_trees
+from pipeline.data.silver import with_errors
+from pipeline.data.subwords import learn_subwords
+from pipeline.data.trees import Tree, clean, parse_tree, words
+from pipeline.data.vocabulary import load_vocabularies, vocab_sizes
+from pipeline.errors import UserError
+from pipeline.evaluation.parsing_f1 import bracket_statistics, f1
+
+SPLITS = ("train", "dev", "test")
+PLAIN = {
+    "kind": "treebank",
+    "sources": {},
+    "packages": {"p": "toy"},
+    "otherwise": "toy",
+    "splits": {split: {"parts": [{"package": "p", "files": ["f"]}]} for split in SPLITS},
+}
+
+
+def write_raw(corpus, rng: Random, count: int = 60) -> dict[str, list[Tree]]:
+    """raw/<split>.trees of random annotated trees; returns them cleaned."""
+    trees = {split: [random_tree(rng) for _ in range(count)] for split in SPLITS}
+    (corpus / "raw").mkdir(parents=True)
+    for split in SPLITS:
+        lines = [" ".join(annotated(tree, rng).split("\n")) for tree in trees[split]]
+        (corpus / f"raw/{split}.trees").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return trees
+
+
+def read(path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_sentences_symbols_and_trees_stand_line_by_line(tmp_path, seed):
+    trees = write_raw(tmp_path, Random(seed))
+    report = prepare_trees(make_treebank(**PLAIN), tmp_path)
+    for split in SPLITS:
+        assert read(tmp_path / f"prepared/{split}.tok.en") == [" ".join(words(tree)) for tree in trees[split]]
+        assert read(tmp_path / f"prepared/{split}.tok.brackets") == [" ".join(linearise(tree)) for tree in trees[split]]
+        assert read(tmp_path / f"prepared/{split}.trees") == [str(tree) for tree in trees[split]]
+        record = report["splits"][split]
+        assert record["read"] == record["kept"] == 60
+        assert record["src_words"] == sum(len(words(tree)) for tree in trees[split])
+        assert record["words_percentiles"]["100"] == max(len(words(tree)) for tree in trees[split])
+        assert record["symbols_percentiles"]["100"] == max(len(linearise(tree)) for tree in trees[split])
+        assert record["labels"]["TOP"] == 60 and sum(record["tags"].values()) == record["src_words"]
+    assert json.loads((tmp_path / "prepared/report.json").read_text()) == report
+
+
+def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, seed):
+    trees = write_raw(tmp_path, Random(seed))
+    dataset = make_treebank(**PLAIN)
+    prepare_trees(dataset, tmp_path)
+    learn_subwords(dataset, tmp_path)
+    record = encode(dataset, tmp_path, processes=1)
+    src, tgt = load_vocabularies(tmp_path)
+    assert vocab_sizes(record) == (len(src), len(tgt)) and len(src) == 60 != len(tgt)
+    assert record["splits"]["train"]["tgt_unknown"] == record["splits"]["train"]["src_unknown"] == 0
+    pairs = ParallelSplit(tmp_path / "encoded", "train")
+    for number, tree in enumerate(trees["train"]):
+        assert len(pairs.tgt[number]) == len(linearise(tree))
+        symbols, sentence = tgt.decode([pairs.tgt[number]])[0], src.decode([pairs.src[number]])[0]
+        assert rebuild(symbols.split(), sentence.split(" ")) == (tree, Repairs())
+
+
+def test_a_symbol_that_training_never_had_is_one_unknown(tmp_path):
+    write_raw(tmp_path, Random(1))
+    dataset = make_treebank(**PLAIN)
+    prepare_trees(dataset, tmp_path)
+    learn_subwords(dataset, tmp_path)
+    _, tgt = load_vocabularies(tmp_path)
+    ids = tgt.encode(["(S (NEVER-SEEN NN /NEVER-SEEN /S"])
+    assert len(ids[0]) == 5
+    tree, repairs = rebuild(tgt.decode(ids)[0].split(), ["a"])
+    assert words(tree) == ["a"] and repairs.any
+
+
+def test_one_vocabulary_for_both_sides_forgets_an_earlier_one_of_the_target(tmp_path):
+    write_raw(tmp_path, Random(1))
+    dataset = make_treebank(**PLAIN)
+    prepare_trees(dataset, tmp_path)
+    learn_subwords(dataset, tmp_path)
+    learn_subwords(make_treebank(**PLAIN, tgt_subwords=None, subwords=dataset.subwords.model_dump()), tmp_path)
+    src, tgt = load_vocabularies(tmp_path)
+    assert src is tgt
+    assert vocab_sizes({"vocab_size": 7}) == (7, 7)
+
+
+def test_a_training_tree_without_words_is_left_out_and_counted_but_no_other_may_be(tmp_path):
+    write_raw(tmp_path, Random(1))
+    empty = "( (S (NP-SBJ (-NONE- *))) )\n"
+    with open(tmp_path / "raw/train.trees", "a", encoding="utf-8") as lines:
+        lines.write(empty + "( (NP (NN Xpd TTD)) )\n")
+    record = prepare_trees(make_treebank(**PLAIN), tmp_path)["splits"]["train"]
+    assert (record["read"], record["kept"], record["rejected"]) == (62, 61, {"no words": 1})
+    assert record["repaired"] == {"tag over several words": 1}
+    with open(tmp_path / "raw/dev.trees", "a", encoding="utf-8") as lines:
+        lines.write(empty)
+    with pytest.raises(UserError, match=r"dev\.trees: line 61: no word is left of this tree"):
+        prepare_trees(make_treebank(**PLAIN), tmp_path)
+
+
+def test_a_faulty_tree_is_named_with_its_line_and_missing_ones_with_the_stage(tmp_path):
+    with pytest.raises(UserError, match=r"train\.trees: no such file; run the stage `collect-trees` or `grammar`"):
+        prepare_trees(make_treebank(**PLAIN), tmp_path)
+    write_raw(tmp_path, Random(1))
+    with open(tmp_path / "raw/train.trees", "a", encoding="utf-8") as lines:
+        lines.write("(NP foo (NN bar))\n")
+    with pytest.raises(UserError, match=r"train\.trees: line 61: not a tree at '\( NP foo'"):
+        prepare_trees(make_treebank(**PLAIN), tmp_path)
+
+
+def test_errors_of_a_parser_are_in_the_trees_after_the_gold_ones_alone(tmp_path):
+    rng = Random(1)
+    trees = {"train": [random_tree(rng) for _ in range(40)], "dev": [random_tree(rng)], "test": [random_tree(rng)]}
+    for split, drawn in trees.items():
+        (tmp_path / f"{split}.trees").write_text("".join(f"{tree}\n" for tree in drawn), encoding="utf-8")
+    prepare_trees(grammar_treebank({"parser": "toy", "after": 15, "errors": 1.0, "seed": 1}), tmp_path)
+    prepared = {
+        split: [clean(parse_tree(line, "")) for line in read(tmp_path / f"prepared/{split}.trees")] for split in trees
+    }
+    assert prepared["train"][:15] == trees["train"][:15]
+    assert prepared["dev"] == trees["dev"] and prepared["test"] == trees["test"]
+    changed = [a != b for a, b in zip(prepared["train"][15:], trees["train"][15:], strict=True)]
+    assert np.mean(changed) > 0.3
+    assert [words(tree) for tree in prepared["train"]] == [words(tree) for tree in trees["train"]]
+
+
+def test_an_error_is_one_bracket_wrong_and_one_missing():
+    gold = parse_tree("(TOP (S (NP (NN a)) (VP (VB b) (NP (NN c) (NN d)))))", "")
+    # NP is one part of two words: with errors everywhere its last word goes to VP, VP's then last part to S, …
+    wrong = with_errors(gold, 1.0, Random(1))
+    assert str(wrong) == "(TOP (S (NP (NN a)) (VP (VB b) (NP (NN c)))) (NN d))"
+    assert with_errors(gold, 0.0, Random(1)) == gold
+    assert f1(bracket_statistics([gold], [wrong])["f1"].sum(axis=0)) < 100

@@ -1,0 +1,104 @@
+"""Penn bracketing is read whatever its layout, and what parsers are not asked for is removed."""
+
+from random import Random
+
+import pytest
+from random_trees import annotated, random_tree
+
+from pipeline.data.trees import Tree, bracketings, clean, events, parse_tree, tags, words
+from pipeline.errors import UserError
+
+
+def cleaned(text: str) -> str:
+    return str(clean(parse_tree(text, "here")))
+
+
+def test_trees_come_back_from_their_brackets(seed):
+    rng = Random(seed)
+    for _ in range(200):
+        tree = random_tree(rng)
+        assert parse_tree(str(tree), "here") == tree
+
+
+def test_traces_tags_and_layout_are_cleaned_away(seed):
+    rng = Random(seed)
+    trees = [random_tree(rng) for _ in range(200)]
+    text = "\n".join(annotated(tree, rng) for tree in trees)
+    found = [clean(parse_tree(tree, "here")) for _, tree in bracketings(text.split("\n"), "file")]
+    assert found == trees
+
+
+@pytest.mark.parametrize(
+    ("annotated_text", "expected"),
+    [
+        # an empty top label, a trace that leaves its phrase empty, indices and function tags
+        (
+            "( (S (NP-SBJ-1 (PRP We)) (VP (VBP seem) (S (NP-SBJ-1 (-NONE- *)) (VP (TO to)))) (. .)) )",
+            "(TOP (S (NP (PRP We)) (VP (VBP seem) (S (VP (TO to)))) (. .)))",
+        ),
+        # two phrases that are empty one inside the other, and gapping indices
+        (
+            "((S (NP=2 (NN a)) (SBAR (WHNP-1 (-NONE- 0)) (S (NP-SBJ-1 (-NONE- *T*))))))",
+            "(TOP (S (NP (NN a))))",
+        ),
+        # labels that begin with a hyphen stay, as do hyphens of tags and words
+        ("(ROOT (PRN (-LRB- -LRB-) (NP-TMP (CD 1-2)) (-RRB- ])))", "(TOP (PRN (-LRB- -LRB-) (NP (CD 1-2)) (-RRB- ])))"),
+        # other labels at the top, and none
+        ("(TOP (S (NN a)))", "(TOP (S (NN a)))"),
+        ("(S (NN a))", "(TOP (S (NN a)))"),
+        ("(NN a)", "(TOP (NN a))"),
+        # a title without a sentence, several parts at the top, a unary chain
+        ("( (HEADING (NP (NN Abstract))) )", "(TOP (HEADING (NP (NN Abstract))))"),
+        ("( (NP (NN a)) (. .) )", "(TOP (NP (NN a)) (. .))"),
+        # CRAFT has four tags over two words
+        ("((NP (NN Xpd TTD)))", "(TOP (NP (NN Xpd) (NN TTD)))"),
+        # nothing but traces
+        ("( (S (NP-SBJ (-NONE- *))) )", "(TOP)"),
+    ],
+)
+def test_what_treebanks_put_into_trees(annotated_text, expected):
+    assert cleaned(annotated_text) == expected
+
+
+def test_a_word_may_hold_a_no_break_space():
+    assert words(parse_tree("(NP (CD 5\N{NO-BREAK SPACE}mg))", "here")) == ["5\N{NO-BREAK SPACE}mg"]
+
+
+def test_events_are_depth_first():
+    tree = parse_tree("(S (NP (DT a) (NN b)) (VP (VB c)))", "here")
+    shown = [(kind, node.label) for kind, node in events(tree)]
+    assert shown == [
+        *[("open", "S"), ("open", "NP"), ("tag", "DT"), ("tag", "NN"), ("close", "NP")],
+        *[("open", "VP"), ("tag", "VB"), ("close", "VP"), ("close", "S")],
+    ]
+    assert [tag.label for tag in tags(tree)] == ["DT", "NN", "VB"]
+
+
+def test_a_tree_may_be_deeper_than_python_recurses():
+    depth = 5000
+    text = "(NP " * depth + "(NN a)" + ")" * depth
+    tree = parse_tree(text, "here")
+    assert str(tree) == text
+    assert isinstance(clean(tree), Tree)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["(S (NN a))", "(S (NN b)"], "f: line 2: this tree is not closed by the end of the file, line 2"),
+        (["(S (NN a)))"], r"f: line 1: '\)' stands outside a tree"),
+        (["(S (NN a))", "", "hello (S (NN b))"], "f: line 3: 'hello' stands outside a tree"),
+        (["<html>"], "f: line 1: '<html>' stands outside a tree; is this Penn bracketing"),
+    ],
+)
+def test_a_file_that_is_no_bracketing_is_an_error_with_its_line(lines, message):
+    with pytest.raises(UserError, match=message):
+        list(bracketings(lines, "f"))
+
+
+@pytest.mark.parametrize(
+    "text", ["()", "(NP)", "(NP ())", "(NP foo (NN bar))", "(S (NP))", "(S ((NN a)))", "(NN a) (NN b)", "a", ""]
+)
+def test_a_node_without_label_or_word_is_an_error_that_shows_it(text):
+    with pytest.raises(UserError, match="f: line 7"):
+        parse_tree(text, "f: line 7")
