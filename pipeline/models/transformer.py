@@ -154,8 +154,10 @@ class Transformer(Seq2Seq):
     def start(self, batch) -> tuple[Tree, Tree]:
         mask = batch.src_mask
         encoded = self.encode(batch.src, attention_mask(mask))
-        source = {"mask": mask, "layers": [layer.cross_attention.keys_values(encoded) for layer in self.decoder]}
-        return source, [layer.self_attention.empty_past(encoded) for layer in self.decoder]
+        keys_values = [layer.cross_attention.keys_values(encoded) for layer in self.decoder]
+        # Read at every step: laid out for it once.
+        layers = [tuple(tensor.contiguous() for tensor in pair) for pair in keys_values]
+        return {"mask": mask, "layers": layers}, [layer.self_attention.empty_past(encoded) for layer in self.decoder]
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
         position = cache[0][0].shape[3]

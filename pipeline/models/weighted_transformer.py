@@ -81,7 +81,8 @@ class BranchedMix(nn.Module):
         batch, length, branches, _ = context.shape
         split = self.config.ffn_mode == "split"
         bias = self.inner.bias.unflatten(0, (branches, 1, -1)) if split else self.inner.bias
-        hidden = torch.matmul(context.flatten(0, 1).transpose(0, 1), self.merged_inner(kappa)) + bias
+        heads = context.permute(2, 0, 1, 3).flatten(1, 2)
+        hidden = torch.baddbmm(bias, heads, self.merged_inner(kappa))
         hidden = relu_dropout(hidden, self.dropout if self.training else 0.0)
         if split:
             hidden = hidden.transpose(0, 1).flatten(1)
