@@ -56,6 +56,15 @@ class OrderClaim(Statement):
     margin: Number = Field(default=0, ge=0, description="How far a value may fall short of the one before")
 
 
+class LevelClaim(Statement):
+    """A value is at least so high."""
+
+    kind: Literal["level"]
+    score: str = Field(description="Name under `scores`")
+    term: str | Term
+    at_least: Number
+
+
 class CloseClaim(Statement):
     """Two values differ by less than a margin, either way."""
 
@@ -148,6 +157,7 @@ class ProvedClaim(Statement):
 
 Claim = Annotated[
     OrderClaim
+    | LevelClaim
     | CloseClaim
     | AgreementClaim
     | TrainingLossClaim
@@ -179,7 +189,7 @@ class Claims(Closed):
 def scores_of(claim: Claim) -> list[str]:
     """Names of the scores that a claim compares."""
     match claim:
-        case OrderClaim() | CloseClaim():
+        case OrderClaim() | LevelClaim() | CloseClaim():
             return [claim.score]
         case AgreementClaim():
             return claim.scores
@@ -191,6 +201,8 @@ def terms_of(claim: Claim) -> list[Term]:
     match claim:
         case OrderClaim():
             return [as_term(term) for term in claim.ascending]
+        case LevelClaim():
+            return [as_term(claim.term)]
         case CloseClaim():
             return [as_term(term) for term in claim.terms]
         case AgreementClaim():

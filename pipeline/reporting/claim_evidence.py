@@ -13,6 +13,7 @@ from pipeline.experiment.claim import (
     CloseClaim,
     CurvesClaim,
     ExponentClaim,
+    LevelClaim,
     OrderClaim,
     Score,
     StepsClaim,
@@ -22,7 +23,7 @@ from pipeline.experiment.claim import (
 )
 from pipeline.experiment.project import Project
 from pipeline.files import read_json
-from pipeline.reporting.evidence import Evidence, Sample, difference, over_seeds, sample
+from pipeline.reporting.evidence import Evidence, Sample, above, difference, over_seeds, sample
 from pipeline.reporting.layer_times import LayerTimes
 from pipeline.reporting.measured import RunFolders
 from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
@@ -55,6 +56,8 @@ class Gatherer:
         match claim:
             case OrderClaim():
                 return self.order(claim)
+            case LevelClaim():
+                return self.level(claim)
             case CloseClaim():
                 return self.close(claim)
             case AgreementClaim():
@@ -82,6 +85,12 @@ class Gatherer:
             for i in range(len(terms) - 1)
         ]
         return Findings(listed(terms, samples), evidence, self.sentence_test(score))
+
+    def level(self, claim: LevelClaim) -> Findings:
+        score, term = self.score(claim.score), as_term(claim.term)
+        measured = self.sample(term, score)
+        evidence = above(f"{term.label} above {claim.at_least:g}", measured, claim.at_least)
+        return Findings(listed([term], [measured]), [evidence], self.sentence_test(score).removeprefix("paired "))
 
     def close(self, claim: CloseClaim) -> Findings:
         score = self.score(claim.score)
@@ -187,13 +196,14 @@ class Gatherer:
 
     def sample(self, term: Term, score: Score) -> Sample:
         """A term's metric over seeds, with its draws."""
-        statistics = []
+        statistics, test_sets = [], set()
         for run in self.runs(term.system, score.dataset):
             paths = [self.folders.folder(run) / score.path(name) for name in term.decodings or [score.decoding]]
             for path in paths:
                 self.need(path)
             statistics.append([read_statistics(path, score.metric) for path in paths])
-        return sample(statistics, metric_named(score.metric))
+            test_sets |= {read_json(path)["test_set"] for path in paths}
+        return sample(statistics, metric_named(score.metric), ", ".join(sorted(test_sets)))
 
     def trained(self, run) -> dict:
         path = self.folders.folder(run) / "trained.json"

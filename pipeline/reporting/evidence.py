@@ -75,13 +75,14 @@ class Sample:
 
     by_seed: np.ndarray
     draws: np.ndarray
+    test_set: str
 
     @property
     def mean(self) -> float:
         return float(self.by_seed.mean())
 
 
-def sample(statistics: Sequence[Sequence[np.ndarray]], metric: Metric) -> Sample:
+def sample(statistics: Sequence[Sequence[np.ndarray]], metric: Metric, test_set: str) -> Sample:
     """statistics[seed][decoding] (N, F) of the same sentences; several decodings of a seed are averaged.
 
     Raises:
@@ -91,11 +92,23 @@ def sample(statistics: Sequence[Sequence[np.ndarray]], metric: Metric) -> Sample
         raise UserError("can't compare scores of different numbers of sentences: they are not of one test set")
     by_seed = [np.mean([metric(one.sum(axis=0)) for one in seed]) for seed in statistics]
     draws = [np.mean([resampled(one, metric) for one in seed], axis=0) for seed in statistics]
-    return Sample(np.array(by_seed), np.mean(draws, axis=0))
+    return Sample(np.array(by_seed), np.mean(draws, axis=0), test_set)
 
 
 def difference(name: str, larger: Sample, smaller: Sample, margin: float = 0, sign: float = 1) -> Evidence:
-    """sign * (larger - smaller) + margin, paired by sentence and by seed."""
+    """sign * (larger - smaller) + margin, paired by sentence and by seed.
+
+    Raises:
+        UserError: they are of two test sets.
+    """
+    if larger.test_set != smaller.test_set:
+        raise UserError(f"can't compare scores on {larger.test_set} and {smaller.test_set} ({name})")
     values = sign * (larger.by_seed - smaller.by_seed) + margin
     draws = sign * (larger.draws - smaller.draws) + margin + seed_noise(values)
     return of_draws(name, float(values.mean()), draws)
+
+
+def above(name: str, measured: Sample, bound: float) -> Evidence:
+    """How far a metric lies above a bound."""
+    values = measured.by_seed - bound
+    return of_draws(name, float(values.mean()), measured.draws - bound + seed_noise(values))

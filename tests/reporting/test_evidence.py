@@ -60,7 +60,7 @@ def test_intervals_of_a_paired_difference_over_seeds_cover_the_truth():
         systems = []
         for shift in (0.5, 0.0):
             trained = [shift + generator.normal(0, 0.1) for _ in range(3)]
-            systems.append(sample([[statistics(generator, mean) + difficulty] for mean in trained], mean_of))
+            systems.append(sample([[statistics(generator, mean) + difficulty] for mean in trained], mean_of, "toy"))
         found = difference("toy", *systems)
         covered += found.low <= 0.5 <= found.high
     assert covered >= 0.9 * 60
@@ -70,7 +70,9 @@ def test_pairing_removes_what_sentences_have_in_common():
     generator = np.random.default_rng(0)
     hard = generator.normal(0, 10, (100, 1)) * (1, 0)
     rows = statistics(generator, 0) * (0.1, 1)
-    found = difference("toy", sample([[rows + hard + (0.3, 0)]], mean_of), sample([[rows + hard]], mean_of))
+    found = difference(
+        "toy", sample([[rows + hard + (0.3, 0)]], mean_of, "toy"), sample([[rows + hard]], mean_of, "toy")
+    )
     assert found.low == pytest.approx(0.3)
     assert found.high == pytest.approx(0.3)
 
@@ -78,4 +80,7 @@ def test_pairing_removes_what_sentences_have_in_common():
 def test_scores_of_different_test_sets_are_not_compared():
     generator = np.random.default_rng(0)
     with pytest.raises(UserError, match="not of one test set"):
-        sample([[statistics(generator, 0, 10)], [statistics(generator, 0, 11)]], mean_of)
+        sample([[statistics(generator, 0, 10)], [statistics(generator, 0, 11)]], mean_of, "toy")
+    one, other = (sample([[statistics(generator, 0)]], mean_of, name) for name in ("newstest2013", "newstest2014"))
+    with pytest.raises(UserError, match="newstest2013 and newstest2014"):
+        difference("toy", one, other)
