@@ -231,8 +231,8 @@ def world_size() -> int:
 
 
 def job_name() -> str:
-    """Slurm's job id, or `local` for a process of the launcher."""
-    return os.environ.get("SLURM_JOB_ID", "local")
+    """Slurm's job id; the number of this process where it is the launcher's own."""
+    return os.environ.get("SLURM_JOB_ID", str(os.getpid()))
 
 
 def restart_count() -> int:

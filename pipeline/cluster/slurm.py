@@ -6,6 +6,7 @@ Neither submitit's result files nor accounting (sacct) are looked at: both are s
 
 import hashlib
 import logging
+import os
 import re
 import shlex
 import time
@@ -137,7 +138,9 @@ class SlurmJobs:
             exclude=",".join(marker["node"] for marker in unfit_nodes(self.run)) or None,
             **self.resources.as_submitit(),
         )
-        with submitit.helpers.clean_env():  # a driver that is a job itself must not pass its own SLURM_* on
+        configuration = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
+        # A driver that is a job itself must not pass its own SLURM_* on; which cluster it talks to is no part of them.
+        with submitit.helpers.clean_env(), submitit.helpers.environment_variables(**configuration):
             return executor.submit(run_job, self.order).job_id
 
     def _excluded(self) -> str:

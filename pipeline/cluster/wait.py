@@ -89,9 +89,10 @@ class Waiter:
         pause_s = FIRST_LOOK_S
         while True:
             state = self.jobs.look_up(job)
+            done = is_done(self.run, self.key)
             for line in tail.new_lines():
                 sys.stderr.write(line + "\n")
-            if is_done(self.run, self.key):
+            if done:
                 return
             self._raise_failure(job)
             if state is not None:

@@ -1,8 +1,10 @@
 """A Slurm of our own for the tests marked `cluster`, and what they launch."""
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,22 +12,24 @@ import pytest
 from launching import Launcher, make_run, write_corpus
 
 SCRIPT = Path(__file__).resolve().with_name("slurm.sh")
+LOCK = Path(tempfile.gettempdir()) / "reprise-slurm-tests.lock"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def slurm() -> Iterator[None]:
-    """Slurm is up on this machine; installed and started when it was not, and then stopped at the end."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        pytest.skip("needs root on Debian or Ubuntu, to install and start a Slurm")
-    if shutil.which("sinfo") and subprocess.run(["sinfo"], capture_output=True).returncode == 0:
+    """Our Slurm is up here, for one module of tests at a time; stopped afterwards unless it was up before."""
+    if shutil.which("slurmctld") is None:
+        pytest.skip(f"Slurm is not installed; as root, on Debian or Ubuntu: {SCRIPT} install")
+    if os.geteuid() != 0:
+        pytest.skip("only root can start Slurm's daemons")
+    with open(LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers of pytest-xdist
+        was_up = subprocess.run([SCRIPT, "status"], capture_output=True).returncode == 0
+        started = subprocess.run([SCRIPT, "start"], capture_output=True, text=True)
+        assert started.returncode == 0, started.stderr
         yield
-        return
-    installed = subprocess.run([SCRIPT, "install"], capture_output=True, text=True)
-    if installed.returncode:
-        pytest.skip(f"Slurm can't be installed: {installed.stderr.strip()[-300:]}")
-    subprocess.run([SCRIPT, "start"], check=True, capture_output=True)
-    yield
-    subprocess.run([SCRIPT, "stop"], check=True, capture_output=True)
+        if not was_up:
+            subprocess.run([SCRIPT, "stop"], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="session")

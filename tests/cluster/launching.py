@@ -21,6 +21,7 @@ from pipeline.files import write_json
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 VOCAB_SIZE = 40
+PATIENCE_S = 400  # nothing takes that long, unless the machine does other things too
 
 
 def write_corpus(folder: Path) -> Path:
@@ -76,12 +77,12 @@ class Launcher:
                 command, stdout=log, stderr=log, env=environment, cwd=PROJECT, start_new_session=True
             )
 
-    def wait(self, seconds: float) -> int:
-        """The exit code; fails the test when it takes longer."""
+    def wait(self) -> int:
+        """The exit code; fails the test when patience runs out."""
         try:
-            return self.process.wait(seconds)
+            return self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
-            pytest.fail(f"still waiting after {seconds} s:\n{self.text()[-3000:]}")
+            pytest.fail(f"still waiting after {PATIENCE_S} s:\n{self.text()[-3000:]}")
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
@@ -99,10 +100,10 @@ class Launcher:
             subprocess.run(["scancel", "--quiet", record.job], check=False)
 
 
-def until(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Poll until `condition()` is true; fails the test after `seconds`."""
-    deadline = time.monotonic() + seconds
+def until(condition: Callable[[], object], what: str) -> None:
+    """Poll until `condition()` is true; fails the test when patience runs out."""
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
-            pytest.fail(f"{what}: not within {seconds} s")
+            pytest.fail(f"{what}: not within {PATIENCE_S} s")
         time.sleep(0.05)

@@ -53,6 +53,12 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends slurm-wlm munge >/dev/null
 }
 
+# A machine that belongs to a cluster is not ours to configure.
+refuse_foreign_cluster() {
+  [[ ! -e /etc/slurm/slurm.conf ]] || grep -q '^ClusterName=reprise$' /etc/slurm/slurm.conf ||
+    fail '/etc/slurm/slurm.conf is that of another cluster'
+}
+
 write_configuration() {
   local host tracking=linuxproc device
   host=$(hostname -s)
@@ -135,6 +141,7 @@ all_idle() { [[ $(sinfo --noheader --Node --partition=low --format=%t | grep -cx
 
 start() {
   running "$DIR/run/slurmctld.pid" slurmctld >/dev/null && { status; return; }
+  refuse_foreign_cluster
   write_configuration
   name_nodes
   start_munge
@@ -160,7 +167,10 @@ stop() {
   forget_nodes
 }
 
-status() { sinfo --Node --format='%N %P %t %C %G'; }
+status() {
+  running "$DIR/run/slurmctld.pid" slurmctld >/dev/null || fail 'not running'
+  sinfo --Node --format='%N %P %t %C %G'
+}
 
 [[ $(id -u) == 0 ]] || fail 'needs root'
 case ${1:-} in

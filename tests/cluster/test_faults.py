@@ -41,7 +41,7 @@ class Trial:
 
     def reach(self, step: int) -> None:
         """Wait until the job's newest checkpoint is of `step` or later."""
-        until(lambda: newest_checkpoint(self.run) >= step, 90, f"{self.run}: step {step}")
+        until(lambda: newest_checkpoint(self.run) >= step, f"{self.run}: step {step}")
 
     @property
     def job(self) -> str:
@@ -63,7 +63,7 @@ class Trial:
 
 def nothing(trial: Trial) -> None:
     launcher = trial.launch()
-    assert launcher.wait(90) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert len(trial.jobs) == 1
 
 
@@ -73,7 +73,7 @@ def launcher_killed(trial: Trial) -> None:
     launcher.kill()
     job = trial.job
     again = trial.launch()
-    assert again.wait(60) == 0, again.text()
+    assert again.wait() == 0, again.text()
     assert f"adopted job {job}" in again.text()
     assert len(trial.jobs) == 1
 
@@ -84,23 +84,23 @@ def launcher_killed_and_its_record_lost(trial: Trial) -> None:
     launcher.kill()
     (trial.run / "job.json").unlink()
     again = trial.launch()
-    assert again.wait(60) == 0, again.text()
+    assert again.wait() == 0, again.text()
     assert "adopted job" in again.text()
     assert len(trial.jobs) == 1
 
 
 def two_launchers_at_once(trial: Trial) -> None:
     launchers = [trial.launch(), trial.launch()]
-    assert [launcher.wait(90) for launcher in launchers] == [0, 0]
+    assert [launcher.wait() for launcher in launchers] == [0, 0]
     assert len(trial.jobs) == 1
 
 
 def process_killed(trial: Trial) -> None:
     launcher = trial.launch()
     trial.reach(40)
-    until(lambda: len(trace(trial.run)) >= 55, 20, "step 55")  # three quarters of the way to the next checkpoint
+    until(lambda: len(trace(trial.run)) >= 55, "step 55")  # three quarters of the way to the next checkpoint
     os.kill(starts(trial.run)[-1]["pid"], signal.SIGKILL)
-    assert launcher.wait(90) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert len(trial.jobs) == 2
     assert 0 < trial.seconds_lost <= CHECKPOINT_EVERY * trial.pace_s
 
@@ -109,7 +109,7 @@ def requeued(trial: Trial) -> None:
     launcher = trial.launch()
     trial.reach(40)
     subprocess.run(["scontrol", "requeue", trial.job], check=True)
-    assert launcher.wait(120) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert set(trial.jobs) == {trial.job}
     assert trial.seconds_lost == 0
 
@@ -119,7 +119,7 @@ def preempted(trial: Trial) -> None:
     trial.reach(40)
     options = ["--partition=high", "--nodelist=n1", "--gres=gpu:2", "--mem=100", "--output=/dev/null"]
     subprocess.run(["sbatch", *options, "--wrap=sleep 5"], check=True, capture_output=True)
-    assert launcher.wait(120) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert len(trial.jobs) == 2
     assert set(trial.jobs) == {trial.job}
     assert trial.seconds_lost == 0
@@ -128,7 +128,7 @@ def preempted(trial: Trial) -> None:
 def time_limit(trial: Trial) -> None:
     """Each start ends before its minute is over. The id may change: a restarting controller can miss the warning."""
     launcher = trial.launch(*ON_N1, "--runtime-min", "1")
-    assert launcher.wait(240) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert len(trial.jobs) > 1
     assert trial.seconds_lost == 0
 
@@ -140,7 +140,7 @@ def controller_restarted(trial: Trial) -> None:
     os.kill(pid, signal.SIGTERM)
     time.sleep(5)
     subprocess.run(["slurmctld"], check=True)
-    assert launcher.wait(120) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert len(trial.jobs) == 1
 
 
@@ -150,9 +150,9 @@ def node_daemon_killed_and_back(trial: Trial) -> None:
     trial.reach(20)
     assert starts(trial.run)[-1]["node"] == "n2"
     os.kill(int((STATE / "run" / "slurmd.n2.pid").read_text()), signal.SIGKILL)
-    until(lambda: len(trial.jobs) > 1, 90, "second start")
+    until(lambda: len(trial.jobs) > 1, "second start")
     subprocess.run(["slurmd", "-N", "n2"], check=True)
-    assert launcher.wait(120) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert starts(trial.run)[-1]["node"] == "n1"
     assert outcomes(trial.run) == ["taken over", "done"]
 
@@ -169,7 +169,7 @@ def sbatch_fails_twice(trial: Trial) -> None:
     )
     fake.chmod(0o755)
     launcher = trial.launch(path=f"{folder}:")
-    assert launcher.wait(90) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert launcher.text().count("trying again in") == 2
     assert len(trial.jobs) == 1
 
@@ -179,17 +179,17 @@ def cancelled(trial: Trial) -> None:
     trial.reach(40)
     job = trial.job
     subprocess.run(["scancel", job], check=True)
-    assert launcher.wait(60) == 1
+    assert launcher.wait() == 1
     assert f"job {job} was cancelled" in launcher.text()
     reached = newest_checkpoint(trial.run)
     assert reached >= 40
     again = trial.launch()
-    assert again.wait(90) == 0, again.text()
+    assert again.wait() == 0, again.text()
     assert f"resumed after update {reached}" in again.text()
     assert outcomes(trial.run) == ["stopped", "done"]
 
 
-SHORT_S, LONG_S = 0.05, 0.24  # seconds a step; the shortest time limit that Slurm knows is a minute
+SHORT_S, LONG_S, LONGEST_S = 0.08, 0.24, 0.4  # seconds a step; the shortest time limit that Slurm knows is a minute
 FAULTS = {
     nothing: SHORT_S,
     launcher_killed: SHORT_S,
@@ -200,7 +200,7 @@ FAULTS = {
     preempted: SHORT_S,
     time_limit: LONG_S,
     controller_restarted: SHORT_S,
-    node_daemon_killed_and_back: LONG_S,
+    node_daemon_killed_and_back: LONGEST_S,
     sbatch_fails_twice: SHORT_S,
     cancelled: SHORT_S,
 }

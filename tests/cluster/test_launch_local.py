@@ -11,10 +11,15 @@ from tracing import outcomes, starts, workers_one_after_the_other
 from pipeline.cluster.markers import newest_checkpoint, read_submission
 
 
+def hurry(run):
+    """The rest of the steps take no time."""
+    (run / "pace").write_text("0")
+
+
 def test_local_run_ends_with_the_expected_digest_and_out_file(new_run, launch, tmp_path):
     run = new_run(steps=30, pace_s=0.01)
     launcher = launch(run, "--out", str(tmp_path / "out.json"))
-    assert launcher.wait(30) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert json.loads((tmp_path / "out.json").read_text())["weights_digest"] == toy_job.expected_digest(30)
     assert outcomes(run) == ["done"]
 
@@ -22,14 +27,14 @@ def test_local_run_ends_with_the_expected_digest_and_out_file(new_run, launch, t
 def test_finished_run_is_not_started_again(new_run, launch):
     run = new_run(steps=3, pace_s=0.0)
     for _ in range(2):
-        assert launch(run).wait(30) == 0
+        assert launch(run).wait() == 0
     assert len(outcomes(run)) == 1
 
 
 def test_debug_runs_in_process(new_run, launch):
     run = new_run(steps=3, pace_s=0.0)
     launcher = launch(run, "--launcher", "debug")
-    assert launcher.wait(30) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert starts(run)[0]["pid"] == launcher.process.pid
 
 
@@ -37,23 +42,24 @@ def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):
     run = new_run(steps=30, pace_s=0.01)
     (run / "fail-at").write_text("7")
     launcher = launch(run)
-    assert launcher.wait(30) == 1
+    assert launcher.wait() == 1
     assert "ValueError: the toy fails at step 7" in launcher.text()
     assert "count_steps" in launcher.text()
     assert outcomes(run) == ["failed"]
     (run / "fail-at").unlink()
-    assert launch(run).wait(30) == 0
+    assert launch(run).wait() == 0
 
 
 def test_interrupt_saves_a_checkpoint_and_the_next_start_goes_on_from_it(new_run, launch):
-    run = new_run(steps=100, pace_s=0.03)
+    run = new_run(steps=100, pace_s=0.5)
     launcher = launch(run)
-    until(lambda: (run / "steps.jsonl").exists(), 20, "first step")
+    until(lambda: (run / "steps.jsonl").exists(), "first step")
     launcher.kill(signal.SIGINT)
-    assert launcher.wait(20) == 130
+    assert launcher.wait() == 130
+    hurry(run)
     assert "run the same command again" in launcher.text()
     assert 0 < newest_checkpoint(run) < 100
-    assert launch(run).wait(30) == 0
+    assert launch(run).wait() == 0
     assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(100)
     assert outcomes(run) == ["stopped", "done"]
 
@@ -61,19 +67,35 @@ def test_interrupt_saves_a_checkpoint_and_the_next_start_goes_on_from_it(new_run
 def test_process_killed_dead_is_replaced(new_run, launch):
     run = new_run(steps=100, pace_s=0.03)
     launcher = launch(run)
-    until(lambda: newest_checkpoint(run) >= 20, 20, "first checkpoint")
+    until(lambda: newest_checkpoint(run) >= 20, "first checkpoint")
     os.kill(int(read_submission(run).job), signal.SIGKILL)
-    assert launcher.wait(30) == 0, launcher.text()
+    assert launcher.wait() == 0, launcher.text()
     assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(100)
 
 
 def test_process_of_a_killed_launcher_makes_room_for_the_next(new_run, launch):
-    run = new_run(steps=200, pace_s=0.03)
+    run = new_run(steps=200, pace_s=0.5)
     launcher = launch(run)
-    until(lambda: (run / "steps.jsonl").exists(), 20, "first step")
+    until(lambda: (run / "steps.jsonl").exists(), "first step")
     launcher.kill(signal.SIGKILL)
-    assert launch(run).wait(40) == 0
+    again = launch(run)
+    until(lambda: outcomes(run), "the end of the former process")
+    hurry(run)
+    assert again.wait() == 0
     assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(200)
+    assert outcomes(run) == ["taken over", "done"]
+    assert workers_one_after_the_other(run)
+
+
+def test_of_two_launchers_the_later_one_wins(new_run, launch):
+    run = new_run(steps=100, pace_s=0.5)
+    former = launch(run)
+    until(lambda: (run / "steps.jsonl").exists(), "first step")
+    later = launch(run)
+    assert former.wait() == 1
+    hurry(run)
+    assert "has taken this run over" in former.text()
+    assert later.wait() == 0
     assert outcomes(run) == ["taken over", "done"]
     assert workers_one_after_the_other(run)
 
@@ -81,13 +103,13 @@ def test_process_of_a_killed_launcher_makes_room_for_the_next(new_run, launch):
 def test_death_without_progress_ends_after_three_starts(new_run, launch):
     run = new_run(steps=10)
     launcher = launch(run, function="toy_job:die")
-    assert launcher.wait(30) == 1
+    assert launcher.wait() == 1
     assert "3 jobs in a row died at step 0" in launcher.text()
 
 
 def test_several_tasks_get_the_variables_of_torch_distributed(new_run, launch):
     run = new_run(steps=10)
-    assert launch(run, "--tasks", "3", function="toy_job:tell_rank").wait(30) == 0
+    assert launch(run, "--tasks", "3", function="toy_job:tell_rank").wait() == 0
     told = [json.loads((run / f"rank-{rank}.json").read_text()) for rank in range(3)]
     assert [each["RANK"] for each in told] == ["0", "1", "2"]
     assert {each["WORLD_SIZE"] for each in told} == {"3"}
@@ -98,5 +120,5 @@ def test_slurm_launcher_without_slurm_says_so(new_run, launch, tmp_path, monkeyp
     run = new_run(steps=10)
     monkeypatch.setenv("PATH", str(tmp_path))
     launcher = launch(run, "--launcher", "slurm")
-    assert launcher.wait(30) == 1
+    assert launcher.wait() == 1
     assert "there is no sbatch" in launcher.text()

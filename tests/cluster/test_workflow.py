@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launching import PROJECT, until
+from launching import PATIENCE_S, PROJECT, until
 from tracing import outcomes, starts
 
 from pipeline.cluster.markers import read_submission
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.cluster
 
 TABLE = Path("results/smoke/weighted/table2.csv")
 COST = {"device_hours", "hardware", "commit"}  # what may differ with where and how fast it ran
-SLOW_S = 600  # on a machine that does other things too
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 
 
@@ -52,17 +51,24 @@ class Workflow:
         }
 
     def start(self, *options: str) -> subprocess.Popen:
+        command = [sys.executable, "-m", "snakemake", *options]
         with open(self.folder / "snakemake.log", "ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "snakemake", *options],
-                **{
-                    "cwd": self.folder,
-                    "env": self.environment,
-                    "stdout": log,
-                    "stderr": log,
-                    "start_new_session": True,
-                },
+            streams = {"stdout": log, "stderr": log}
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, start_new_session=True, **streams
             )
+        self.processes.append(process)
+        return process
+
+    def end(self) -> None:
+        """Kill what a failed test left behind, here and in Slurm."""
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        records = filter(None, map(read_submission, self.runs))
+        jobs = [record.job for record in records if record.launcher == "slurm" and record.job]
+        for job in (*self.drivers, *jobs):
+            subprocess.run(["scancel", "--quiet", job], check=False)
 
     def start_as_job(self, *options: str) -> str:
         """Submit the driver; returns its job id."""
@@ -73,7 +79,11 @@ class Workflow:
 
     @property
     def log(self) -> str:
-        return "".join(path.read_text() for path in sorted(self.folder.glob("*.log")))
+        return (self.folder / "snakemake.log").read_text()
+
+    @property
+    def driver_log(self) -> str:
+        return "".join(path.read_text() for path in self.folder.glob("reprise-driver.*.log"))
 
     @property
     def runs(self) -> list[Path]:
@@ -116,17 +126,17 @@ def test_slurm_and_local_runs_agree_though_snakemake_is_killed_and_its_job_runs_
     local = here.start("--cores", "1", *wanted)
 
     killed = there.start("--profile", "slurm", *QUICK, *wanted)
-    until(lambda: any(starts(run) for run in there.runs), SLOW_S, "a training on Slurm")
+    until(lambda: any(starts(run) for run in there.runs), "a training on Slurm")
     os.killpg(killed.pid, signal.SIGKILL)  # snakemake and its launchers, but not the jobs
     killed.wait()
     assert there.start("--unlock").wait(60) == 0
 
     driver = there.start_as_job(*QUICK, *wanted)
-    until(lambda: "Finished jobid" in (there.folder / f"reprise-driver.{driver}.log").read_text(), SLOW_S, "the driver")
+    until(lambda: "Finished jobid" in there.driver_log, "the driver's first step")
     subprocess.run(["scancel", "--batch", "--signal=USR1", driver], check=True)  # as before its time limit
-    until(lambda: ended(driver), SLOW_S, "the end of the driver")
-    assert (there.folder / TABLE).exists(), there.log[-5000:]
-    assert local.wait(SLOW_S) == 0, here.log[-5000:]
+    until(lambda: ended(driver), "the end of the driver")
+    assert (there.folder / TABLE).exists(), there.driver_log[-5000:]
+    assert local.wait(PATIENCE_S) == 0, here.log[-5000:]
 
     assert all(outcomes(run) == ["done"] for run in there.runs)
     assert there.weights == here.weights
