@@ -129,7 +129,7 @@ def joined(symbols: list[str]) -> str:
 
 
 def parse_tree(text: str, where: str) -> Tree:
-    """The tree of one bracketing, as it is written. A tag over several words (CRAFT has four) is set on each of them.
+    """The tree of one bracketing, as it is written. A tag over several words (CRAFT has five) is set on each of them.
 
     Raises:
         UserError: brackets don't match, or a node is neither a phrase of nodes nor a tag over words.

@@ -50,7 +50,7 @@ def test_traces_tags_and_layout_are_cleaned_away(seed):
         # a title without a sentence, several parts at the top, a unary chain
         ("( (HEADING (NP (NN Abstract))) )", "(TOP (HEADING (NP (NN Abstract))))"),
         ("( (NP (NN a)) (. .) )", "(TOP (NP (NN a)) (. .))"),
-        # CRAFT has four tags over two words
+        # CRAFT has five tags over two words
         ("((NP (NN Xpd TTD)))", "(TOP (NP (NN Xpd) (NN TTD)))"),
         # nothing but traces
         ("( (S (NP-SBJ (-NONE- *))) )", "(TOP)"),

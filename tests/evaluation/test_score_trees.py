@@ -1,0 +1,112 @@
+"""Sequences that a model wrote become parses and a score file, whatever was written; the test set is checked."""
+
+import argparse
+import json
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+import yaml
+
+from pipeline.data.linearisation import linearise, rebuild
+from pipeline.data.trees import parse_tree, words
+from pipeline.errors import UserError
+from pipeline.evaluation import score_trees
+from pipeline.evaluation.parsing_f1 import f1, sentence_counts
+from pipeline.evaluation.score_file import compare_scores, metric_named, read_statistics
+
+SYMBOLS = ["(S", "(NP", "(VP", "/S", "/NP", "/VP", "NN", "VB", "."]
+
+
+def write_lines(path: Path, lines: list[str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def random_tree(rng: Random):
+    sentence = [f"w{number}" for number in range(rng.randrange(1, 9))]
+    return rebuild(rng.choices(SYMBOLS, k=30), sentence)[0]
+
+
+@pytest.fixture
+def gold(tmp_path):
+    """Random gold trees, prepared below tmp_path."""
+    rng = Random(1)
+    trees = [random_tree(rng) for _ in range(30)]
+    write_lines(tmp_path / "prepared/test.trees", [str(tree) for tree in trees])
+    write_lines(tmp_path / "prepared/test.tok.en", [" ".join(words(tree)) for tree in trees])
+    return trees
+
+
+def score(tmp_path: Path, sequences: list[str], name: str = "a", lines: int = 30) -> dict:
+    generator = {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": lines}, "seed": 1}
+    dataset = {"kind": "grammar-treebank", "title": "t", "licence": "l", "citation": "c", "src": "en"}
+    dataset |= {"dev_set": "d", "test_set": "toy-test", "generator": generator, "expected": {"test": {"lines": lines}}}
+    dataset |= {"subwords": {"kind": "bpe", "vocab_size": 60, "sample_pairs": 9}, "tgt_subwords": {"kind": "symbols"}}
+    path = tmp_path / "toy.yaml"
+    path.write_text(yaml.safe_dump(dataset), encoding="utf-8")
+    arguments = argparse.Namespace(
+        dataset=path,
+        prepared=tmp_path / "prepared",
+        split="test",
+        sequences=write_lines(tmp_path / f"{name}/test.tok", sequences),
+        trees=tmp_path / f"{name}/test.trees",
+        out=tmp_path / f"{name}/test.json",
+    )
+    score_trees.run(arguments)
+    return json.loads(arguments.out.read_text(encoding="utf-8"))
+
+
+def test_the_gold_sequences_score_100(tmp_path, gold):
+    record = score(tmp_path, [" ".join(linearise(tree)) for tree in gold])
+    assert {name: metric["value"] for name, metric in record["metrics"].items()} == dict.fromkeys(
+        ("f1", "f1_40", "exact", "tagging", "balanced", "well_formed"), 100.0
+    )
+    assert (record["test_set"], record["lines"], record["repairs"]) == ("toy-test", 30, {})
+    assert (tmp_path / "a/test.trees").read_bytes() == (tmp_path / "prepared/test.trees").read_bytes()
+
+
+def test_any_sequences_are_scored_over_all_sentences(tmp_path, gold):
+    rng = Random(2)
+    sequences = [" ".join(rng.choices([*SYMBOLS, "<unk>"], k=rng.randrange(25))) for _ in gold]
+    record = score(tmp_path, sequences)
+    parses = [parse_tree(line, "") for line in (tmp_path / "a/test.trees").read_text().split("\n")[:-1]]
+    assert [words(tree) for tree in parses] == [words(tree) for tree in gold]
+    totals = np.sum([sentence_counts(*pair)[:3] for pair in zip(gold, parses, strict=True)], axis=0)
+    assert record["metrics"]["f1"]["value"] == pytest.approx(float(f1(totals)))
+    assert record["metrics"]["f1"]["low"] < record["metrics"]["f1"]["value"] < record["metrics"]["f1"]["high"]
+    balanced = [
+        rebuild(symbols.split(), words(tree))[1].balanced for symbols, tree in zip(sequences, gold, strict=True)
+    ]
+    assert record["metrics"]["balanced"]["value"] == pytest.approx(100 * np.mean(balanced))
+    assert record["repairs"]["missing_closers"] > 0
+    for name, metric in record["metrics"].items():
+        statistics = read_statistics(tmp_path / "a/test.json", name)
+        assert len(statistics) == 30
+        assert metric["value"] == pytest.approx(float(metric_named(name)(statistics.sum(axis=0))))
+
+
+def test_two_parsers_are_compared_sentence_by_sentence(tmp_path, gold):
+    good = [" ".join(linearise(tree)) for tree in gold]
+    score(tmp_path, good, "good")
+    score(tmp_path, ["(S NN /S"] * 30, "bad")
+    found = compare_scores(tmp_path / "good/test.json", tmp_path / "bad/test.json", "f1")
+    assert found.difference > 0 and found.p_value < 0.01
+
+
+def test_an_output_too_few_is_refused(tmp_path, gold):
+    with pytest.raises(UserError, match=r"test\.tok: 29 lines, but the test set has 30"):
+        score(tmp_path, ["NN"] * 29)
+
+
+def test_another_test_set_is_refused(tmp_path, gold):
+    with pytest.raises(UserError, match=r"has 30 pairs, but toy test has 31"):
+        score(tmp_path, ["NN"] * 30, lines=31)
+
+
+def test_words_of_another_test_set_are_refused(tmp_path, gold):
+    write_lines(tmp_path / "prepared/test.tok.en", [*(" ".join(words(tree)) for tree in gold[:-1]), "other words"])
+    with pytest.raises(UserError, match=r"test\.tok\.en: line 30 is not the sentence of the gold tree"):
+        score(tmp_path, ["NN"] * 30)

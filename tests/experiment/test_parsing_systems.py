@@ -1,0 +1,81 @@
+"""Table 4 resolves at every scale: the paper's settings, more data for the second row, stand-ins without a licence."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.data.dataset import TreebankRecord
+from pipeline.errors import UserError
+from pipeline.experiment.project import RunId, load_project
+from pipeline.experiment.scale import Scale
+
+ROOT = Path(__file__).resolve().parents[2]
+SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
+LICENSED = {"LDC99T42": "/ptb", "silver-trees": "/silver"}
+
+
+def datasets_of_table_4(scale: str, licensed: dict[str, str]) -> list[str]:
+    project = load_project(ROOT, {"scale": scale, "licensed": licensed})
+    return list(dict.fromkeys(cell.run.dataset for cell in project.cell_runs("attention", "table4")))
+
+
+def test_settings_at_paper_scale_are_those_of_the_released_code_with_four_layers():
+    project = load_project(ROOT, {"scale": "paper"})
+    for system in ("parsing", "parsing-semi"):
+        run = project.run_spec(RunId("attention", system, "wsj", 1))
+        model, training = run.model, run.training
+        assert (model.num_layers, model.d_model, model.d_ff, model.num_heads) == (4, 1024, 2048, 8)
+        assert (model.dropout, model.attention_dropout, model.tie_embeddings) == (0.2, 0.2, "none")
+        assert (training.warmup_steps, training.lr_factor, training.max_length) == (16000, 0.5, 512)
+        decoding = project.decoding("attention", system, "parsing")
+        assert (decoding.beam_size, decoding.length_penalty, decoding.max_extra_length) == (21, 0.3, 300)
+
+
+@pytest.mark.parametrize(
+    ("licensed", "expected"),
+    [
+        (LICENSED, ["wsj", "wsj-semi"]),
+        ({"LDC99T42": "/ptb"}, ["wsj", "craft-gum"]),
+        ({}, ["craft", "craft-gum"]),
+    ],
+)
+def test_a_treebank_that_is_not_licensed_has_a_stand_in_and_says_so(licensed, expected):
+    assert datasets_of_table_4("paper", licensed) == expected
+    project = load_project(ROOT, {"scale": "paper", "licensed": licensed})
+    assert [project.is_stand_in(dataset) for dataset in expected] == [not name.startswith("wsj") for name in expected]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_both_rows_are_scored_on_one_test_set_and_the_second_has_more_to_train_on(scale):
+    project = load_project(ROOT, {"scale": scale, "licensed": LICENSED})
+    first, second = (project.dataset_records[name] for name in datasets_of_table_4(scale, LICENSED))
+    assert isinstance(first, TreebankRecord) and isinstance(second, TreebankRecord)
+    assert first.test_set == second.test_set
+    assert first.expected["test"] == second.expected["test"]
+    if "train" in second.expected:
+        assert second.expected["train"].lines > first.expected["train"].lines
+
+
+def test_rules_of_a_system_hold_for_what_differs_from_it_and_for_no_other():
+    project = load_project(ROOT, {"scale": "demo"})
+
+    def training(system):
+        return project.run_spec(RunId("attention", system, "grammar-trees", 1)).training
+
+    assert training("parsing") == training("parsing-semi")
+    assert training("parsing").max_length > training("base").max_length == 64
+    assert training("base") == training("C5")
+
+
+def test_the_nearest_rule_counts():
+    rules = {"training": {"max_steps": {"divide": 10}}}
+    own = {"p/base": {"training": {"max_steps": {"divide": 5}}}, "p/child": {"training": {"max_steps": {"set": 7}}}}
+    scale = Scale.model_validate({"description": "", "datasets": {}, "resources": {}, "systems": own, **rules})
+    for lineage, expected in ((["p/other"], 10), (["p/base"], 20), (["p/base", "p/child"], 7)):
+        assert scale.scaled("training", {"max_steps": 100}, lineage) == {"max_steps": expected}
+
+
+def test_an_unknown_package_is_harmless_and_a_wrong_type_is_not():
+    load_project(ROOT, {"licensed": {"LDC2005T06": "/elsewhere"}})
+    with pytest.raises(UserError, match="licensed"):
+        load_project(ROOT, {"licensed": "/ptb"})
