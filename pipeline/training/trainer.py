@@ -25,6 +25,7 @@ from pipeline.training.state import Sums, TrainingState
 from pipeline.training.validation import Validation
 
 log = logging.getLogger(__name__)
+SAVING_SHARE = 0.02
 
 
 def micro_seed(seed: int, step: int, index: int) -> int:
@@ -54,7 +55,7 @@ class Trainer:
     def __post_init__(self):
         self.loss = torch.compile(self.model.loss, dynamic=True) if self.spec.training.compile else self.model.loss
         self.samples = JsonLines(self.checkpoints.run_folder / "samples.jsonl")
-        self.saved_at = time.monotonic()
+        self.saved_at, self.saving_took_s = time.monotonic(), 0.0
 
     def train(self) -> None:
         """Do all updates that are left.
@@ -86,9 +87,9 @@ class Trainer:
             self.progress.monitor(state.step, self.model.monitors)
             if self.due(training.validate_every):
                 self.validate()
-            if self.due(training.checkpoint_every):
-                self.save(keep_weights=True)
-            elif time.monotonic() - self.saved_at > self.save_every_s:
+            if self.due(training.checkpoint_every) and self.group.is_first:
+                self.checkpoints.save_weights(self.model, state.step)
+            if self.saving_is_due():
                 self.save()
 
     def totals(self, micro_batches: Sequence[TextBatch]) -> list[float]:
@@ -138,14 +139,23 @@ class Trainer:
             log.info("  reference   %s", sample["reference"])
             log.info("  hypothesis  %s", sample["hypothesis"])
 
-    def save(self, keep_weights: bool = False) -> None:
-        """Write a checkpoint to go on from; with `keep_weights` also one for averaging. The first process does."""
+    def saving_is_due(self) -> bool:
+        """Whether to write a checkpoint to go on from: beside every kept one, and after `save_every_s`.
+
+        Of the time since the last one, writing takes `SAVING_SHARE` at most, however slow the disk.
+        """
+        since = time.monotonic() - self.saved_at
+        wanted = self.due(self.spec.training.checkpoint_every) or since > self.save_every_s
+        return wanted and self.saving_took_s < SAVING_SHARE * since
+
+    def save(self) -> None:
+        """Write a checkpoint to go on from; the first process does."""
+        started = time.monotonic()
         if self.group.is_first:
-            if keep_weights:
-                self.checkpoints.save_weights(self.model, self.state.step)
             self.checkpoints.save_resume(self.model, self.optimiser, self.state, self.machine)
             self.cost.write(self.state.step)
         self.saved_at = time.monotonic()
+        self.saving_took_s = self.saved_at - started
 
     def due(self, every: int) -> bool:
         return self.state.step % every == 0 or self.state.step == self.spec.training.max_steps

@@ -1,6 +1,7 @@
 """A corpus of random symbols to be copied, and run folders on it."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 import yaml
 
 from pipeline.data.token_store import write_tokens
+from pipeline.training import trainer
 from pipeline.training.job import train_run
 
 SYMBOLS = [chr(ord("a") + number) for number in range(20)]
@@ -23,6 +25,11 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def saving_may_take_all_the_time(monkeypatch):
+    monkeypatch.setattr(trainer, "SAVING_SHARE", math.inf)
 
 
 @pytest.fixture(scope="session")

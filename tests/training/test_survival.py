@@ -10,6 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from pipeline.files import read_json
+from pipeline.training import trainer
+from pipeline.training.checkpoint import Checkpoints, weight_files
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer
 
@@ -87,6 +89,22 @@ def test_stopped_by_a_signal_between_two_updates(new_run, outcome, monkeypatch, 
 def test_saving_all_the_time_changes_nothing(undisturbed, disturbed, outcome):
     train_run(disturbed, threads=1, save_every_s=0.0)
     assert outcome(disturbed) == outcome(undisturbed)
+
+
+def test_a_slow_disk_takes_its_share_of_the_time_and_no_more(new_run, monkeypatch):
+    monkeypatch.setattr(trainer, "SAVING_SHARE", 0.5)
+    saved = []
+
+    def slow(self, model, optimiser, state, machine):
+        saved.append(state.step)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(Checkpoints, "save_resume", slow)
+    run = new_run(max_steps=30, checkpoint_every=1, validate_every=30)
+    train_run(run, threads=1)
+    spent = read_json(run / "cost.json")["total"]["seconds"]
+    assert saved[0] == 1 and len(saved) - 1 <= (spent - 0.2) / (0.2 + 0.4)
+    assert len(weight_files(run)) == 20
 
 
 def test_a_damaged_newest_checkpoint_costs_no_more_than_its_updates(undisturbed, disturbed, outcome, caplog):
