@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from pipeline.cluster.ownership import Ownership
+from pipeline.cluster.ownership import Ownership, TakenOver
 from pipeline.config import RunSpec, load_run
 from pipeline.data.batches import TrainingBatches
 from pipeline.data.vocabulary import vocab_sizes
@@ -55,13 +55,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    group = Group.from_environment()
-    if not group.is_first:
+    checkpoints = Checkpoints(args.run, run_key(args.run), keep=1)
+    if not Group.from_environment().is_first:
         return train_run(args.run, args.device, args.threads, args.save_every)
-    with Ownership(args.run, "local").hold():
-        if args.restart:
-            start_anew(Checkpoints(args.run, run_key(args.run), keep=1))
-        train_run(args.run, args.device, args.threads, args.save_every)
+    try:
+        with Ownership(args.run, "local").hold():
+            if args.restart:
+                start_anew(checkpoints)
+            train_run(args.run, args.device, args.threads, args.save_every)
+    except TakenOver as error:
+        raise UserError(f"{args.run}: another process trains this run now") from error
 
 
 def train_run(
@@ -96,7 +99,12 @@ def train_run(
     with StopRequest() as stop, group.connected(chosen):
         trainer = build_trainer(spec, run_folder, checkpoints, group, chosen, facts, stop, save_every_s)
         trainer.try_largest()
-        trainer.train()
+        try:
+            trainer.train()
+        except SystemExit:
+            if group.is_first:
+                log.info("%s: stopped after update %d; the same command goes on from it", spec.name, trainer.state.step)
+            raise
         if group.is_first:
             finish(trainer)
 
@@ -220,8 +228,9 @@ def describe(
         "%s on %s at scale %s: %.2f M parameters", spec.name, spec.dataset, spec.scale, count_parameters(model) / 1e6
     )
     log.info(
-        "  %d updates of %d tokens a side, %d an epoch; padding %.1f %%; %d pairs above %d subwords left out",
-        *(training.max_steps, training.tokens_per_update, len(batches), 100 * batches.padding),
+        "  %d updates of %d tokens a side (%d pairs), %d an epoch; padding %.1f %%; %d pairs over %d subwords left out",
+        *(training.max_steps, training.tokens_per_update, len(batches.order) // len(batches)),
+        *(len(batches), 100 * batches.padding),
         *(batches.left_out, training.max_length),
     )
     log.info(

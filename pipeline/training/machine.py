@@ -38,8 +38,14 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
 
 
 def choose_threads(asked: int | None) -> int:
-    """`asked`, else OMP_NUM_THREADS, else the cores this process may use, shared among the processes of the machine."""
+    """`asked`, else OMP_NUM_THREADS, else the cores this process may use, shared among the processes of the machine.
+
+    Raises:
+        UserError: `asked` is not positive.
+    """
     if asked is not None:
+        if asked < 1:
+            raise UserError(f"--threads must be at least 1, got {asked}")
         return asked
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdecimal() and int(given):

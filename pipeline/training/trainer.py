@@ -71,7 +71,6 @@ class Trainer:
             tokens, flops, stopping = self.totals(micro_batches)
             if stopping:
                 self.save()
-                log.info("%s: stopped after update %d; the same command goes on from there", self.spec.name, step)
                 raise SystemExit(self.stop.exit_code)
             sums, gradient_norm = self.accumulate(step, micro_batches, tokens)
             if math.isfinite(sums.loss) and math.isfinite(gradient_norm):

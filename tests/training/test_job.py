@@ -149,8 +149,16 @@ def test_what_is_trained_is_said_at_the_start(new_run, caplog):
     train_run(run, threads=1)
     said = caplog.text
     assert "test/copy seed 1 on copy at scale test" in said
-    assert re.search(r"3 updates of 200 tokens a side, \d+ an epoch; padding .* %; [1-9]\d* pairs above 7", said)
+    assert re.search(
+        r"3 updates of 200 tokens a side \(\d+ pairs\), \d+ an epoch; padding .* %; [1-9]\d* pairs over 7", said
+    )
     assert re.search(r"fp32 on .*, 1 threads, 1 process.*from the start", said)
+
+
+def test_a_folder_that_is_no_run_is_one_message_and_stays_absent(tmp_path, capsys):
+    assert main(["train", "--run", str(tmp_path / "absent")]) == 1
+    assert re.match(r"error: .*absent/run\.yaml: no such file", capsys.readouterr().err)
+    assert not (tmp_path / "absent").exists()
 
 
 def test_a_misspelt_key_is_one_message_and_exit_code_1(new_run, capsys):
