@@ -27,6 +27,13 @@ localrules:
     view,
     describe_run,
     train,
+    check_data,
+    plan,
+    cost,
+
+
+onstart:
+    check_files(workflow.dag.needrun_jobs())
 
 
 rule all:
@@ -55,3 +62,4 @@ include: "workflow/rules/parsing.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/planning.smk"

@@ -20,7 +20,14 @@ from pipeline.data.dataset import AnyDataset, TreebankDataset
 from pipeline.disk import size
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.planning.data_files import DataFile, fetched_files, package_files, silent_addresses, sources_of
+from pipeline.planning.data_files import (
+    DataFile,
+    fetched_files,
+    is_extracted,
+    package_files,
+    silent_addresses,
+    sources_of,
+)
 from pipeline.planning.needs import datasets_of, run_files
 
 log = logging.getLogger(__name__)
@@ -67,7 +74,7 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
 
 def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
     """All files behind a dataset; none when its raw text was extracted already."""
-    if (Path(project.config.work) / f"corpora/{name}/raw.done").exists():
+    if is_extracted(Path(project.config.work) / f"corpora/{name}"):
         return []
     dataset, config = project.dataset_records[name], project.config
     fetched = fetched_files(dataset, Path(config.work) / "downloads", config.mirror, verify)

@@ -47,6 +47,11 @@ class DataFile:
         return 0 if self.is_here else max(0, (self.bytes or 0) - self.done)
 
 
+def is_extracted(corpus: Path) -> bool:
+    """Whether a corpus needs its files no more."""
+    return any((corpus / name).exists() for name in ("raw.done", "encoded/corpus.json"))
+
+
 def sources_of(dataset: AnyDataset) -> dict[str, Source]:
     """What a dataset fetches."""
     return dataset.sources if isinstance(dataset, DownloadedDataset | TreebankDataset) else {}

@@ -22,7 +22,7 @@ class CostRecord:
         self.path = Path(run_folder) / "cost.json"
         self.earlier = read_json(self.path)["starts"] if self.path.exists() else []
         self.device, self.machine, self.first = device, machine, first
-        self.began = time.perf_counter()
+        self.began, self.used = time.perf_counter(), time.process_time()
         self.started = now()
         self.tokens, self.flops = 0, 0.0
 
@@ -47,6 +47,7 @@ class CostRecord:
             **self.machine,
             "steps": step - self.first,
             "seconds": round(seconds, 3),
+            "processor_seconds": round(time.process_time() - self.used, 3),
             "gpu_hours": gpus * seconds / 3600,
             "peak_memory_gib": round(peak_memory_gib(self.device), 3),
             "tokens": self.tokens,

@@ -40,7 +40,7 @@ def test_one_table_needs_only_its_own_runs(tmp_path):
 def test_an_unknown_config_key_stops_with_one_message(tmp_path):
     done = snakemake("-n", "all", "--nolock", "--config", "sacle=demo")
     assert done.returncode != 0
-    assert "sacle: unknown key; allowed: mirror, paper, scale, seeds, work" in done.stdout + done.stderr
+    assert "sacle: unknown key; allowed: licensed, mirror, paper, scale, seeds, work" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
 

@@ -213,3 +213,27 @@ def table_settings(wildcards):
 def resource(kind, name):
     """A resource of one kind of job, from the scale's file."""
     return getattr(project.scale.resources[kind], name)
+
+
+CALIBRATION = f"{WORK}/{SCALE}/calibration.json"
+
+
+def calibration_input(wildcards):
+    """Measured before a plan where trainings run on this machine's processor; of GPUs only if somebody did."""
+    measured_here = project.scale.resources["train"].gpus == 0
+    return CALIBRATION if measured_here else []
+
+
+def check_files(jobs):
+    """Stop before any job starts when a file that one of them reads can't be had."""
+    from pipeline.planning.check_data import check  # brings an HTTP client, which nothing else here needs
+
+    needed = {
+        job.wildcards.dataset
+        for job in jobs
+        if job.rule.name in ("download", "collect_trees")
+    }
+    try:
+        check(project, sorted(needed))
+    except UserError as error:
+        raise WorkflowError(str(error)) from None

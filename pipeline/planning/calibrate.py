@@ -1,0 +1,197 @@
+"""Measure how fast this machine trains and decodes models of the shapes that the papers ask for, in about a minute.
+
+    python -m pipeline calibrate --set scale=demo --threads 1 --out work/demo/calibration.json
+
+reads   nothing of the corpora but their sizes
+writes  --out, for the stage `plan`: operations and seconds of an update and of a beam search, for each shape measured
+
+The widest and the narrowest shapes of each architecture come first; what is not reached in --seconds, the stage `plan`
+reads off between its neighbours. Run it where the trainings will run, on the same number of threads; what else runs
+there does not matter on a processor, of which only the time used is counted.
+"""
+
+import argparse
+import logging
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from pipeline.config import DecodingConfig
+from pipeline.data.batches import TextBatch
+from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.decoding.beam_search import beam_search
+from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.files import write_json
+from pipeline.models.build import build_model
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.needs import run_files
+from pipeline.planning.rates import Calibration, Point, shape_of
+from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
+from pipeline.training import machine
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.schedule import Schedule
+from pipeline.training.trainer import autocast
+
+log = logging.getLogger(__name__)
+Item = TypeVar("Item")
+
+PROBE_SENTENCES = 2
+LONGEST_S = 2.0  # of one measured micro-batch; a longer one is cut
+REPEATS = 3
+DECODING = DecodingConfig(beam_size=4, max_extra_length=1)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+    parser.add_argument("--seconds", type=float, default=60, help="begin no shape after so many (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="what was measured")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    device, threads = machine.choose_device(args.device, 0), machine.choose_threads(args.threads)
+    machine.prepare(device, threads)
+    began, points = now(device), []
+    for forecast, corpus in spread_out(shapes(project)):
+        if points and now(device) - began > args.seconds:
+            break
+        points.append(measure(forecast, corpus, device))
+        log.info(
+            "%s of %s: %.3f s an update, %.1f GFLOP/s; decoding %.1f GFLOP/s",
+            *(forecast.spec.system, forecast.spec.paper, points[-1].update_s),
+            *(points[-1].update_rate / 1e9, points[-1].decoding_rate / 1e9),
+        )
+    facts = machine.facts(device, threads, 1)
+    write_json(args.out, Calibration(str(facts["device"]), threads, tuple(points)).record())
+
+
+def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
+    """One run of each distinct shape, by architecture, by operations an update."""
+    found: dict[str, dict[str, tuple[RunForecast, Corpus]]] = {}
+    for run_id in run_files(project, project.papers):
+        dataset = project.dataset_records[run_id.dataset]
+        corpus = Corpus.of(dataset, Path(project.config.work) / f"corpora/{run_id.dataset}")
+        spec = project.run_spec(run_id)
+        of_kind = found.setdefault(spec.model.architecture, {})
+        if (shape := shape_of(spec, corpus)) not in of_kind:
+            of_kind[shape] = forecast_run(spec, corpus), corpus
+    return [sorted(of_kind.values(), key=lambda one: one[0].update_flops) for of_kind in found.values()]
+
+
+def spread_out(groups: Iterable[list[Item]]) -> Iterator[Item]:
+    """Items of all groups in turn; of each group the first, the last, then ever finer between them."""
+    missing = object()
+    for item in chain.from_iterable(zip_longest(*map(bisected, groups), fillvalue=missing)):
+        if item is not missing:
+            yield item
+
+
+def bisected(items: list[Item]) -> list[Item]:
+    """First, last, middle, middles of the halves, …"""
+    order = dict.fromkeys((0, len(items) - 1))
+    spans = [(0, len(items) - 1)]
+    while spans:
+        low, high = spans.pop(0)
+        middle = (low + high) // 2
+        order[middle] = None
+        if high - low > 1:
+            spans += [(low, middle), (middle, high)]
+    return [items[index] for index in order]
+
+
+def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Point:
+    """Time an update and a decoding of one shape, with random weights and random sentences."""
+    spec, update = forecast.spec, forecast.update
+    torch.manual_seed(1)
+    model = build_model(spec.model, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
+    optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
+    src_length, tgt_length = round(update.src_length), round(update.tgt_length)
+
+    def sentences(count: int) -> TextBatch:
+        return random_batch(count, src_length, tgt_length, corpus, device)
+
+    def backward(batch: TextBatch) -> None:
+        with autocast(device, spec):
+            sums = model.loss(batch, spec.training.label_smoothing)
+        (sums.loss / sums.tokens).backward()
+
+    in_update = update.tgt_positions / update.tgt_length
+    parts = -(-spec.training.tokens_per_update // spec.training.micro_batch_tokens)
+    probe = sentences(PROBE_SENTENCES)
+    backward(probe)
+    probed = timed(lambda: backward(probe), device, 1)
+    rows = max(1, round(min(in_update / parts, PROBE_SENTENCES * LONGEST_S / probed)))
+    batch = sentences(rows)
+    backward(batch)
+    backward_s = timed(lambda: backward(batch), device, REPEATS) * in_update / rows
+    update_s = backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
+    decoding_flops, decoding_s = decoding_seconds(model.eval(), forecast, corpus, sentences, device)
+    return Point(
+        shape=shape_of(spec, corpus),
+        architecture=spec.model.architecture,
+        update_flops=forecast.update_flops,
+        update_s=update_s,
+        decoding_flops=decoding_flops,
+        decoding_s=decoding_s,
+    )
+
+
+def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device: torch.device) -> float:
+    seconds = []
+    for step in range(REPEATS):
+        backward()
+        seconds.append(timed(lambda step=step: optimiser.update(step), device, 1))
+    return statistics.median(seconds)
+
+
+def decoding_seconds(
+    model: torch.nn.Module,
+    forecast: RunForecast,
+    corpus: Corpus,
+    sentences: Callable[[int], TextBatch],
+    device: torch.device,
+) -> tuple[float, float]:
+    """(operations, seconds) of a beam search over one batch; untrained weights end no sentence before its limit."""
+    update, model_config = forecast.update, forecast.spec.model
+    rows = max(1, DECODING.batch_tokens // round(update.src_length))
+    probed = timed(lambda: beam_search(model, sentences(PROBE_SENTENCES), DECODING), device, 1)
+    batch = sentences(max(1, round(min(rows, PROBE_SENTENCES * LONGEST_S / probed))))
+    seconds = timed(lambda: beam_search(model, batch, DECODING), device, 1)
+    count, src_length = batch.src.shape
+    positions = count * DECODING.beam_size * (src_length + DECODING.max_extra_length)
+    return flops_of(model_config, corpus, count * src_length, positions, update) / 3, seconds
+
+
+def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:
+    """Median seconds; on a processor those of its own time, as if nothing else ran beside it."""
+    seconds = []
+    for _ in range(repeats):
+        began = now(device)
+        work()
+        seconds.append(now(device) - began)
+    return statistics.median(seconds)
+
+
+def now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        return time.perf_counter()
+    return time.process_time() / torch.get_num_threads()
+
+
+def random_batch(count: int, src_length: int, tgt_length: int, corpus: Corpus, device: torch.device) -> TextBatch:
+    """Sentences of random subwords, every second one a position shorter, so that there is something to mask."""
+    src = torch.randint(EOS + 1, corpus.src_vocab, (count, src_length))
+    tgt = torch.randint(EOS + 1, corpus.tgt_vocab, (count, tgt_length))
+    src[:, -1] = tgt[:, -1] = EOS
+    src[1::2, -1] = tgt[1::2, -1] = PAD
+    tgt_in = torch.cat((torch.full((count, 1), BOS), tgt[:, :-1]), 1)
+    return TextBatch(src, tgt_in, tgt).to(device)

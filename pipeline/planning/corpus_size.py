@@ -1,0 +1,111 @@
+"""How large a corpus is, measured once it is encoded and expected before, and what a training update holds of it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.data.batches import cells, even_cuts, order_by_cell
+from pipeline.data.dataset import SPLITS, AnyDataset, SymbolVocabulary
+from pipeline.data.token_store import TokenStore
+from pipeline.errors import UserError
+from pipeline.files import read_json
+
+SAMPLED_PAIRS = 100_000
+LENGTH_SPREAD = 0.55  # standard deviation of the logarithm of sentence lengths, as in news text
+RATIO_SPREAD = 0.2  # the same of the ratio of target to source length
+
+
+@dataclass(frozen=True)
+class UpdateShape:
+    """The mean update of a training: positions with padding a side, sentences, real target tokens, mean lengths."""
+
+    src_positions: float
+    tgt_positions: float
+    tgt_tokens: float
+    src_length: float
+    tgt_length: float
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sizes of one dataset.
+
+    Attributes:
+        pairs: by split.
+        src_subwords, tgt_subwords: mean of a training pair, EOS not counted.
+        src_vocab, tgt_vocab: entries.
+        encoded: folder of the encoded corpus, None when the numbers are expected ones.
+    """
+
+    pairs: dict[str, int]
+    src_subwords: float
+    tgt_subwords: float
+    src_vocab: int
+    tgt_vocab: int
+    encoded: Path | None
+
+    @classmethod
+    def of(cls, dataset: AnyDataset, corpus: Path) -> "Corpus":
+        """Measured where the corpus is encoded, else as the dataset file expects.
+
+        Raises:
+            UserError: the corpus is not encoded, and its dataset file expects nothing.
+        """
+        record = corpus / "encoded/corpus.json"
+        if record.exists():
+            return cls.measured(read_json(record), record.parent)
+        if dataset.size is None:
+            raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size` is missing; or encode the corpus first")
+        size, joint = dataset.size, dataset.tgt_subwords is None
+        symbols = isinstance(dataset.tgt_subwords, SymbolVocabulary)
+        tgt_vocab = size.tgt_vocab if symbols else (dataset.subwords if joint else dataset.tgt_subwords).vocab_size
+        pairs = dict(zip(SPLITS, size.pairs, strict=True))
+        return cls(pairs, size.src_subwords, size.tgt_subwords, dataset.subwords.vocab_size, tgt_vocab, None)
+
+    @classmethod
+    def measured(cls, record: dict, encoded: Path) -> "Corpus":
+        train = record["splits"]["train"]
+        return cls(
+            pairs={split: record["splits"][split]["pairs"] for split in SPLITS},
+            src_subwords=train["src_tokens"] / train["pairs"],
+            tgt_subwords=train["tgt_tokens"] / train["pairs"],
+            src_vocab=record["vocab_size"],
+            tgt_vocab=record.get("tgt_vocab_size", record["vocab_size"]),
+            encoded=encoded,
+        )
+
+    @cached_property
+    def lengths(self) -> tuple[np.ndarray, np.ndarray]:
+        """Subwords a side of a sample of training pairs, EOS counted: real ones, or drawn about the expected means."""
+        if self.encoded:
+            sides = (TokenStore(self.encoded / f"train.{side}") for side in ("src", "tgt"))
+            step = max(1, self.pairs["train"] // SAMPLED_PAIRS)
+            return tuple(store.lengths()[::step].astype(np.int64) + 1 for store in sides)
+        rng = np.random.default_rng(1)
+        count = min(self.pairs["train"], SAMPLED_PAIRS)
+        common = rng.normal(0, LENGTH_SPREAD, count)
+        return tuple(
+            np.maximum(1, np.exp(common + rng.normal(0, RATIO_SPREAD / 2, count)) * mean / MEAN_FACTOR).astype(np.int64)
+            + 1
+            for mean in (self.src_subwords, self.tgt_subwords)
+        )
+
+    def update_shape(self, tokens_per_update: int, max_length: int) -> UpdateShape:
+        """What the updates hold on average, cut from the lengths as the training cuts them."""
+        src, tgt = self.lengths
+        fits = np.maximum(src, tgt) <= min(max_length + 1, tokens_per_update)
+        src, tgt = src[fits], tgt[fits]
+        order, starts = order_by_cell(cells(src, tgt), seed=1)
+        bounds = np.append(starts, len(order))
+        widths = [np.maximum.reduceat(side[order], starts) for side in (src, tgt)]
+        cuts, update_widths = even_cuts(bounds, *widths, tokens_per_update)
+        rows = np.diff(cuts)
+        positions = (rows[:, None] * update_widths).mean(axis=0)
+        sentences = rows.mean()
+        return UpdateShape(*positions.tolist(), float(tgt.sum() / len(rows)), *(positions / sentences).tolist())
+
+
+MEAN_FACTOR = float(np.exp((LENGTH_SPREAD**2 + (RATIO_SPREAD / 2) ** 2) / 2))
+"""Mean of the drawn factor, which is log-normal."""

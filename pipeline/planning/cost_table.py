@@ -1,0 +1,118 @@
+"""Put what trainings and translations took next to what was forecast.
+
+    python -m pipeline cost --set scale=demo --plan results/demo/plan.csv --out results/demo/cost.csv
+
+reads   --plan, as the stage `plan` wrote it, and cost.json and translations/ of the runs, whatever is there
+writes  --out, a row a training or translation that has begun
+
+`ratio` is fact over forecast. Of a run that is not done, the forecast is taken for the updates done so far, those that
+were repeated after a kill included. On a processor the forecast is of its own time, so `processor_hours` is what it
+stands next to; `hours` passed on the wall, with whatever else ran there.
+"""
+
+import argparse
+import csv
+import logging
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.files import atomic_write, read_json
+from pipeline.planning.devices import load_devices
+
+log = logging.getLogger(__name__)
+
+COLUMNS = [
+    *("job", "name", "device", "steps", "steps_done", "starts", "tokens_forecast", "tokens", "flops_forecast", "flops"),
+    *("hours_forecast", "hours", "processor_hours", "ratio", "gpu_hours", "peak_memory_gib"),
+]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    parser.add_argument("--plan", type=Path, required=True, help="the forecast")
+    parser.add_argument("--out", type=Path, required=True, help="forecast and fact, as CSV")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    devices = list(load_devices(args.root / "workflow/devices.yaml"))
+    rows = [found for planned in read_plan(args.plan) if (found := compare(project, planned, devices))]
+    with atomic_write(args.out) as file:
+        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    for row in rows:
+        log.info("%s %s: ratio %s", row["job"], row["name"], row["ratio"] or "unknown")
+    log.info("%s: %d jobs", args.out, len(rows))
+
+
+def read_plan(path: Path) -> list[dict[str, str]]:
+    """Raises UserError when there is none."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; run the stage `plan` first") from error
+
+
+def compare(project: Project, planned: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
+    """The row of one planned job, or None when nothing is known of it yet."""
+    runs = Path(project.config.work) / project.config.scale / "runs"
+    folder, *rest = planned["name"].split()
+    if planned["job"] == "train" and (path := runs / folder / "cost.json").exists():
+        return training_row(planned, read_json(path), devices)
+    if planned["job"] == "translate" and (path := runs / folder / "translations" / f"{'/'.join(rest)}.json").exists():
+        return translation_row(planned, read_json(path))
+    return None
+
+
+def training_row(planned: dict[str, str], cost: dict[str, Any], devices: list[str]) -> dict[str, Any]:
+    total, last = cost["total"], cost["starts"][-1]
+    share = total["steps"] / int(planned["steps"])
+    forecast = forecast_hours(planned, last["device"], devices)
+    processor = [start["processor_seconds"] for start in cost["starts"] if "processor_seconds" in start]
+    all_counted = len(processor) == len(cost["starts"]) and last["processes"] == 1
+    used = sum(processor) / last["threads"] / 3600 if all_counted else None
+    fact = total["gpu_hours"] or used or total["seconds"] / 3600
+    return {
+        "job": "train",
+        "name": planned["name"],
+        "device": last["device"],
+        "steps": planned["steps"],
+        "steps_done": total["steps"],
+        "starts": total["starts"],
+        "tokens_forecast": round(share * float(planned["tokens"])),
+        "tokens": total["tokens"],
+        "flops_forecast": f"{share * float(planned['flops']):.4g}",
+        "flops": f"{total['flops']:.4g}",
+        "hours_forecast": f"{share * forecast:.4g}" if forecast else "",
+        "hours": f"{total['seconds'] / 3600:.4g}",
+        "processor_hours": f"{used:.4g}" if used else "",
+        "ratio": f"{fact / (share * forecast):.3f}" if forecast else "",
+        "gpu_hours": f"{total['gpu_hours']:.4g}" if total["gpu_hours"] else "",
+        "peak_memory_gib": total["peak_memory_gib"],
+    }
+
+
+def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> float | None:
+    """Of the device that the run ran on: a named GPU's, else this machine's; None when neither was forecast."""
+    named = next((name for name in devices if name in device), None)
+    text = planned[f"gpu_hours_{named}"] if named else planned["hours_here"]
+    return float(text) if text else None
+
+
+def translation_row(planned: dict[str, str], report: dict[str, Any]) -> dict[str, Any]:
+    forecast = float(planned["hours_here"]) if planned["hours_here"] and report["device"] == "cpu" else None
+    hours = report["seconds"] / 3600
+    return {
+        "job": "translate",
+        "name": planned["name"],
+        "device": report["device"],
+        "flops_forecast": planned["flops"],
+        "hours_forecast": f"{forecast:.4g}" if forecast else "",
+        "hours": f"{hours:.4g}",
+        "ratio": f"{hours / forecast:.3f}" if forecast else "",
+    }

@@ -1,0 +1,38 @@
+"""What GPUs can do: the records of `workflow/devices.yaml`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from pipeline.config import Closed, load_yaml, validate
+
+Rate = Annotated[float, Field(gt=0, strict=False)]
+Share = Annotated[float, Field(gt=0, le=1, strict=False)]
+
+
+class Utilisation(Closed):
+    """Share of the peak that a training reaches."""
+
+    fp32: Share
+    bf16: Share
+
+
+class Device(Closed):
+    """One kind of GPU."""
+
+    fp32: Rate = Field(description="Peak of products in single precision, operations a second")
+    bf16: Rate | None = Field(description="The same in bfloat16; null = it has none, and single precision is used")
+    utilisation: Utilisation = Field(description="Share of the peak that a training reaches")
+    memory_gib: Rate = Field(description="Memory, GiB")
+
+    def rate(self, precision: str) -> float:
+        """Operations a second of a training."""
+        if precision == "bf16" and self.bf16 is not None:
+            return self.bf16 * self.utilisation.bf16
+        return self.fp32 * self.utilisation.fp32
+
+
+def load_devices(path: Path) -> dict[str, Device]:
+    """Devices by name. Raises UserError on unknown keys or bad values."""
+    return validate(dict[str, Device], load_yaml(path), str(path))

@@ -1,0 +1,140 @@
+"""Say what finished work no longer needs on disk, and remove it when told to.
+
+    python -m pipeline free --set scale=paper                             what could go, and how much it is
+    python -m pipeline free --set scale=paper --remove checkpoints text   remove it
+
+Kinds:
+    checkpoints   weights kept for averaging, and leftover optimiser states, of runs whose every score is written. The
+                  final and the averaged weights stay; other numbers of averaged checkpoints would need a new training
+    text          raw and prepared training text of encoded corpora; development and test text stay
+    downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
+
+A run that is not done is left alone, whatever of it there is. Before checkpoints go, the final weights are read again
+and must be those that the training wrote.
+"""
+
+import argparse
+import fcntl
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.disk import size
+from pipeline.experiment.project import Project, RunId, load_project, parse_settings
+from pipeline.files import read_json, sha256_file
+from pipeline.planning.data_files import is_extracted, sources_of
+from pipeline.planning.needs import run_files
+
+log = logging.getLogger(__name__)
+
+KINDS = ("checkpoints", "text", "downloads")
+
+
+@dataclass(frozen=True)
+class Unneeded:
+    """Files of one kind in one place."""
+
+    kind: str
+    place: Path
+    files: tuple[Path, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.files)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    parser.add_argument("--remove", nargs="+", choices=KINDS, default=[], metavar="KIND", help=f"{', '.join(KINDS)}")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    found = list(unneeded(project))
+    for one in found:
+        removed = one.kind in args.remove
+        log.info(
+            "%s %s: %d files, %s: %s",
+            "removing" if removed else "could go",
+            one.kind,
+            len(one.files),
+            size(one.bytes),
+            one.place,
+        )
+    freed = {kind: sum(one.bytes for one in found if one.kind == kind) for kind in KINDS}
+    for one in found:
+        if one.kind in args.remove:
+            for path in one.files:
+                path.unlink()
+    for kind, count in freed.items():
+        log.info("%s: %s%s", kind, size(count), " removed" if kind in args.remove else " could go")
+    if not args.remove:
+        log.info("nothing was removed; to do so: --remove %s", " ".join(KINDS))
+
+
+def unneeded(project: Project) -> Iterator[Unneeded]:
+    """All that may go, of the papers at the configured scale."""
+    for run_id, files in run_files(project, project.papers).items():
+        yield from old_checkpoints(project, run_id, files)
+    for name in project.datasets:
+        yield from training_text(project, name)
+    yield from old_downloads(project)
+
+
+def old_checkpoints(project: Project, run_id: RunId, files: set[str]) -> Iterator[Unneeded]:
+    """Of a run whose training is done, and all of whose `files` are there."""
+    folder = Path(project.config.work) / project.config.scale / "runs" / run_id.folder
+    checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors")))
+    if checkpoints and all((folder / file).exists() for file in files) and is_whole(folder) and not is_held(folder):
+        yield Unneeded("checkpoints", folder, checkpoints)
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether the training ended, and its final weights are what it wrote."""
+    done, weights = folder / "done.json", folder / "model.safetensors"
+    if not (done.exists() and weights.exists()):
+        return False
+    if sha256_file(weights) != read_json(done)["weights_digest"]:
+        log.warning("%s: is not what the training wrote; its checkpoints are kept", weights)
+        return False
+    return True
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process works on the run (pipeline/cluster/ownership.py)."""
+    try:
+        with open(folder / "run.lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def training_text(project: Project, name: str) -> Iterator[Unneeded]:
+    """Of a corpus that is encoded."""
+    folder = Path(project.config.work) / "corpora" / name
+    files = [path for part in ("raw", "prepared") for path in sorted((folder / part).glob("train.*"))]
+    if files and (folder / "encoded/corpus.json").exists():
+        # Without its mark the raw text is made anew, should it ever be needed again.
+        marks = [path for path in (folder / "raw.done",) if path.exists()]
+        yield Unneeded("text", folder, (*marks, *files))
+
+
+def old_downloads(project: Project) -> Iterator[Unneeded]:
+    """Of which every dataset of this scale that reads them is extracted, and at least one is."""
+    work = Path(project.config.work)
+    readers: dict[str, set[str]] = {}
+    for name in {project.stand_in(dataset) for dataset in project.scale.datasets}:
+        for source in sources_of(project.dataset_records[name]):
+            readers.setdefault(source, set()).add(name)
+    done = [
+        work / "downloads" / source
+        for source, names in readers.items()
+        if all(is_extracted(work / f"corpora/{name}") for name in names)
+    ]
+    if files := tuple(path for path in done if path.is_file()):
+        yield Unneeded("downloads", work / "downloads", files)

@@ -1,0 +1,161 @@
+"""Forecast what the tables, claims and figures of the papers will cost: operations, hours, disk, downloads.
+
+    python -m pipeline plan --set scale=paper --calibration work/paper/calibration.json --out results/paper/plan.csv
+
+reads   papers, scale, dataset files, the corpora where they are encoded, workflow/devices.yaml, and --calibration if it
+        is there
+writes  --out, a row a job, and its Markdown twin, a row a training with totals
+
+Operations are counted from the models and the updates of the trainings; nothing is trained. `gpu_hours_<device>` are
+operations over the rate that workflow/devices.yaml gives; `hours_here` comes from measurements of this machine. `done`
+is the share of a job that is done already, all other columns are of the whole job.
+"""
+
+import argparse
+import csv
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pipeline.disk import size
+from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.files import atomic_write
+from pipeline.planning.devices import Device, load_devices
+from pipeline.planning.jobs import Job, Jobs
+from pipeline.planning.rates import Calibration
+from pipeline.reporting.markdown import grid, short
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    parser.add_argument("--paper", action="append", default=[], help="a paper that is planned; none = all")
+    parser.add_argument(
+        "--calibration", type=Path, help="what the stage `calibrate` wrote; left out if it is not there"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the plan, as CSV")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    for paper in args.paper:
+        project.known(paper, project.papers, "--paper")
+    calibration = Calibration.read(args.calibration) if args.calibration and args.calibration.exists() else None
+    jobs = Jobs(project, args.paper or list(project.papers), calibration)
+    devices = load_devices(args.root / "workflow/devices.yaml")
+    write_csv(args.out, [row(job, devices) for job in jobs.all])
+    text = render(project, jobs, devices)
+    with atomic_write(args.out.with_suffix(".md")) as file:
+        file.write(text)
+    log.info("%s\n%s", args.out, text)
+
+
+def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
+    """One job as a row of the CSV; an empty cell is a quantity that the job has not, or that is not known."""
+    forecast = job.forecast
+    return {
+        "job": job.kind,
+        "name": job.name,
+        "dataset": job.dataset,
+        "done": round(job.done, 3),
+        "parameters": forecast.parameters if forecast else "",
+        "steps": forecast.steps if forecast else "",
+        "tokens": round(forecast.tokens) if forecast else "",
+        "flops": f"{job.flops:.4g}" if job.flops else "",
+        "hours_here": f"{job.seconds / 3600:.4g}" if job.seconds is not None else "",
+        **{f"gpu_hours_{name}": hours_text(job, device) for name, device in devices.items()},
+        "disk_bytes": round(job.disk_bytes) or "",
+        "peak_disk_bytes": round(max(job.peak_bytes, job.disk_bytes)) or "",
+        "download_bytes": job.download_bytes or "",
+    }
+
+
+def hours_text(job: Job, device: Device) -> str:
+    return f"{gpu_hours(job, device):.4g}" if job.on_device else ""
+
+
+def gpu_hours(job: Job, device: Device) -> float:
+    """Device hours of a job that computes with a model, in the precision its run was given."""
+    precision = job.forecast.spec.training.precision if job.forecast else "bf16"
+    return job.flops / device.rate(precision) / 3600
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with atomic_write(path) as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
+    """The plan for people."""
+    jobs = found.all
+    header = ["training", "done", "parameters", "steps", "tokens", "operations", "hours here", *devices, "disk"]
+    trainings = [job for job in jobs if job.kind == "train"]
+    rows = [
+        [*training_cells(job), *(hours(gpu_hours(job, device)) for device in devices.values())] for job in trainings
+    ]
+    rows = [[*cells, size(job.disk_bytes)] for cells, job in zip(rows, trainings, strict=True)]
+    computing = [job for job in jobs if job.on_device]
+    totals = [
+        total_cells("all", computing, devices, lambda job: 1.0),
+        total_cells("left to do", computing, devices, lambda job: 1 - job.done),
+    ]
+    return "\n\n".join(
+        [
+            f"# Plan, scale {project.config.scale}",
+            f"{len(jobs)} jobs, {len(trainings)} of them trainings, for {', '.join(found.papers)}.",
+            grid(header, rows),
+            "Trainings, decodings and measurements together:",
+            grid(["jobs", "operations", "hours here", *devices], totals),
+            "\n".join(f"- {note}" for note in notes(project, found)) + "\n",
+        ]
+    )
+
+
+def notes(project: Project, found: Jobs) -> list[str]:
+    """What the numbers are, and the disk."""
+    gpus, calibration = project.scale.resources["train"].gpus, found.calibration
+    here = (
+        f"on {calibration.device}, threads: {calibration.threads}, by what `python -m pipeline calibrate` measured"
+        if calibration
+        else "unknown; run `python -m pipeline calibrate` where the trainings will run"
+    )
+    more = max((job.peak_bytes - job.disk_bytes for job in found.all), default=0)
+    return [
+        "Hours are those of one device" + (f"; trainings of this scale share {gpus} of them." if gpus > 1 else "."),
+        f"Hours here: {here}.",
+        "Devices: operations over peak rate x assumed utilisation (workflow/devices.yaml).",
+        f"Downloads: {size(sum(found.to_fetch.values()))}.",
+        f"Disk: {size(sum(job.disk_bytes for job in found.all))} when all is done, and up to {size(more)} for each "
+        "training that runs; `python -m pipeline free` says what may go.",
+    ]
+
+
+def training_cells(job: Job) -> list[str]:
+    forecast = job.forecast
+    return [
+        job.name,
+        f"{100 * job.done:.0f} %",
+        short(str(forecast.parameters)),
+        str(forecast.steps),
+        short(f"{forecast.tokens:.0f}"),
+        f"{job.flops:.2e}",
+        hours(job.seconds / 3600) if job.seconds is not None else "",
+    ]
+
+
+def total_cells(name: str, jobs: Iterable[Job], devices: dict[str, Device], share) -> list[str]:
+    jobs = list(jobs)
+    here = [job.seconds * share(job) for job in jobs if job.seconds is not None]
+    by_device = [hours(sum(gpu_hours(job, device) * share(job) for job in jobs)) for device in devices.values()]
+    flops = sum(job.flops * share(job) for job in jobs)
+    return [name, f"{flops:.2e}", hours(sum(here) / 3600) if here else "", *by_device]
+
+
+def hours(count: float) -> str:
+    """Three significant digits at most, without an exponent; empty below a thousandth."""
+    return f"{count:,.0f}" if count >= 100 else f"{count:.3g}" if count >= 0.001 else ""

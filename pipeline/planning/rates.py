@@ -1,0 +1,81 @@
+"""From operations to seconds on this machine, by what the stage `calibrate` measured."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.config import RunSpec
+from pipeline.files import read_json
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.run_forecast import RunForecast
+
+START_S = 5.0  # of a training: imports, batches, the first check of memory
+PROBABILITIES = ("dropout", "attention_dropout", "relu_dropout")
+
+
+@dataclass(frozen=True)
+class Point:
+    """Measurements of one shape: operations and seconds of an update, and of decoding a batch by beam search."""
+
+    shape: str
+    architecture: str
+    update_flops: float
+    update_s: float
+    decoding_flops: float
+    decoding_s: float
+
+    @property
+    def update_rate(self) -> float:
+        return self.update_flops / self.update_s
+
+    @property
+    def decoding_rate(self) -> float:
+        return self.decoding_flops / self.decoding_s
+
+
+def shape_of(spec: RunSpec, corpus: Corpus) -> str:
+    """What the speed of a run depends on; of dropout probabilities, whether there is any."""
+    model = spec.model.model_dump()
+    model |= {name: model[name] > 0 for name in PROBABILITIES if name in model}
+    sizes = [spec.training.tokens_per_update, spec.training.precision, corpus.src_vocab, corpus.tgt_vocab]
+    return json.dumps([model, *sizes], sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured on `device` with `threads` threads."""
+
+    device: str
+    threads: int
+    points: tuple[Point, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> "Calibration":
+        record = read_json(path)
+        return cls(record["device"], record["threads"], tuple(Point(**point) for point in record["points"]))
+
+    def record(self) -> dict[str, Any]:
+        points = [vars(point) for point in self.points]
+        return {"device": self.device, "threads": self.threads, "points": points}
+
+    def training_seconds(self, forecast: RunForecast, corpus: Corpus) -> float:
+        """Device seconds of a whole training; of the wall too, on one device."""
+        rate = self.rate("update", forecast.spec, corpus, forecast.update_flops)
+        return START_S + forecast.flops / rate
+
+    def decoding_seconds(self, forecast: RunForecast, corpus: Corpus, flops: float) -> float:
+        return flops / self.rate("decoding", forecast.spec, corpus, forecast.update_flops)
+
+    def rate(self, what: str, spec: RunSpec, corpus: Corpus, update_flops: float) -> float:
+        """Operations a second of `what`, update or decoding: measured for this shape, or between those of its
+        architecture with more and with fewer operations an update (of any, if none of its architecture was)."""
+        shape = shape_of(spec, corpus)
+        if exact := [point for point in self.points if point.shape == shape]:
+            return getattr(exact[0], f"{what}_rate")
+        alike = [point for point in self.points if point.architecture == spec.model.architecture] or self.points
+        known = sorted((point.update_flops, getattr(point, f"{what}_rate")) for point in alike)
+        flops, rates = np.log(np.array(known)).T
+        return float(np.exp(np.interp(np.log(update_flops), flops, rates)))

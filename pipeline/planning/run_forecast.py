@@ -1,0 +1,98 @@
+"""What one run will cost: parameters, updates, tokens and operations of its training and its decodings, and bytes.
+
+Operations are counted as the training itself counts them (`pipeline/models/flops.py`), from the mean update.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from pipeline.config import DecodingConfig, ModelConfig, RunSpec
+from pipeline.models.build import build_model
+from pipeline.models.flops import BACKWARD, training_flops
+from pipeline.models.seq2seq import count_parameters
+from pipeline.planning.corpus_size import Corpus, UpdateShape
+from pipeline.training.checkpoint import RESUME_FILES
+
+BYTES = 4  # a weight on disk
+LONGER = 1.2  # steps of a beam search over the length of what it returns
+
+
+@dataclass(frozen=True)
+class RunForecast:
+    """One training, whole.
+
+    Attributes:
+        update: of one update.
+        flops: of all updates and validations.
+        kept_bytes, peak_bytes: on disk when it is done, and most while it runs.
+    """
+
+    spec: RunSpec
+    parameters: int
+    update: UpdateShape
+    update_flops: float
+    validation_flops: float
+    kept_bytes: int
+    peak_bytes: int
+
+    @property
+    def steps(self) -> int:
+        return self.spec.training.max_steps
+
+    @property
+    def tokens(self) -> float:
+        """Target subwords, padding not counted."""
+        return self.steps * self.update.tgt_tokens
+
+    @property
+    def training_flops(self) -> float:
+        """Of the updates: what `cost.json` will have."""
+        return self.steps * self.update_flops
+
+    @property
+    def flops(self) -> float:
+        """Of updates and validations."""
+        return self.training_flops + self.validation_flops
+
+
+def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
+    training = spec.training
+    parameters = parameters_of(spec.model, (corpus.src_vocab, corpus.tgt_vocab))
+    update = corpus.update_shape(training.tokens_per_update, training.max_length)
+    validations = -(-training.max_steps // training.validate_every)
+    weights = parameters * BYTES
+    checkpoints = -(-training.max_steps // training.checkpoint_every)
+    kept = min(training.keep_checkpoints, checkpoints) + 1
+    return RunForecast(
+        spec=spec,
+        parameters=parameters,
+        update=update,
+        update_flops=flops_of(spec.model, corpus, update.src_positions, update.tgt_positions, update),
+        validation_flops=validations * forward_flops(spec.model, corpus, corpus.pairs["dev"], 1, 1.0),
+        kept_bytes=kept * weights,
+        peak_bytes=(kept + 3 * (RESUME_FILES + 1)) * weights,
+    )
+
+
+def decoding_flops(model: ModelConfig, corpus: Corpus, split: str, decoding: DecodingConfig) -> float:
+    """Operations of translating a split by beam search: the source once, every position for each hypothesis."""
+    return forward_flops(model, corpus, corpus.pairs[split], decoding.beam_size, LONGER)
+
+
+def forward_flops(model: ModelConfig, corpus: Corpus, sentences: int, hypotheses: int, longer: float) -> float:
+    """Operations of reading `sentences` and writing, or reading, `hypotheses` translations of each."""
+    src, tgt = corpus.src_subwords + 1, longer * (corpus.tgt_subwords + 1)
+    lengths = UpdateShape(0, 0, 0, src, tgt)
+    whole = flops_of(model, corpus, sentences * src, sentences * hypotheses * tgt, lengths)
+    return whole / (1 + BACKWARD)
+
+
+def flops_of(model: ModelConfig, corpus: Corpus, src: float, tgt: float, lengths: UpdateShape) -> float:
+    return training_flops(model, corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length)
+
+
+def parameters_of(model: ModelConfig, vocab_sizes: tuple[int, int]) -> int:
+    """Trainable scalars, counted on a model without memory."""
+    with torch.device("meta"):
+        return count_parameters(build_model(model, vocab_sizes))
