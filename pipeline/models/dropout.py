@@ -58,13 +58,13 @@ class DropoutAdd(Function):
     def forward(ctx, residual: Tensor, x: Tensor, probability: float) -> Tensor:
         mask = keep_mask(x.shape, probability)
         ctx.save_for_backward(mask)
-        ctx.scale = 1 / (1 - probability)
-        return torch.add(residual, keep(x, mask), alpha=ctx.scale)
+        ctx.scale, ctx.dtype = 1 / (1 - probability), x.dtype
+        return torch.add(residual, keep(x, mask).to(residual.dtype), alpha=ctx.scale)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
         (mask,) = ctx.saved_tensors
-        return grad, keep(grad, mask).mul_(ctx.scale), None
+        return grad, keep(grad.to(ctx.dtype), mask).mul_(ctx.scale), None
 
 
 class ReluDropout(Function):
@@ -90,7 +90,7 @@ def dropout(x: Tensor, probability: float) -> Tensor:
 
 
 def dropout_add(residual: Tensor, x: Tensor, probability: float) -> Tensor:
-    """residual + dropout(x); both of one shape and type."""
+    """residual + dropout(x), in the type of `residual`; both of one shape."""
     if not probability:
         return residual + x
     if x.device.type != "cpu":

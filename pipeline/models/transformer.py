@@ -122,9 +122,6 @@ class Transformer(Seq2Seq):
     def embed(self, table: nn.Embedding, tokens: Tensor, position_vectors: Tensor) -> Tensor:
         """tokens (B, T), position_vectors (T, D) or (D,) -> Dropout(embedding · sqrt(D) + PE), (B, T, D)."""
         x = table(tokens) * math.sqrt(self.config.d_model) + position_vectors
-        if torch.is_autocast_enabled(x.device.type):
-            # Activations stay in the narrow type; post-norm rescales them in every sub-layer, so nothing accumulates.
-            x = x.to(torch.get_autocast_dtype(x.device.type))
         return dropout(x, self.config.dropout if self.training else 0.0)
 
     def encode(self, src: Tensor, mask: Tensor | None) -> Tensor:
