@@ -1,0 +1,80 @@
+"""From raw trees to a score: words and symbols with a vocabulary each, through training, beam search and rebuilding."""
+
+import argparse
+import json
+
+import torch
+import yaml
+
+from pipeline.data.dataset import load_treebank
+from pipeline.data.encode import encode
+from pipeline.data.grammar.splits import write_splits
+from pipeline.data.prepare_trees import prepare_trees
+from pipeline.data.subwords import learn_subwords
+from pipeline.data.trees import parse_tree, words
+from pipeline.decoding import translate
+from pipeline.evaluation import score_trees
+from pipeline.training.job import train_run
+
+SIZES = {"train": 60, "dev": 4, "test": 6}
+DATASET = {
+    "kind": "grammar-treebank",
+    "title": "toy",
+    "licence": "none",
+    "citation": "none",
+    "src": "en",
+    "dev_set": "toy-dev",
+    "test_set": "toy-test",
+    "generator": {"domain": "film", "sizes": SIZES, "seed": 1},
+    "subwords": {"kind": "bpe", "vocab_size": 120, "sample_pairs": 1000},
+    "tgt_subwords": {"kind": "symbols"},
+}
+RUN = {
+    "paper": "toy",
+    "system": "parsing",
+    "dataset": "toy",
+    "scale": "toy",
+    "seed": 1,
+    "model": {
+        "architecture": "transformer",
+        "num_layers": 1,
+        "d_model": 16,
+        "d_ff": 32,
+        "num_heads": 2,
+        "tie_embeddings": "none",
+    },
+    "training": {
+        "max_steps": 3,
+        "warmup_steps": 2,
+        "tokens_per_update": 512,
+        "micro_batch_tokens": 512,
+        "max_length": 256,
+        "validate_every": 3,
+        "checkpoint_every": 3,
+    },
+}
+
+
+def test_trees_of_the_grammar_are_learnt_written_rebuilt_and_scored(tmp_path):
+    torch.set_num_threads(1)
+    dataset, corpus, run = tmp_path / "toy.yaml", tmp_path / "corpus", tmp_path / "run"
+    dataset.write_text(yaml.safe_dump(DATASET), encoding="utf-8")
+    write_splits(corpus, ["en"], SIZES, "film", seed=1)
+    record = load_treebank(dataset)
+    prepare_trees(record, corpus)
+    learn_subwords(record, corpus)
+    sizes = encode(record, corpus, processes=1)
+    assert sizes["vocab_size"] != sizes["tgt_vocab_size"]
+    run.mkdir()
+    (run / "run.yaml").write_text(yaml.safe_dump(RUN | {"corpus": str(corpus / "encoded")}), encoding="utf-8")
+    train_run(run, device="cpu", threads=1)
+    decoding = '{"beam_size": 3, "length_penalty": 0.3, "max_extra_length": 5}'
+    written = {"weights": run / "model.safetensors", "split": "test", "decoding": decoding, "threads": 1}
+    translate.run(argparse.Namespace(**written, out=run / "test.tok", text=None))
+    scored = {"dataset": dataset, "prepared": corpus / "prepared", "split": "test", "sequences": run / "test.tok"}
+    score_trees.run(argparse.Namespace(**scored, trees=run / "test.trees", out=run / "test.json"))
+    score = json.loads((run / "test.json").read_text(encoding="utf-8"))
+    assert score["lines"] == SIZES["test"] and 0 <= score["metrics"]["f1"]["value"] <= 100
+    sentences = (corpus / "prepared/test.tok.en").read_text(encoding="utf-8").split("\n")[:-1]
+    parses = (run / "test.trees").read_text(encoding="utf-8").split("\n")[:-1]
+    assert [" ".join(words(parse_tree(tree, ""))) for tree in parses] == sentences
