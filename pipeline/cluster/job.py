@@ -13,6 +13,7 @@ Started by the launcher, on Slurm through submitit's pickle or here as a process
 import contextlib
 import enum
 import importlib
+import itertools
 import json
 import logging
 import os
@@ -25,7 +26,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.cluster.markers import is_done, mark_unfit, record_start
+from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_starts, record_start
 from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.ownership import Ownership, TakenOver
 from pipeline.cluster.signals import SignalRecord
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 
 REQUEUE_TRIES = 12  # 5 s apart: slurmctld may be restarting
 INTERRUPTED = 128 + signal.SIGINT
+FRUITLESS_STARTS = 6  # then the time limit is too short
 # What a rank sees when another one died: not its own failure, and nothing that another start would meet again.
 LOST_PEER = ("connection closed by peer", "connection reset by peer", "connection refused", "nccl", "broken pipe")
 
@@ -83,7 +85,7 @@ def run_job(order: JobOrder) -> None:
     export_distributed()
     ended = attempt(order)
     if ended is Exit.STOPPED and "SLURM_JOB_ID" in os.environ and signals.asks_to_go_on_later:
-        go_on_later()
+        ended = go_on_later(order)
     sys.exit(ended)
 
 
@@ -111,9 +113,8 @@ def attempt(order: JobOrder) -> Exit:
 
 def perform(function: str, run: Path, key: str) -> None:
     """Call the function; on rank 0 as the run's one owner, with a line in `starts.jsonl` for its start and its stop."""
-    work = resolve(function)
     if rank() > 0:
-        work(run)
+        resolve(function)(run)
         return
     ownership = Ownership(run, job_name())
     with ownership.hold():
@@ -123,7 +124,7 @@ def perform(function: str, run: Path, key: str) -> None:
         (run / "failed.json").unlink(missing_ok=True)
         with recorded(run):
             try:
-                work(run)
+                resolve(function)(run)
             except SystemExit as error:
                 if error.code == Exit.STOPPED and ownership.is_lost:
                     raise TakenOver from error
@@ -134,7 +135,7 @@ def perform(function: str, run: Path, key: str) -> None:
 def recorded(run: Path) -> Iterator[None]:
     """Write when, where and how this start of the run began and ended."""
     facts = {"job": job_name(), "restart": restart_count(), "node": node_name(), "pid": os.getpid()}
-    record_start(run, "start", **facts)
+    record_start(run, "start", checkpoint=newest_checkpoint(run), **facts)
     outcome = "done"
     try:
         yield
@@ -191,21 +192,32 @@ def stop(number: int, frame: object) -> None:
     raise SystemExit(Exit.STOPPED)
 
 
-def go_on_later() -> None:
-    """Put this job back into the queue; ranks other than the first wait to be ended with it."""
+def go_on_later(order: JobOrder) -> Exit:
+    """Put this job back into the queue, unless that leads nowhere; other ranks wait to be ended with it."""
     # scontrol runs inside the step that the requeue kills, and inherits what we ignore.
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     if rank() > 0:
         time.sleep(120)
-        return
+        return Exit.STOPPED
+    if (starts := fruitless_starts(Path(order.run))) >= FRUITLESS_STARTS:
+        what = f"{starts} starts ended before the first new checkpoint; give the job more runtime, or save more often"
+        return failed(order, UserError(what))
     job = os.environ["SLURM_JOB_ID"]
     for _ in range(REQUEUE_TRIES):
         # Refused, too, where Slurm, preempting, was faster: then this process is ended before the next try.
         if not subprocess.run(["scontrol", "requeue", job]).returncode:
             log.warning("job %s goes back into the queue", job)
-            return
+            break
         time.sleep(5)
+    return Exit.STOPPED
+
+
+def fruitless_starts(run: Path) -> int:
+    """How many of the last starts, this one included, found the checkpoint that is still the newest."""
+    newest = newest_checkpoint(run)
+    found = [line["checkpoint"] for line in read_starts(run) if line["event"] == "start"]
+    return sum(1 for _ in itertools.takewhile(lambda step: step == newest, reversed(found)))
 
 
 def export_distributed() -> None:

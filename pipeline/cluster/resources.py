@@ -38,8 +38,8 @@ class Resources:
 
     @property
     def warning_s(self) -> int:
-        """Seconds before the limit at which Slurm signals; it checks once a minute only, so a third must be left."""
-        return min(LONGEST_WARNING_S, self.runtime * 60 // 3)
+        """Seconds before the limit at which Slurm signals; it may do so half a minute earlier."""
+        return min(LONGEST_WARNING_S, self.runtime * 60 // 6)
 
     def as_submitit(self) -> dict[str, object]:
         """The arguments of `SlurmExecutor.update_parameters`."""

@@ -152,9 +152,9 @@ class Waiter:
         if self.deaths >= DEATHS_WITHOUT_PROGRESS:
             raise UserError(
                 f"{self.run}: {self.deaths} jobs in a row died at step {step}, the last one {state.job} "
-                f"({state.state.lower()} {state.reason})\n{self._log_tail(state.job)}"
+                f"({' '.join(words_of(state))})\n{self._log_tail(state.job)}"
             )
-        log.warning("job %s died (%s %s); going on from step %d", state.job, state.state.lower(), state.reason, step)
+        log.warning("job %s died (%s %s) after step %d; another goes on", state.job, *words_of(state), step)
 
     def _left_unfit_node(self, state: QueuedJob) -> bool:
         """Whether the job ended since its node is unfit, by its own word or because it could not even open its log."""
@@ -178,3 +178,8 @@ class Waiter:
     def _log_tail(self, job: str) -> str:
         path = self.jobs.log_of(job)
         return f"last lines of {path or 'its log'}:\n{last_lines(path, 20)}"
+
+
+def words_of(state: QueuedJob) -> tuple[str, str]:
+    """State and reason, to be read by people."""
+    return state.state.lower(), state.reason

@@ -102,7 +102,7 @@ def process_killed(trial: Trial) -> None:
     os.kill(starts(trial.run)[-1]["pid"], signal.SIGKILL)
     assert launcher.wait() == 0, launcher.text()
     assert len(trial.jobs) == 2
-    assert 0 < trial.seconds_lost <= CHECKPOINT_EVERY * trial.pace_s
+    assert 0 < trial.seconds_lost <= 2 * CHECKPOINT_EVERY * trial.pace_s  # the newest one may still be being written
 
 
 def requeued(trial: Trial) -> None:
@@ -126,8 +126,8 @@ def preempted(trial: Trial) -> None:
 
 
 def time_limit(trial: Trial) -> None:
-    """Each start ends before its minute is over. The id may change: a restarting controller can miss the warning."""
-    launcher = trial.launch(*ON_N1, "--runtime-min", "1")
+    """Each start ends before its two minutes are over. The id may change: a restarting controller can miss to warn."""
+    launcher = trial.launch(*ON_N1, "--runtime-min", "2")
     assert launcher.wait() == 0, launcher.text()
     assert len(trial.jobs) > 1
     assert trial.seconds_lost == 0
@@ -189,7 +189,7 @@ def cancelled(trial: Trial) -> None:
     assert outcomes(trial.run) == ["stopped", "done"]
 
 
-SHORT_S, LONG_S, LONGEST_S = 0.08, 0.24, 0.4  # seconds a step; the shortest time limit that Slurm knows is a minute
+SHORT_S, LONG_S = 0.08, 0.45  # seconds a step
 FAULTS = {
     nothing: SHORT_S,
     launcher_killed: SHORT_S,
@@ -200,7 +200,7 @@ FAULTS = {
     preempted: SHORT_S,
     time_limit: LONG_S,
     controller_restarted: SHORT_S,
-    node_daemon_killed_and_back: LONGEST_S,
+    node_daemon_killed_and_back: LONG_S,
     sbatch_fails_twice: SHORT_S,
     cancelled: SHORT_S,
 }

@@ -29,7 +29,7 @@ def test_uneven_spread_is_refused(options):
         resources(*options)
 
 
-@pytest.mark.parametrize(("minutes", "warning_s"), [(1, 20), (6, 120), (9, 180), (1440, 180)])
+@pytest.mark.parametrize(("minutes", "warning_s"), [(1, 10), (6, 60), (18, 180), (1440, 180)])
 def test_warning_leaves_most_of_a_short_limit(minutes, warning_s):
     assert resources("--runtime-min", str(minutes)).warning_s == warning_s
 

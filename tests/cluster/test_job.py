@@ -1,0 +1,74 @@
+"""What happens inside a job, besides the work."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from launching import HERE, PROJECT
+
+from pipeline.cluster.job import fruitless_starts
+from pipeline.cluster.markers import newest_checkpoint, record_start
+from pipeline.cluster.node_check import UnfitNode, check_folder, check_node
+
+
+@pytest.mark.parametrize(
+    ("found", "newest", "fruitless"),
+    [([0], 0, 1), ([0, 0, 0], 0, 3), ([0, 0, 0], 20, 0), ([0, 20, 20], 20, 2), ([0, 20, 20], 40, 0), ([], 0, 0)],
+)
+def test_starts_count_as_fruitless_until_there_is_a_newer_checkpoint(tmp_path, found, newest, fruitless):
+    for step in found:
+        record_start(tmp_path, "start", checkpoint=step)
+        record_start(tmp_path, "stop")
+    (tmp_path / "checkpoints").mkdir()
+    if newest:
+        (tmp_path / "checkpoints" / f"step-{newest}.resume.safetensors").touch()
+    assert newest_checkpoint(tmp_path) == newest
+    assert fruitless_starts(tmp_path) == fruitless
+
+
+@pytest.mark.parametrize(
+    ("sent", "later"),
+    [
+        ([], False),
+        ([signal.SIGUSR2], True),
+        ([signal.SIGTERM], False),
+        ([signal.SIGUSR2, signal.SIGTERM], False),
+    ],
+)
+def test_only_a_warning_without_an_end_asks_to_go_on_later(sent, later):
+    """In a process of its own: the record is of the whole process."""
+    program = (
+        "import os, signal, sys; from pipeline.cluster.signals import SignalRecord\n"
+        "record = SignalRecord()\n"
+        "for number in (signal.SIGTERM, signal.SIGUSR2): signal.signal(number, lambda *_: None)\n"
+        f"for number in {[int(number) for number in sent]}: os.kill(os.getpid(), number)\n"
+        f"sys.exit(record.asks_to_go_on_later is not {later})\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=PROJECT).returncode == 0
+
+
+def test_writable_folder_passes_and_is_left_as_it_was(tmp_path):
+    check_node(tmp_path, None, report=pytest.fail)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_is_not_there_makes_the_node_unfit(tmp_path):
+    with pytest.raises(UnfitNode, match="not writable"):
+        check_folder(tmp_path / "unmounted")
+
+
+def test_folder_that_hangs_is_reported_from_outside(tmp_path, monkeypatch):
+    reported = []
+    monkeypatch.setattr("pipeline.cluster.node_check.FOLDER_CHECK_S", 0.1)
+    monkeypatch.setattr("pipeline.cluster.node_check.check_folder", lambda folder: signal.sigtimedwait([], 0.5))
+    check_node(tmp_path, None, report=reported.append)
+    assert len(reported) == 1
+    assert "does not answer" in reported[0]
+
+
+def test_waiting_needs_no_torch():
+    program = "import sys, pipeline.cluster.launch, submitit; sys.exit('torch' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    assert subprocess.run([sys.executable, "-c", program], cwd=PROJECT, env=environment).returncode == 0
