@@ -190,3 +190,14 @@ def test_rules_scale_numbers_and_keep_their_kind(rule, value, expected):
     scaled = Rule.model_validate(copy.copy(rule)).apply(value)
     assert scaled == expected
     assert type(scaled) is type(expected)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_as_many_checkpoints_are_written_and_kept_as_a_decoding_averages(scale):
+    project = load_project(ROOT, {"scale": scale})
+    for paper in project.papers:
+        cells = [cell for table in project.papers[paper].tables for cell in project.cell_runs(paper, table)]
+        for run, name in {(cell.run, decoding) for cell in cells for decoding in cell.decodings}:
+            training = project.run_spec(run).training
+            averaged = project.decoding(run.paper, run.system, name).average_last
+            assert averaged <= min(training.max_steps // training.checkpoint_every, training.keep_checkpoints), run
