@@ -1,6 +1,6 @@
 """How large a corpus is, measured once it is encoded and expected before, and what a training update holds of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class Corpus:
     src_vocab: int
     tgt_vocab: int
     encoded: Path | None
+    shapes: dict[tuple[int, int], UpdateShape] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod
     def of(cls, dataset: AnyDataset, corpus: Path) -> "Corpus":
@@ -86,14 +87,20 @@ class Corpus:
         rng = np.random.default_rng(1)
         count = min(self.pairs["train"], SAMPLED_PAIRS)
         common = rng.normal(0, LENGTH_SPREAD, count)
-        return tuple(
-            np.maximum(1, np.exp(common + rng.normal(0, RATIO_SPREAD / 2, count)) * mean / MEAN_FACTOR).astype(np.int64)
-            + 1
-            for mean in (self.src_subwords, self.tgt_subwords)
-        )
+        sides = []
+        for mean in (self.src_subwords, self.tgt_subwords):
+            drawn = np.exp(common + rng.normal(0, RATIO_SPREAD / 2, count)) * mean / MEAN_FACTOR
+            sides.append(np.maximum(1, np.round(drawn)).astype(np.int64) + 1)
+        return sides[0], sides[1]
 
     def update_shape(self, tokens_per_update: int, max_length: int) -> UpdateShape:
         """What the updates hold on average, cut from the lengths as the training cuts them."""
+        key = tokens_per_update, max_length
+        if key not in self.shapes:
+            self.shapes[key] = self.cut(*key)
+        return self.shapes[key]
+
+    def cut(self, tokens_per_update: int, max_length: int) -> UpdateShape:
         src, tgt = self.lengths
         fits = np.maximum(src, tgt) <= min(max_length + 1, tokens_per_update)
         src, tgt = src[fits], tgt[fits]

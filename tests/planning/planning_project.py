@@ -1,0 +1,12 @@
+"""This project with its work elsewhere."""
+
+from pathlib import Path
+
+from pipeline.experiment.project import Project, load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def project_at(work: Path, scale: str = "smoke", **config) -> Project:
+    settings = {"scale": scale, "work": str(work), "mirror": None, "licensed": {}, "seeds": 1}
+    return load_project(ROOT, settings | config)

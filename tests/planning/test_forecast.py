@@ -1,0 +1,156 @@
+"""A forecast is what the training then counts, from real lengths or expected ones; nothing is built in memory."""
+
+import numpy as np
+import pytest
+import torch
+from planning_project import ROOT, project_at
+
+from pipeline.config import RunSpec, TransformerConfig, WeightedTransformerConfig
+from pipeline.data.batches import TrainingBatches
+from pipeline.data.token_store import write_tokens
+from pipeline.data.vocabulary import EOS
+from pipeline.errors import UserError
+from pipeline.experiment.project import RunId
+from pipeline.files import write_json
+from pipeline.models.build import build_model
+from pipeline.models.flops import training_flops
+from pipeline.models.seq2seq import count_parameters
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.devices import load_devices
+from pipeline.planning.run_forecast import decoding_flops, forecast_run, parameters_of
+
+VOCABULARY = 50
+MODEL = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2}
+TRAINING = {
+    "max_steps": 40,
+    "warmup_steps": 4,
+    "tokens_per_update": 300,
+    "micro_batch_tokens": 150,
+    "max_length": 40,
+    "validate_every": 15,
+    "checkpoint_every": 10,
+    "keep_checkpoints": 3,
+}
+
+
+@pytest.fixture
+def encoded(tmp_path):
+    """An encoded corpus of random sentences."""
+    rng = np.random.default_rng()
+    splits = {}
+    for split, pairs in (("train", 500), ("dev", 20), ("test", 20)):
+        base = rng.integers(1, 35, pairs)
+        splits[split] = {"pairs": pairs}
+        for side in ("src", "tgt"):
+            lengths = np.maximum(1, base + rng.integers(-3, 14, pairs))
+            with write_tokens(tmp_path / f"encoded/{split}.{side}", VOCABULARY) as store:
+                store.append(rng.integers(EOS + 1, VOCABULARY, lengths.sum()), lengths)
+            splits[split][f"{side}_tokens"] = int(lengths.sum())
+    write_json(tmp_path / "encoded/corpus.json", {"vocab_size": VOCABULARY, "splits": splits})
+    return tmp_path
+
+
+def corpus_of(folder):
+    return Corpus.of(None, folder)
+
+
+def spec(**model):
+    return RunSpec(
+        paper="p",
+        system="s",
+        dataset="d",
+        scale="smoke",
+        seed=1,
+        corpus="",
+        model={"architecture": "transformer", **MODEL, **model},
+        training=TRAINING,
+    )
+
+
+def real_batches(folder):
+    keys = ("tokens_per_update", "micro_batch_tokens", "max_length")
+    return TrainingBatches(folder / "encoded", "train", *(TRAINING[key] for key in keys), seed=1)
+
+
+def test_the_mean_update_is_that_of_the_training(encoded):
+    batches = real_batches(encoded)
+    updates = [batches.update(step) for step in range(len(batches))]
+    found = corpus_of(encoded).update_shape(TRAINING["tokens_per_update"], TRAINING["max_length"])
+    tokens = sum(batch.num_tokens for update in updates for batch in update)
+    sentences = sum(len(batch.src) for update in updates for batch in update)
+    assert found.tgt_tokens == pytest.approx(tokens / len(batches))
+    assert found.src_positions / found.src_length == pytest.approx(sentences / len(batches))
+    real = np.array([sum(batch.tgt_out.numel() for batch in update) for update in updates])
+    # Micro-batches are a little narrower than the widths by which updates are cut.
+    assert real.mean() <= found.tgt_positions <= 1.1 * real.mean()
+
+
+def test_operations_are_those_that_the_training_counts(encoded):
+    run, batches = spec(), real_batches(encoded)
+    counted = [
+        training_flops(
+            run.model, VOCABULARY, *(side.numel() for side in (b.src, b.tgt_out)), b.src.shape[1], b.tgt_out.shape[1]
+        )
+        for step in range(len(batches))
+        for b in batches.update(step)
+    ]
+    found = forecast_run(run, corpus_of(encoded))
+    assert found.update_flops == pytest.approx(sum(counted) / len(batches), rel=0.1)
+    assert found.training_flops == 40 * found.update_flops
+    assert found.tokens == 40 * found.update.tgt_tokens
+
+
+def test_validations_and_decodings_are_counted(encoded):
+    corpus, found = corpus_of(encoded), forecast_run(spec(), corpus_of(encoded))
+    src, tgt = corpus.src_subwords + 1, corpus.tgt_subwords + 1
+    once = training_flops(spec().model, VOCABULARY, 20 * src, 20 * tgt, src, tgt) / 3
+    assert found.validation_flops == pytest.approx(3 * once)  # after updates 15, 30 and 40
+    project = project_at(encoded)
+    greedy, beam = (project.decoding("attention", "base", name) for name in ("greedy", "final"))
+    ratio = decoding_flops(spec().model, corpus, "dev", beam) / decoding_flops(spec().model, corpus, "dev", greedy)
+    assert 2 < ratio < beam.beam_size
+
+
+@pytest.mark.parametrize("kind", [TransformerConfig, WeightedTransformerConfig])
+def test_parameters_are_counted_without_memory(kind):
+    name = {TransformerConfig: "transformer", WeightedTransformerConfig: "weighted_transformer"}[kind]
+    config = kind(architecture=name, **MODEL)
+    torch.manual_seed(1)
+    assert parameters_of(config, (VOCABULARY, VOCABULARY)) == count_parameters(
+        build_model(config, (VOCABULARY, VOCABULARY))
+    )
+
+
+def test_disk_is_that_of_the_checkpoint_policy(encoded):
+    found = forecast_run(spec(), corpus_of(encoded))
+    assert found.kept_bytes == (3 + 1) * 4 * found.parameters
+    assert found.peak_bytes == (3 + 1 + 9) * 4 * found.parameters
+
+
+@pytest.mark.parametrize("dataset", ["wmt14-en-de", "grammar-en-de", "craft"])
+def test_expected_lengths_have_the_means_that_the_dataset_file_states(tmp_path, dataset):
+    record = project_at(tmp_path).dataset_records[dataset]
+    src, tgt = Corpus.of(record, tmp_path).lengths
+    assert src.mean() - 1 == pytest.approx(record.size.src_subwords, rel=0.05)
+    assert tgt.mean() - 1 == pytest.approx(record.size.tgt_subwords, rel=0.05)
+
+
+def test_a_corpus_of_unknown_size_is_named(tmp_path):
+    record = project_at(tmp_path).dataset_records["wmt14-en-de"].model_copy(update={"size": None})
+    with pytest.raises(UserError, match=r"wmt14-en-de\.yaml: `size` is missing"):
+        Corpus.of(record, tmp_path)
+
+
+@pytest.mark.parametrize(("system", "hours"), [("base", 12), ("big", 84)])
+def test_on_eight_p100_the_papers_own_trainings_take_what_it_prints(tmp_path, system, hours):
+    project = project_at(tmp_path, scale="paper")
+    run = project.run_spec(RunId("attention", system, "wmt14-en-de", 1))
+    found = forecast_run(run, Corpus.of(project.dataset_records["wmt14-en-de"], tmp_path))
+    rate = load_devices(ROOT / "workflow/devices.yaml")["P100"].rate("bf16")
+    assert found.flops / rate / 8 / 3600 == pytest.approx(hours, rel=0.25)
+
+
+def test_a_device_without_bfloat16_computes_in_single_precision():
+    devices = load_devices(ROOT / "workflow/devices.yaml")
+    assert devices["V100"].rate("bf16") == devices["V100"].rate("fp32")
+    assert devices["A100"].rate("bf16") > 2 * devices["A100"].rate("fp32")

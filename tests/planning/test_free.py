@@ -1,0 +1,112 @@
+"""Only what finished work no longer needs may go, and only when told to."""
+
+import fcntl
+
+import pytest
+from planning_project import ROOT, project_at
+
+from pipeline.__main__ import main
+from pipeline.experiment.project import RunId
+from pipeline.files import sha256_file, write_json
+from pipeline.planning.free import unneeded
+from pipeline.planning.needs import run_files
+
+RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A work folder with one run that is finished and scored, and its checkpoints."""
+    folder = run_folder(tmp_path)
+    project = project_at(tmp_path)
+    for file in run_files(project, project.papers)[RUN]:
+        put(folder / file)
+    for name in ("step-10.safetensors", "step-20.safetensors", "step-20.resume.safetensors"):
+        put(folder / "checkpoints" / name, "weights")
+    put(folder / "model.safetensors", "final weights")
+    put(folder / "averaged/averaged.safetensors")
+    write_json(folder / "done.json", {"weights_digest": sha256_file(folder / "model.safetensors")})
+    return tmp_path
+
+
+def run_folder(work):
+    return work / "smoke/runs" / RUN.folder
+
+
+def put(path, content="x"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+
+
+def found(work, kind):
+    return [path for one in unneeded(project_at(work)) if one.kind == kind for path in one.files]
+
+
+def free(work, *kinds):
+    settings = ["--set", "scale=smoke", "--set", f"work={work}", "--set", "seeds=1"]
+    assert main(["free", "--root", str(ROOT), *settings, *(("--remove", *kinds) if kinds else ())]) == 0
+
+
+def files(work):
+    return {str(path.relative_to(work)) for path in work.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_of_a_scored_run_may_go_and_its_weights_stay(work):
+    before = files(work)
+    free(work)
+    assert files(work) == before
+    free(work, "checkpoints")
+    gone = before - files(work)
+    assert {name.rpartition("/")[2] for name in gone} == {
+        "step-10.safetensors",
+        "step-20.safetensors",
+        "step-20.resume.safetensors",
+    }
+
+
+@pytest.mark.parametrize("missing", ["done.json", "trained.json", "model.safetensors", "a score"])
+def test_a_run_that_is_not_finished_is_left_alone(work, missing):
+    folder = run_folder(work)
+    path = next(folder.glob("scores/*/*.json")) if missing == "a score" else folder / missing
+    path.unlink()
+    assert not found(work, "checkpoints")
+
+
+def test_a_run_whose_final_weights_changed_is_left_alone(work):
+    put(run_folder(work) / "model.safetensors", "damaged")
+    assert not found(work, "checkpoints")
+
+
+def test_a_run_that_a_process_holds_is_left_alone(work):
+    put(run_folder(work) / "run.lock")
+    assert found(work, "checkpoints")
+    with open(run_folder(work) / "run.lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not found(work, "checkpoints")
+
+
+def test_training_text_goes_once_it_is_encoded_and_test_text_stays(work):
+    corpus = work / "corpora/grammar-smoke-en-de"
+    for name in ("raw/train.en", "raw/dev.en", "prepared/train.tok.de", "prepared/test.de", "raw.done"):
+        put(corpus / name)
+    assert not found(work, "text")
+    put(corpus / "encoded/corpus.json")
+    free(work, "text")
+    left = {str(path.relative_to(corpus)) for path in corpus.rglob("*") if path.is_file()}
+    assert left == {"raw/dev.en", "prepared/test.de", "encoded/corpus.json"}
+
+
+def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
+    put(tmp_path / "downloads/training-parallel-nc-v9.tgz")  # of both language pairs
+    put(tmp_path / "downloads/training-parallel-un.tgz")  # of English-French alone
+    put(tmp_path / "downloads/unknown.tgz")
+
+    def names():
+        project = project_at(tmp_path, scale="paper")
+        return {path.name for one in unneeded(project) if one.kind == "downloads" for path in one.files}
+
+    assert names() == set()
+    put(tmp_path / "corpora/wmt14-en-fr/raw.done")
+    assert names() == {"training-parallel-un.tgz"}
+    put(tmp_path / "corpora/wmt14-en-de/encoded/corpus.json")
+    assert names() == {"training-parallel-un.tgz", "training-parallel-nc-v9.tgz"}

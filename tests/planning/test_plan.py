@@ -1,0 +1,139 @@
+"""The plan has every job that the workflow has, what is done, and totals; afterwards facts stand next to it."""
+
+import csv
+from collections import Counter
+
+import pytest
+from planning_project import ROOT, project_at
+
+from pipeline.__main__ import main
+from pipeline.errors import UserError
+from pipeline.files import write_json
+from pipeline.planning.cost_table import compare, read_plan
+from pipeline.planning.jobs import Jobs, done_share
+from pipeline.planning.needs import run_files
+from pipeline.planning.rates import Calibration, Point
+
+
+@pytest.fixture(scope="module")
+def planned_at(tmp_path_factory):
+    """A work folder with a plan of scale smoke."""
+    folder = tmp_path_factory.mktemp("work")
+    points = tuple(Point("", kind, 1e9, 1.0, 1e9, 2.0) for kind in ("transformer", "weighted_transformer"))
+    write_json(folder / "calibration.json", Calibration("some processor", 1, points).record())
+    settings = ["--set", "scale=smoke", "--set", f"work={folder}", "--set", "licensed={}", "--set", "seeds=1"]
+    files = ["--calibration", str(folder / "calibration.json"), "--out", str(folder / "plan.csv")]
+    assert main(["plan", "--root", str(ROOT), *settings, *files]) == 0
+    return folder
+
+
+@pytest.fixture
+def plan(planned_at):
+    return read_plan(planned_at / "plan.csv")
+
+
+def test_every_needed_file_has_its_job_and_no_job_comes_twice(plan, tmp_path):
+    project = project_at(tmp_path)
+    needed = run_files(project, project.papers)
+    kinds = Counter(row["job"] for row in plan)
+    assert len({(row["job"], row["name"]) for row in plan}) == len(plan)
+    assert kinds["train"] == len(needed)
+    files = [file for found in needed.values() for file in found]
+    assert kinds["translate"] == sum(file.startswith("scores/") for file in files)
+    assert kinds["perplexity"] == sum(file.startswith("perplexities/") for file in files)
+    assert kinds["attention"] == sum(file.startswith("attention/") for file in files)
+    assert kinds["generate"] == kinds["prepare"] == kinds["encode"] == len({run.dataset for run in needed})
+
+
+def test_columns_are_whole_jobs_and_hours_follow_from_operations(plan):
+    base = next(row for row in plan if row["name"] == "attention/base/grammar-smoke-en-de/seed1")
+    assert base["done"] == "0.0" and int(base["steps"]) == 50
+    assert float(base["hours_here"]) == pytest.approx((5 + float(base["flops"]) / 1e9) / 3600, rel=1e-3)
+    assert float(base["gpu_hours_P100"]) == pytest.approx(float(base["flops"]) / (0.33 * 9.5e12) / 3600, rel=1e-3)
+    assert int(base["peak_disk_bytes"]) > int(base["disk_bytes"]) > 4 * int(base["parameters"])
+    translation = next(row for row in plan if row["job"] == "translate")
+    assert translation["flops"] and translation["hours_here"] and not translation["parameters"]
+
+
+def test_the_summary_has_totals_and_says_what_it_rests_on(planned_at):
+    text = (planned_at / "plan.md").read_text()
+    assert "| all " in text and "| left to do" in text and "on some processor, threads: 1" in text
+    assert "Downloads: 0 B" in text and "python -m pipeline free" in text
+
+
+def test_without_a_calibration_hours_here_are_unknown(tmp_path):
+    jobs = Jobs(project_at(tmp_path), ["weighted"], None).all
+    assert all(job.seconds is None for job in jobs if job.kind in ("train", "translate"))
+
+
+def test_downloads_are_counted_once_though_two_datasets_share_them(tmp_path):
+    jobs = Jobs(project_at(tmp_path, scale="paper"), ["attention"], None)
+    fetched = {job.name: job.download_bytes for job in jobs.all if job.kind == "download"}
+    assert fetched["wmt14-en-de"] > 1.6e9 and fetched["wmt14-en-fr"] > 6.6e9
+    shared = fetched["wmt14-en-de"] + fetched["wmt14-en-fr"] - sum(jobs.to_fetch.values())
+    assert shared == pytest.approx(657632379 + 918311367 + 80418416 + 38654961 + 3255445, rel=0.01)
+
+
+def test_what_is_done_is_seen(tmp_path):
+    assert done_share(tmp_path, 100) == 0
+    (tmp_path / "checkpoints").mkdir()
+    for name in ("step-20.safetensors", "step-30.resume.safetensors", "step-x.safetensors"):
+        (tmp_path / "checkpoints" / name).touch()
+    assert done_share(tmp_path, 100) == 0.3
+    (tmp_path / "trained.json").touch()
+    assert done_share(tmp_path, 100) == 1
+
+
+def start(**changes):
+    return {
+        "device": "some processor",
+        "threads": 2,
+        "processes": 1,
+        "seconds": 100.0,
+        "processor_seconds": 180.0,
+        "gpu_hours": 0.0,
+    } | changes
+
+
+def cost_of(tmp_path, planned, starts, steps):
+    total = {"steps": steps, "seconds": sum(one["seconds"] for one in starts), "starts": len(starts)}
+    total |= {"gpu_hours": sum(one["gpu_hours"] for one in starts), "tokens": 7, "flops": 8e9, "peak_memory_gib": 0.5}
+    write_json(tmp_path / "smoke/runs" / planned["name"] / "cost.json", {"starts": starts, "total": total})
+    return compare(project_at(tmp_path), planned, ["P100", "A100"])
+
+
+def test_a_fact_stands_next_to_its_forecast(plan, tmp_path):
+    planned = next(row for row in plan if row["job"] == "train")
+    assert compare(project_at(tmp_path), planned, []) is None
+    row = cost_of(tmp_path, planned, [start(), start()], int(planned["steps"]) // 2)
+    assert float(row["hours_forecast"]) == pytest.approx(float(planned["hours_here"]) / 2, rel=1e-3)
+    assert float(row["hours"]) == pytest.approx(200 / 3600, rel=1e-3)
+    assert float(row["processor_hours"]) == pytest.approx(180 / 3600, rel=1e-3)  # two starts, over two threads
+    assert float(row["ratio"]) == pytest.approx(180 / 3600 / float(row["hours_forecast"]), rel=1e-2)
+
+
+def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(plan, tmp_path):
+    planned = next(row for row in plan if row["job"] == "train")
+    gpu = start(device="NVIDIA A100-SXM4-80GB", gpu_hours=2.0)
+    row = cost_of(tmp_path, planned, [gpu], int(planned["steps"]))
+    assert float(row["ratio"]) == pytest.approx(2.0 / float(planned["gpu_hours_A100"]), rel=1e-3)
+    unknown = start(device="NVIDIA B300", gpu_hours=2.0)
+    row = cost_of(tmp_path, planned | {"hours_here": ""}, [unknown], int(planned["steps"]))
+    assert row["ratio"] == row["hours_forecast"] == "" and row["gpu_hours"] == "2"
+
+
+def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path):
+    translated = next(row for row in plan if row["job"] == "translate")
+    folder, decoding, split = translated["name"].split()
+    report = tmp_path / f"smoke/runs/{folder}/translations/{decoding}/{split}.json"
+    write_json(report, {"device": "cpu", "seconds": 36.0})
+    out = tmp_path / "cost.csv"
+    settings = ["--set", "scale=smoke", "--set", f"work={tmp_path}"]
+    assert (
+        main(["cost", "--root", str(ROOT), *settings, "--plan", str(planned_at / "plan.csv"), "--out", str(out)]) == 0
+    )
+    with open(out, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [translated["name"]] and rows[0]["hours"] == "0.01"
+    with pytest.raises(UserError, match="run the stage `plan` first"):
+        read_plan(tmp_path / "nothing.csv")

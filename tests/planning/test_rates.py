@@ -1,0 +1,98 @@
+"""Seconds come from the measured shape, or lie between those of its neighbours; every shape is measured in turn."""
+
+import dataclasses
+
+import pytest
+import torch
+from planning_project import project_at
+
+from pipeline.experiment.project import RunId
+from pipeline.planning.calibrate import bisected, measure, shapes, spread_out
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.rates import START_S, Calibration, Point, shape_of
+from pipeline.planning.run_forecast import forecast_run
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    torch.set_num_threads(1)
+    return project_at(tmp_path_factory.mktemp("work"))
+
+
+def of(project, system, paper="attention"):
+    """(forecast, corpus) of a system."""
+    run = RunId(paper, system, "grammar-smoke-en-de", 1)
+    corpus = Corpus.of(project.dataset_records[run.dataset], project.root / "nowhere")
+    return forecast_run(project.run_spec(run), corpus), corpus
+
+
+def point(shape="", architecture="transformer", flops=1e9, rate=1e9, decoding_rate=1e8):
+    return Point(shape, architecture, flops, flops / rate, 1e6, 1e6 / decoding_rate)
+
+
+def test_a_measured_shape_has_its_own_rate(project):
+    forecast, corpus = of(project, "base")
+    shape = shape_of(forecast.spec, corpus)
+    others = (point(flops=1e3, rate=1), point(flops=1e13, rate=1))
+    calibration = Calibration("here", 1, (others[0], point(shape, flops=5e8, rate=3e9), others[1]))
+    assert calibration.training_seconds(forecast, corpus) == pytest.approx(START_S + forecast.flops / 3e9)
+    assert calibration.decoding_seconds(forecast, corpus, 1e9) == pytest.approx(10)
+
+
+def test_another_shape_lies_between_its_neighbours_of_its_architecture(project):
+    forecast, corpus = of(project, "base")
+    near = [point(flops=forecast.update_flops * factor, rate=rate) for factor, rate in ((0.1, 1e9), (10, 4e9))]
+    elsewhere = point(architecture="other", flops=forecast.update_flops, rate=1)
+    calibration = Calibration("here", 1, (near[1], elsewhere, near[0]))
+    assert calibration.rate("update", forecast.spec, corpus, forecast.update_flops) == pytest.approx(2e9)
+    assert calibration.rate("update", forecast.spec, corpus, 1e-3 * forecast.update_flops) == pytest.approx(1e9)
+
+
+def test_an_unmeasured_architecture_takes_what_there_is(project):
+    forecast, corpus = of(project, "A", "weighted")
+    calibration = Calibration("here", 1, (point(rate=7e9),))
+    assert calibration.rate("update", forecast.spec, corpus, 1.0) == pytest.approx(7e9)
+
+
+def test_of_dropout_only_whether_there_is_any_makes_a_shape(project):
+    shapes_of = {}
+    for system in ("base", "D1", "D2", "D3", "C4"):
+        forecast, corpus = of(project, system)
+        shapes_of[system] = shape_of(forecast.spec, corpus)
+    assert shapes_of["base"] == shapes_of["D2"] == shapes_of["D3"]
+    assert len(set(shapes_of.values())) == 3
+
+
+def test_a_calibration_reads_back(project, tmp_path):
+    from pipeline.files import write_json
+
+    written = Calibration("here", 2, (point("a"), point("b", rate=3.0)))
+    write_json(tmp_path / "c.json", written.record())
+    assert Calibration.read(tmp_path / "c.json") == written
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 9, 30])
+def test_extremes_come_first_and_all_come(count):
+    order = bisected(list(range(count)))
+    assert sorted(order) == list(range(count)) and order[0] == 0 and order[min(1, count - 1)] == count - 1
+
+
+def test_architectures_take_turns():
+    assert list(spread_out([[1, 2, 3], [10], [20, 30]])) == [1, 10, 20, 3, 30, 2]
+
+
+def test_every_run_has_a_shape_that_is_measured(project):
+    groups = shapes(project)
+    assert {group[0][0].spec.model.architecture for group in groups} >= {"transformer", "weighted_transformer"}
+    for group in groups:
+        flops = [forecast.update_flops for forecast, _ in group]
+        assert flops == sorted(flops)
+
+
+@pytest.mark.parametrize(("paper", "system"), [("attention", "C1"), ("weighted", "C")])
+def test_a_shape_is_measured_in_an_instant(project, paper, system):
+    forecast, corpus = of(project, system, paper)
+    found = measure(forecast, corpus, torch.device("cpu"))
+    assert found.shape == shape_of(forecast.spec, corpus)
+    assert all(value > 0 for value in dataclasses.astuple(found)[2:])
+    assert 1e7 < found.update_rate < 1e13
