@@ -27,7 +27,7 @@ demo: env
 	@cat results/table2.md
 
 test: env
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
