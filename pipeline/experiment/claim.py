@@ -222,6 +222,13 @@ def systems_of(claim: Claim) -> list[str]:
     return []
 
 
+def datasets_of(claims: Claims) -> list[str]:
+    """Datasets that a paper's claims are about, as the papers name them."""
+    named = [score.dataset for score in claims.scores.values()]
+    named += [claim.dataset for claim in claims.claims.values() if systems_of(claim)]
+    return list(dict.fromkeys(named))
+
+
 def as_term(term: str | Term) -> Term:
     return Term(system=term) if isinstance(term, str) else term
 

@@ -28,6 +28,9 @@ from pipeline.reporting.layer_times import LayerTimes
 from pipeline.reporting.measured import RunFolders
 from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
 
+RESOLUTION_NATS = 0.01
+"""Losses of two single trainings that differ by less, a hundredth of the perplexity, are not told apart."""
+
 
 class NotRun(Exception):
     """Something that a claim stands on was not measured."""
@@ -80,6 +83,8 @@ class Gatherer:
         score = self.score(claim.score)
         terms = [as_term(term) for term in claim.ascending]
         samples = [self.sample(term, score) for term in terms]
+        if all_zero(samples):
+            return Findings(f"{listed(terms, samples)}: nothing was learned", [], self.sentence_test(score))
         evidence = [
             difference(less(terms[i + 1], terms[i]), samples[i + 1], samples[i], claim.margin)
             for i in range(len(terms) - 1)
@@ -96,6 +101,8 @@ class Gatherer:
         score = self.score(claim.score)
         one, other = (as_term(term) for term in claim.terms)
         samples = [self.sample(term, score) for term in (one, other)]
+        if all_zero(samples):
+            return Findings(f"{listed([one, other], samples)}: nothing was learned", [], self.sentence_test(score))
         evidence = [
             difference(f"{claim.margin:g} {word} ({less(one, other)})", *samples, claim.margin, sign)
             for word, sign in (("plus", 1), ("less", -1))
@@ -125,7 +132,7 @@ class Gatherer:
         evidence = []
         for i in range(len(losses) - 1):
             gaps = [larger - smaller for smaller, larger in zip(losses[i], losses[i + 1], strict=True)]
-            evidence.append(over_seeds(f"{claim.ascending[i + 1]} less {claim.ascending[i]}", gaps))
+            evidence.append(over_seeds(f"{claim.ascending[i + 1]} less {claim.ascending[i]}", gaps, RESOLUTION_NATS))
         ours = ", ".join(f"{name} {mean(values):.3f}" for name, values in zip(claim.ascending, losses, strict=True))
         return Findings(f"{ours} nats a subword", evidence, self.seed_test())
 
@@ -145,14 +152,18 @@ class Gatherer:
             for share, time in zip(shares, times, strict=True)
         )
         name = f"{claim.baseline}'s final dev loss less {claim.system}'s in {claim.share:.0%} of its steps (nats)"
-        return Findings(f"{claim.baseline}'s final dev loss: {reached}", [over_seeds(name, gains)], self.seed_test())
+        return Findings(
+            f"{claim.baseline}'s final dev loss: {reached}",
+            [over_seeds(name, gains, RESOLUTION_NATS)],
+            self.seed_test(),
+        )
 
     def curves(self, claim: CurvesClaim) -> Findings:
         gaps = [mean_gap(self.curve(run), self.curve(baseline)) for run, baseline in self.paired(claim)]
         if any(gap is None for gap in gaps):
             return Findings("the curves have no training loss in common", [], self.seed_test())
         name = f"{claim.baseline} less {claim.system}, dev loss at equal training loss (nats)"
-        return Findings(f"mean gap {mean(gaps):+.3f} nats", [over_seeds(name, gaps)], self.seed_test())
+        return Findings(f"mean gap {mean(gaps):+.3f} nats", [over_seeds(name, gaps, RESOLUTION_NATS)], self.seed_test())
 
     def branches(self, claim: BranchesClaim) -> Findings:
         found: dict[str, list[float]] = {}
@@ -234,11 +245,16 @@ class Gatherer:
         return f"paired bootstrap over {unit}" + ("" if self.seeds == 1 else f", t over {self.seeds} seeds")
 
     def seed_test(self) -> str:
-        return "one seed, no interval" if self.seeds == 1 else f"paired t over {self.seeds} seeds"
+        return "one seed: noise between trainings unknown" if self.seeds == 1 else f"paired t over {self.seeds} seeds"
 
     @property
     def seeds(self) -> int:
         return len(self.project.config.seed_list)
+
+
+def all_zero(samples: list[Sample]) -> bool:
+    """Systems that score nothing at all are equal, but that says nothing of what the paper compares."""
+    return all(not one.by_seed.any() for one in samples)
 
 
 def branch_quantity(claim: BranchesClaim, curve: BranchCurve, warmup_steps: int | None) -> float:

@@ -13,7 +13,7 @@ import logging
 from collections import Counter
 from pathlib import Path
 
-from pipeline.experiment.claim import Claim, ProvedClaim
+from pipeline.experiment.claim import Claim, ProvedClaim, datasets_of
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write
 from pipeline.reporting.claim_evidence import Gatherer, NotRun
@@ -79,13 +79,14 @@ def tally(rows: list[dict[str, str]]) -> str:
 def render(project: Project, paper: str, rows: list[dict[str, str]]) -> str:
     """For a terminal: the verdicts as a table, then every claim with all its evidence."""
     record, scale = project.papers[paper], project.config.scale
-    stand_ins = [f"`{ours}` for {theirs}" for theirs, ours in project.scale.datasets.items() if ours != theirs]
+    wanted = {project.stand_in(dataset): dataset for dataset in datasets_of(project.claims[paper])}
+    stand_ins = [f"`{ours}` for {theirs}" for ours, theirs in wanted.items() if ours != theirs]
     data = f" on {', '.join(stand_ins)}" if stand_ins else ""
     seeds = ", ".join(map(str, project.config.seed_list))
     parts = [
         f"# {record.title}: claims at scale {scale}",
         f"{tally(rows)}. Trained{data}; seed {seeds}.",
-        grid(["claim", "verdict", "p", "ours"], [[row[key] for key in COLUMNS] for row in rows]),
+        grid(["claim", "verdict", "p", "ours"], [[shortened(row[key]) for key in COLUMNS] for row in rows]),
         EXPLANATION,
         *(described(row) for row in rows),
     ]
@@ -97,8 +98,14 @@ EXPLANATION = (
     "A claim is upheld when the 95 % interval of every quantity that it says is positive lies above zero, "
     "contradicted when one lies below, else not distinguishable. p: one-sided, the largest of the claim's quantities. "
     "Sentences are resampled in pairs; with several seeds the noise between trainings is added, with one it is unknown "
-    "and not counted. Where a run gives one number and there is one seed, there is no interval and the sign decides."
+    "and not counted; losses of single trainings then have to differ by 0.01 nats a subword."
 )
+LONGEST = 70
+
+
+def shortened(text: str) -> str:
+    """For the overview; the whole stands below it."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def described(row: dict[str, str]) -> str:

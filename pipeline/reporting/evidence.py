@@ -3,7 +3,8 @@
 A claim is turned into quantities that are positive if it is true: a difference, the distance from a bound. Each comes
 with a distribution that counts two kinds of noise. Sentences are resampled, the same ones for every system and seed
 (paired bootstrap). Trainings differ by their seed: with n >= 2 seeds, a Student t of n - 1 degrees of freedom times the
-standard error over the seeds is added. With one seed the noise between trainings is unknown and is not counted.
+standard error over the seeds is added. With one seed the noise between trainings is unknown and is not counted; a
+number that has no sentences to resample then has to differ by more than a stated resolution.
 """
 
 from collections.abc import Sequence
@@ -49,10 +50,10 @@ def verdict(evidence: Sequence[Evidence]) -> Verdict:
     return Verdict.NOT_DISTINGUISHABLE
 
 
-def over_seeds(name: str, values: Sequence[float]) -> Evidence:
-    """Of one number a seed."""
+def over_seeds(name: str, values: Sequence[float], resolution: float = 0) -> Evidence:
+    """Of one number a seed (or a repeat); a single one is known to within `resolution`."""
     if len(values) == 1:
-        return Evidence(name, values[0], values[0], values[0], None)
+        return Evidence(name, values[0], values[0] - resolution, values[0] + resolution, None)
     return of_draws(name, float(np.mean(values)), float(np.mean(values)) + seed_noise(values))
 
 

@@ -8,29 +8,30 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.files import read_json
-from pipeline.reporting.evidence import Evidence, of_draws
+from pipeline.reporting.evidence import Evidence, over_seeds
 
 
 @dataclass(frozen=True)
 class Exponent:
     """Slope of log time, one estimate a repeat of the measurement."""
 
-    draws: np.ndarray
+    estimates: list[float]
 
     @property
     def value(self) -> float:
-        return float(np.median(self.draws))
+        return float(np.mean(self.estimates))
 
     @property
     def interval(self) -> tuple[float, float]:
-        low, high = np.percentile(self.draws, [2.5, 97.5])
-        return float(low), float(high)
+        """95 %, by Student's t over the repeats."""
+        found = over_seeds("", self.estimates)
+        return found.low, found.high
 
     def above(self, name: str, bound: float) -> Evidence:
-        return of_draws(name, self.value - bound, self.draws - bound)
+        return over_seeds(name, [estimate - bound for estimate in self.estimates])
 
     def below(self, name: str, bound: float) -> Evidence:
-        return of_draws(name, bound - self.value, bound - self.draws)
+        return over_seeds(name, [bound - estimate for estimate in self.estimates])
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,15 @@ class LayerTimes:
         design = np.array([(1, np.log(n), np.log(d)) for n, d in sizes])
         logs = np.log([self.seconds[layer, n, d] for n, d in sizes])
         slopes = np.linalg.lstsq(design, logs, rcond=None)[0]
-        return Exponent(slopes[1 if variable == "n" else 2])
+        return Exponent(slopes[1 if variable == "n" else 2].tolist())
 
     def cheaper_below_width(self, layer: str, than: str) -> list[Evidence]:
         """How many times longer `than` takes, less one, at every n < d."""
         return [
-            of_draws(f"n = {n}, d = {d}", *ratio_less_one(self.seconds[than, n, d], self.seconds[layer, n, d]))
+            over_seeds(f"n = {n}, d = {d}", (self.seconds[than, n, d] / self.seconds[layer, n, d] - 1).tolist())
             for n, d in product(self.lengths, self.widths)
             if n < d
         ]
-
-
-def ratio_less_one(larger: np.ndarray, smaller: np.ndarray) -> tuple[float, np.ndarray]:
-    draws = larger / smaller - 1
-    return float(np.median(draws)), draws
 
 
 def upper_half(sizes: list[int]) -> list[int]:

@@ -28,7 +28,7 @@ def perplexity_statistics(nll: float, seed: int = 0) -> np.ndarray:
 
 def bleu_statistics(precision: float, seed: int = 0) -> np.ndarray:
     """(N, 10) of sentences of twelve words, of whose n-grams about `precision` match."""
-    generator = np.random.default_rng([3, seed, int(10000 * precision)])
+    generator = np.random.default_rng([3, seed, int(10000 * max(precision, 0))])
     length = np.full(SENTENCES, 12)
     totals = np.stack([length - order for order in range(4)], axis=1)
     hard = np.random.default_rng(4).uniform(-0.15, 0.15, (SENTENCES, 1))

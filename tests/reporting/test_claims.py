@@ -142,13 +142,30 @@ def test_two_metrics_agree_where_the_first_tells_systems_apart(project_with, val
     assert row_of(project)["verdict"] == expected
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
 @pytest.mark.parametrize(("losses", "expected"), [((1.0, 1.2), UPHELD), ((1.2, 1.0), CONTRADICTED)])
-def test_training_losses_are_compared_by_seed(project_with, losses, expected):
-    project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]), seeds=3)
+def test_training_losses_are_compared_by_seed(project_with, losses, expected, seeds):
+    project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]), seeds=seeds)
     for system, loss in zip(("A", "C"), losses, strict=True):
         for run in runs(project, system):
             write_training(project, run, [2.0], [loss + 0.01 * run.seed])
     assert row_of(project)["verdict"] == expected
+
+
+def test_losses_of_single_trainings_that_hardly_differ_are_not_told_apart(project_with):
+    project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]))
+    for system, loss in (("A", 1.0), ("C", 1.009)):
+        write_training(project, runs(project, system)[0], [2.0], [loss])
+    assert row_of(project)["verdict"] == UNCLEAR
+
+
+@pytest.mark.parametrize("claim", [{"kind": "order", "ascending": ["A", "C"]}, {"kind": "close", "terms": ["A", "C"]}])
+def test_systems_that_score_nothing_uphold_nothing(project_with, claim):
+    project = project_with(claims_of(score="bleu", margin=1, **claim))
+    for system in ("A", "C"):
+        write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(-1.0))
+    row = row_of(project)
+    assert (row["verdict"], row["ours"]) == (UNCLEAR, "A 0.00, C 0.00: nothing was learned")
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ def test_a_verdict_follows_from_the_intervals(intervals, expected):
     assert verdict([evidence(*interval) for interval in intervals]) == expected
 
 
-def test_one_seed_without_sentences_has_no_interval():
-    found = over_seeds("toy", [0.3])
-    assert (found.low, found.high, found.p_value) == (0.3, 0.3, None)
+def test_one_seed_without_sentences_is_known_to_within_the_resolution():
+    found = over_seeds("toy", [0.3], resolution=0.125)
+    assert (found.low, found.high, found.p_value) == (0.3 - 0.125, 0.3 + 0.125, None)
 
 
 @pytest.mark.parametrize("seeds", [3, 6])
