@@ -6,6 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: demo test env check clean help
 help:

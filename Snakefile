@@ -4,6 +4,8 @@ import sys
 
 from snakemake.utils import min_version
 
+from pipeline.cluster.unlock import record_driver
+
 min_version("9.0")
 
 
@@ -11,9 +13,7 @@ configfile: "config.yaml"
 
 
 # `python` in a rule is the interpreter Snakemake runs under, activated or not, here and in cluster jobs.
-shell.prefix(
-    f"set -euo pipefail; export PATH={os.path.dirname(sys.executable)!r}:$PATH; "
-)
+shell.prefix(f"set -euo pipefail; export PATH={os.path.dirname(sys.executable)!r}:$PATH; ")
 
 
 include: "workflow/rules/common.smk"
@@ -33,6 +33,7 @@ localrules:
 
 
 onstart:
+    record_driver()
     check_files(workflow.dag.needrun_jobs())
 
 

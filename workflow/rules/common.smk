@@ -17,10 +17,10 @@ RUN = f"{WORK}/{SCALE}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}"
 CORPUS = f"{WORK}/corpora/{{dataset}}"
 GRAMMAR = {name for name, dataset in datasets.items() if "grammar" in dataset.kind}
 TREEBANKS = {name for name, dataset in datasets.items() if "treebank" in dataset.kind}
-SETTINGS = " ".join(
-    f"--set {shlex.quote(f'{key}={json.dumps(value)}')}"
-    for key, value in config.items()
-)
+SETTINGS = " ".join(f"--set {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in config.items())
+
+MIRROR = f"--mirror {shlex.quote(project.config.mirror)}" if project.config.mirror else ""
+PACKAGES = " ".join(f"--package {shlex.quote(f'{name}={folder}')}" for name, folder in project.config.licensed.items())
 
 
 def either(names):
@@ -31,9 +31,7 @@ def either(names):
 wildcard_constraints:
     paper=either(project.papers),
     table=either({name for paper in project.papers.values() for name in paper.tables}),
-    costs=either(
-        {name for paper in project.papers.values() for name in paper.layer_costs}
-    ),
+    costs=either({name for paper in project.papers.values() for name in paper.layer_costs}),
     figure=r"figure\d+",
     shown=r"table\d+|ablations|claims",
     choice="distant|pronoun|contrast",
@@ -47,21 +45,13 @@ wildcard_constraints:
 def tables(paper=None):
     """Every table of one paper, or of all."""
     names = [paper] if paper else list(project.papers)
-    return [
-        f"results/{SCALE}/{name}/{table}.csv"
-        for name in names
-        for table in project.papers[name].tables
-    ]
+    return [f"results/{SCALE}/{name}/{table}.csv" for name in names for table in project.papers[name].tables]
 
 
 def statements(paper=None):
     """The claims of one paper, or of all."""
     names = [paper] if paper else list(project.papers)
-    return [
-        f"results/{SCALE}/{name}/claims.csv"
-        for name in names
-        if project.claims[name].claims
-    ]
+    return [f"results/{SCALE}/{name}/claims.csv" for name in names if project.claims[name].claims]
 
 
 def pictures(paper=None):
@@ -92,17 +82,8 @@ def run_folder(wildcards):
 
 def weights(wildcards):
     """What a decoding reads: averaged checkpoints where it averages, else the training's own final weights."""
-    averaged = (
-        project.decoding(
-            wildcards.paper, wildcards.system, wildcards.decoding
-        ).average_last
-        > 1
-    )
-    return (
-        f"{RUN}/averaged/{wildcards.decoding}.safetensors"
-        if averaged
-        else f"{RUN}/trained.json"
-    )
+    averaged = project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).average_last > 1
+    return f"{RUN}/averaged/{wildcards.decoding}.safetensors" if averaged else f"{RUN}/trained.json"
 
 
 def weights_file(wildcards, input):
@@ -111,9 +92,7 @@ def weights_file(wildcards, input):
 
 
 def run_of(wildcards):
-    return RunId(
-        wildcards.paper, wildcards.system, wildcards.dataset, int(wildcards.seed)
-    )
+    return RunId(wildcards.paper, wildcards.system, wildcards.dataset, int(wildcards.seed))
 
 
 def run_specification(wildcards):
@@ -123,11 +102,7 @@ def run_specification(wildcards):
 
 def decoding_settings(wildcards):
     """One named decoding as JSON; a change here redoes decoding, not training."""
-    return json.dumps(
-        project.decoding(
-            wildcards.paper, wildcards.system, wildcards.decoding
-        ).model_dump()
-    )
+    return json.dumps(project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).model_dump())
 
 
 def grammar_options(wildcards):
@@ -164,19 +139,14 @@ def cost_inputs(wildcards):
 
 def claim_inputs(wildcards):
     """The trainings, scores and layer times that a paper's claims stand on."""
-    files = [
-        f"{WORK}/{SCALE}/runs/{file.run.folder}/{file.path}"
-        for file in project.claim_files(wildcards.paper)
-    ]
+    files = [f"{WORK}/{SCALE}/runs/{file.run.folder}/{file.path}" for file in project.claim_files(wildcards.paper)]
     timed = project.papers[wildcards.paper].layer_costs
     return files + ([f"{WORK}/{SCALE}/layer_times.json"] if timed else [])
 
 
 def claim_settings(wildcards):
     """What the claims are, as JSON, so that a change of one rewrites them."""
-    return json.dumps(
-        [project.claims[wildcards.paper].model_dump(), project.config.seed_list]
-    )
+    return json.dumps([project.claims[wildcards.paper].model_dump(), project.config.seed_list])
 
 
 def figure_inputs(wildcards):
@@ -205,9 +175,7 @@ def table_settings(wildcards):
     """What the table shows, as JSON, so that a change of caption, columns or scale rewrites it."""
     shown = project.table(wildcards.paper, wildcards.table).model_dump()
     notes = [note.model_dump() for note in project.papers[wildcards.paper].deviations]
-    return json.dumps(
-        [shown, notes, project.scale.model_dump(), project.config.seed_list]
-    )
+    return json.dumps([shown, notes, project.scale.model_dump(), project.config.seed_list])
 
 
 def resource(kind, name):
@@ -226,13 +194,11 @@ def calibration_input(wildcards):
 
 def check_files(jobs):
     """Stop before any job starts when a file that one of them reads can't be had."""
-    from pipeline.planning.check_data import check  # brings an HTTP client, which nothing else here needs
+    from pipeline.planning.check_data import (
+        check,
+    )  # brings an HTTP client, which nothing else here needs
 
-    needed = {
-        job.wildcards.dataset
-        for job in jobs
-        if job.rule.name in ("download", "collect_trees")
-    }
+    needed = {job.wildcards.dataset for job in jobs if job.rule.name in ("download", "collect_trees")}
     try:
         check(project, sorted(needed))
     except UserError as error:

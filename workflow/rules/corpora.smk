@@ -45,17 +45,14 @@ rule download:
     params:
         downloads=f"{WORK}/downloads",
         corpus=corpus_folder,
-        mirror=(
-            f"--mirror {shlex.quote(project.config.mirror)}"
-            if project.config.mirror
-            else ""
-        ),
+        mirror=MIRROR,
+        packages=PACKAGES,
     message:
         "Fetching {wildcards.dataset} -> {params.downloads}"
     shell:
         """
         python -m pipeline download --dataset {input.dataset:q} --downloads {params.downloads:q} \
-            --corpus {params.corpus:q} {params.mirror} 2>&1 | tee {log:q}
+            --corpus {params.corpus:q} {params.mirror} {params.packages} 2>&1 | tee {log:q}
         """
 
 

@@ -16,9 +16,7 @@ rule average:
         runtime=resource("score", "runtime"),
     params:
         folder=run_folder,
-        last=lambda wildcards: project.decoding(
-            wildcards.paper, wildcards.system, wildcards.decoding
-        ).average_last,
+        last=lambda wildcards: project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).average_last,
     message:
         "Averaging the last {params.last} checkpoints of {wildcards.paper}/{wildcards.system} -> {output}"
     shell:

@@ -104,9 +104,7 @@ rule layer_table:
     log:
         f"{WORK}/{SCALE}/logs/{{paper}}-{{costs}}.log",
     wildcard_constraints:
-        paper=either(
-            name for name, paper in project.papers.items() if paper.layer_costs
-        ),
+        paper=either(name for name, paper in project.papers.items() if paper.layer_costs),
     conda:
         "../envs/pipeline.yaml"
     resources:

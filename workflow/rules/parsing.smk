@@ -19,15 +19,8 @@ rule collect_trees:
     params:
         downloads=f"{WORK}/downloads",
         corpus=corpus_folder,
-        mirror=(
-            f"--mirror {shlex.quote(project.config.mirror)}"
-            if project.config.mirror
-            else ""
-        ),
-        packages=" ".join(
-            f"--package {shlex.quote(f'{name}={folder}')}"
-            for name, folder in project.config.licensed.items()
-        ),
+        mirror=MIRROR,
+        packages=PACKAGES,
     message:
         "Collecting the trees of {wildcards.dataset} -> {params.corpus}"
     shell:

@@ -35,6 +35,7 @@ rule train:
     threads: resource("train", "threads")
     resources:
         launcher="local",
+        sbatch="",
         mem_mb=resource("train", "mem_mb"),
         runtime=resource("train", "runtime"),
         gpus=resource("train", "gpus"),
@@ -47,5 +48,5 @@ rule train:
         """
         python -m pipeline launch --run {params.folder:q} --out {output:q} --launcher {resources.launcher} \
             --cpus {threads} --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} \
-            --gpus {resources.gpus} --nodes {resources.nodes} 2>&1 | tee {log:q}
+            --gpus {resources.gpus} --nodes {resources.nodes} --sbatch={resources.sbatch:q} 2>&1 | tee -i {log:q}
         """
