@@ -16,22 +16,19 @@ import argparse
 import gzip
 import hashlib
 import logging
-import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from pipeline.data.dataset import SPLITS, ExpectedTrees, TreebankDataset, TreePart, TreeSource, load_treebank
 from pipeline.data.download import fetch
+from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.transfer import DownloadError, fetch_url
 from pipeline.data.trees import bracketings
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 
 log = logging.getLogger(__name__)
-
-NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
-MISSING_SHOWN = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,47 +47,16 @@ def run(args: argparse.Namespace) -> None:
     sources = {name: fetch_trees(name, source, args.downloads, args.mirror) for name, source in dataset.sources.items()}
     for split in SPLITS:
         parts = [
-            (part, sources[part.source] if part.source else package_files(part, packages[part.package]))
+            (
+                part,
+                sources[part.source]
+                if part.source
+                else existing_files(part.package, packages[part.package], part.files),
+            )
             for part in dataset.splits[split].parts
         ]
         path = args.corpus / f"raw/{split}.trees"
         write_trees(path, parts, dataset.expected.get(split))
-
-
-def package_folders(dataset: TreebankDataset, settings: list[str]) -> dict[str, Path]:
-    """Folders by package from `NAME=FOLDER`. Raises UserError when one that the dataset needs is not given."""
-    folders = {name: Path(folder) for name, _, folder in (setting.partition("=") for setting in settings)}
-    for name, holds in dataset.packages.items():
-        if name not in folders:
-            raise UserError(
-                f"{dataset.name}: needs {name} ({holds}), which is licensed; name its folder in config.yaml as "
-                f"`licensed: {{{name}: FOLDER}}`"
-            )
-    return folders
-
-
-def package_files(part: TreePart, folder: Path) -> list[Path]:
-    """The files of a part, each looked for. Raises UserError that says how many are missing and which."""
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; correct `licensed: {part.package}` in config.yaml")
-    paths = [folder / name for pattern in part.files for name in expanded(pattern)]
-    if missing := [path for path in paths if not path.is_file()]:
-        shown = ", ".join(str(path) for path in missing[:MISSING_SHOWN])
-        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
-        raise UserError(
-            f"{part.package}: {len(missing)} of {len(paths)} files are missing: {shown}{more}; correct "
-            f"`licensed: {part.package}` in config.yaml, or complete the folder"
-        )
-    return paths
-
-
-def expanded(pattern: str) -> list[str]:
-    """`wsj_{0200..0202}.mrg` as three names, the numbers as wide as the first."""
-    if not (found := NUMBERS.search(pattern)):
-        return [pattern]
-    first, last = found.groups()
-    head, tail = pattern[: found.start()], pattern[found.end() :]
-    return [f"{head}{number:0{len(first)}}{tail}" for number in range(int(first), int(last) + 1)]
 
 
 def fetch_trees(name: str, source: TreeSource, downloads: Path, mirror: str | None) -> list[Path]:

@@ -36,10 +36,22 @@ class Source(Closed):
 
 
 class Side(Closed):
-    """One language of a part: a file, or a member of an archive. `.gz` is unpacked, `.sgm` read by segments."""
+    """One language of a part: a file, a member of an archive, or a file of a licensed package.
 
-    source: str = Field(description="A name under `sources`")
-    member: str | None = Field(default=None, description="Path inside the archive; null = the file itself")
+    `.gz` is unpacked, `.sgm` read by segments.
+    """
+
+    source: str | None = Field(default=None, description="A name under `sources`")
+    package: str | None = Field(default=None, description="A name under `packages`")
+    member: str | None = Field(
+        default=None, description="Path in the archive or below the package's folder; null = the file itself"
+    )
+
+    @model_validator(mode="after")
+    def has_one_place(self):
+        if (self.source is None) == (self.package is None) or (self.package and not self.member):
+            raise ValueError("needs either a source, or a package and a member")
+        return self
 
     @property
     def file_name(self) -> str:
@@ -133,22 +145,46 @@ class CorpusRecord(DatasetRecord):
         return self.src, self.tgt
 
 
-class DownloadedDataset(CorpusRecord):
-    """Parallel text from public addresses."""
+class LicensedPackages(Closed):
+    """Data that must be had from its owners: config.yaml names the folders that hold it."""
 
-    kind: Literal["download"] = Field(description="Fetched from public addresses or a mirror")
-    sources: dict[str, Source] = Field(description="Files to fetch, by file name")
-    splits: dict[SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
+    packages: dict[str, str] = Field(default={}, description="Licensed packages: what the folder in config.yaml holds")
+    otherwise: str | None = Field(
+        default=None, description="Dataset that stands in as long as config.yaml names no folder for a package"
+    )
 
     @model_validator(mode="after")
-    def splits_name_sources(self):
+    def has_a_stand_in(self):
+        if bool(self.packages) != bool(self.otherwise):
+            raise ValueError("needs `otherwise` where there are packages, and only there")
+        return self
+
+
+class DownloadedDataset(CorpusRecord, LicensedPackages):
+    """Parallel text from public addresses or from licensed packages."""
+
+    kind: Literal["download"] = Field(description="Fetched, or taken from the folder of a licensed package")
+    sources: dict[str, Source] = Field(default={}, description="Files to fetch, by file name")
+    splits: dict[SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
+
+    @property
+    def sides(self) -> list[Side]:
+        return [side for split in self.splits.values() for part in split.parts for side in (part.src, part.tgt)]
+
+    def package_members(self, package: str) -> list[str]:
+        """Files of a package that splits read."""
+        return list(dict.fromkeys(side.member for side in self.sides if side.package == package))
+
+    @model_validator(mode="after")
+    def splits_name_places(self):
         if missing := set(SPLITS) - set(self.splits):
             raise ValueError(f"split {', '.join(sorted(missing))} is missing")
-        sides = [side for split in self.splits.values() for part in split.parts for side in (part.src, part.tgt)]
-        if unknown := {side.source for side in sides} - set(self.sources):
-            raise ValueError(f"splits name {', '.join(sorted(unknown))}, which is not under sources")
-        if unused := set(self.sources) - {side.source for side in sides}:
-            raise ValueError(f"no split uses source {', '.join(sorted(unused))}")
+        for where in ("source", "package"):
+            named, described = {getattr(side, where) for side in self.sides} - {None}, set(getattr(self, f"{where}s"))
+            if unknown := named - described:
+                raise ValueError(f"splits name {', '.join(sorted(unknown))}, which is not under {where}s")
+            if unused := described - named:
+                raise ValueError(f"no split uses {where} {', '.join(sorted(unused))}")
         if unsafe := [name for name in self.sources if name != Path(name).name]:
             raise ValueError(f"source {unsafe[0]!r} must be a plain file name")
         return self
@@ -225,16 +261,17 @@ class TreebankRecord(DatasetRecord):
         return self.src, self.tgt
 
 
-class TreebankDataset(TreebankRecord):
+class TreebankDataset(TreebankRecord, LicensedPackages):
     """Trees that others annotated."""
 
     kind: Literal["treebank"] = Field(description="Fetched, or taken from the folder of a licensed package")
     sources: dict[str, TreeSource] = Field(default={}, description="Files to fetch, by file name")
-    packages: dict[str, str] = Field(default={}, description="Licensed packages: what the folder in config.yaml holds")
-    otherwise: str | None = Field(
-        default=None, description="Dataset that stands in as long as config.yaml names no folder for a package"
-    )
     splits: dict[SplitName, TreeSplit] = Field(description="Where train, dev and test come from")
+
+    def package_members(self, package: str) -> list[str]:
+        """Files of a package that splits read; `{0200..0299}` stands for each number."""
+        parts = [part for split in self.splits.values() for part in split.parts if part.package == package]
+        return [file for part in parts for file in part.files]
 
     @model_validator(mode="after")
     def splits_name_places(self):
@@ -247,8 +284,6 @@ class TreebankDataset(TreebankRecord):
         ):
             if named != set(places):
                 raise ValueError(f"splits name {sorted(named)}, but described are {sorted(places)}")
-        if bool(self.packages) != bool(self.otherwise):
-            raise ValueError("needs `otherwise` where there are packages, and only there")
         return self
 
 

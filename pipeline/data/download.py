@@ -3,7 +3,7 @@
     python -m pipeline download --dataset workflow/datasets/multi30k-en-de.yaml \
         --downloads work/downloads --corpus work/corpora/multi30k-en-de
 
-reads   the mirror, if one is given, then the addresses of the dataset file in turn
+reads   the mirror, if one is given, then the addresses of the dataset file in turn; folders of licensed packages
 writes  <downloads>/<file>                     fetched files, shared by all datasets
         <corpus>/raw/{train,dev,test}.<lang>   plain text, line n of one language translates line n of the other
 
@@ -16,6 +16,7 @@ import logging
 from pathlib import Path
 
 from pipeline.data.dataset import DownloadedDataset, Source, load_dataset
+from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.raw_text import write_raw_splits
 from pipeline.data.transfer import DownloadError, fetch_url
 from pipeline.data.verified import fault_of, note
@@ -30,13 +31,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
     parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
     parser.add_argument("--mirror", help="folder or URL tried first")
+    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a licensed package")
 
 
 def run(args: argparse.Namespace) -> None:
     dataset = load_dataset(args.dataset)
     if not isinstance(dataset, DownloadedDataset):
         raise UserError(f"{args.dataset}: nothing to download, kind is {dataset.kind!r}; run the stage `grammar`")
-    write_raw_splits(dataset, fetch_all(dataset, args.downloads, args.mirror), args.corpus)
+    folders = package_folders(dataset, args.package)
+    for package in dataset.packages:
+        existing_files(package, folders[package], dataset.package_members(package))
+    write_raw_splits(dataset, fetch_all(dataset, args.downloads, args.mirror) | folders, args.corpus)
 
 
 def fetch_all(dataset: DownloadedDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:

@@ -25,15 +25,16 @@ SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.IGNORECASE)
 def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus: Path) -> None:
     """Write raw/<split>.<language>, whole or not at all.
 
+    files: fetched files by source, and folders by licensed package.
+
     Raises:
         UserError: a member is missing, an archive is damaged, or a part has not the lines it should have.
     """
     unpacked = corpus / "raw/.unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
-    sides = [side for split in dataset.splits.values() for part in split.parts for side in (part.src, part.tgt)]
     members = {}
     for name in dataset.sources:
-        wanted = {side.member for side in sides if side.source == name and side.member}
+        wanted = {side.member for side in dataset.sides if side.source == name and side.member}
         members |= unpack(files[name], name, wanted, unpacked / name) if wanted else {}
     for split in SPLITS:
         with ExitStack() as stack:
@@ -42,9 +43,15 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
                 for language in dataset.languages
             ]
             for part in dataset.splits[split].parts:
-                paths = [members.get((side.source, side.member), files[side.source]) for side in (part.src, part.tgt)]
+                paths = [path_of(side, files, members) for side in (part.src, part.tgt)]
                 append_part(part, paths, outputs, f"{dataset.name} {split}")
     shutil.rmtree(unpacked, ignore_errors=True)
+
+
+def path_of(side: Side, files: dict[str, Path], members: dict[tuple[str, str], Path]) -> Path:
+    if side.package:
+        return files[side.package] / side.member
+    return members.get((side.source, side.member), files[side.source])
 
 
 def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: str) -> None:

@@ -9,7 +9,7 @@ import yaml
 from pydantic import Field
 
 from pipeline.config import Closed, Count, DecodingConfig, ModelConfig, RunSpec, TrainingConfig, load_yaml, validate
-from pipeline.data.dataset import AnyDataset, TreebankDataset, load_dataset
+from pipeline.data.dataset import AnyDataset, LicensedPackages, load_dataset
 from pipeline.errors import UserError
 from pipeline.experiment.claim import Claim, Claims, load_claims, scores_of, systems_of, terms_of
 from pipeline.experiment.figure import AttentionHeads, FigureEntry, systems_shown
@@ -111,7 +111,7 @@ class Project:
         name = self.scale.datasets[dataset]
         self.known(name, self.datasets, f"{where}.{dataset}")
         record = self.dataset_records[name]
-        if isinstance(record, TreebankDataset) and set(record.packages) - set(self.config.licensed):
+        if isinstance(record, LicensedPackages) and set(record.packages) - set(self.config.licensed):
             self.known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
             return record.otherwise
         return name
@@ -234,6 +234,10 @@ class Project:
         Raises:
             UserError: naming the paper, system or cell at fault.
         """
+        records = (record for record in self.dataset_records.values() if isinstance(record, LicensedPackages))
+        packages = {package for record in records for package in record.packages}
+        for package in self.config.licensed:
+            self.known(package, packages, "config.yaml: licensed")
         dataset = next(iter(self.scale.datasets.values()))
         for paper, record in self.papers.items():
             for system in record.systems:

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.data.dataset import AnyDataset, TreebankDataset
+from pipeline.data.dataset import AnyDataset, LicensedPackages
 from pipeline.disk import size
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, load_project, parse_settings
@@ -85,7 +85,7 @@ def say_stand_ins(project: Project) -> None:
     """Name the licensed packages that would take the place of stand-ins."""
     for name in project.scale.datasets.values():
         record = project.dataset_records[name]
-        if not isinstance(record, TreebankDataset):
+        if not isinstance(record, LicensedPackages):
             continue
         for package, holds in record.packages.items():
             if package not in project.config.licensed:
@@ -121,7 +121,7 @@ def explain(record: AnyDataset, name: str, lost: list[DataFile]) -> str:
     """What can't be had, and what to do."""
     shown = ", ".join(file.note if not file.addresses else file.name for file in lost[:SHOWN])
     more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
-    packages = getattr(record, "packages", {})
+    packages = record.packages if isinstance(record, LicensedPackages) else {}
     if any(not file.addresses for file in lost):
         return (
             f"{name}: {len(lost)} files of {', '.join(packages)} are missing: {shown}{more}; complete the folder, or "

@@ -7,9 +7,16 @@ from typing import Literal
 
 import requests
 
-from pipeline.data.collect_trees import expanded
-from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, TreebankDataset, TreeSource
+from pipeline.data.dataset import (
+    AnyDataset,
+    DownloadedDataset,
+    LicensedPackages,
+    Source,
+    TreebankDataset,
+    TreeSource,
+)
 from pipeline.data.download import addresses, places
+from pipeline.data.packages import expanded
 from pipeline.data.verified import fault_of, is_noted, wrong_size
 from pipeline.disk import size
 
@@ -90,10 +97,14 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
 
 def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile]:
     """The files of licensed packages that a dataset reads, one by one, in the folders that config.yaml names."""
-    if not isinstance(dataset, TreebankDataset):
+    if not isinstance(dataset, LicensedPackages):
         return []
-    parts = [part for split in dataset.splits.values() for part in split.parts if part.package]
-    paths = [Path(folders[part.package]) / name for part in parts for file in part.files for name in expanded(file)]
+    paths = [
+        Path(folders[package]) / name
+        for package in dataset.packages
+        for member in dataset.package_members(package)
+        for name in expanded(member)
+    ]
     return [DataFile(path.name, "present" if path.is_file() else "missing", str(path)) for path in dict.fromkeys(paths)]
 
 

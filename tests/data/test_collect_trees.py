@@ -11,8 +11,8 @@ import yaml
 from treebank_records import make_treebank, sha256_lines, treebank_record, write_gz
 
 from pipeline.data import collect_trees, transfer
-from pipeline.data.collect_trees import expanded
 from pipeline.data.dataset import load_dataset
+from pipeline.data.packages import expanded
 from pipeline.errors import UserError
 
 TREES = [f"( (S (NN w{number}) (. .)))" for number in range(10)]

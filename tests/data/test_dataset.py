@@ -7,7 +7,7 @@ import yaml
 from pydantic import TypeAdapter
 from toy_corpus import make_dataset, record
 
-from pipeline.data.dataset import Dataset, DownloadedDataset, load_dataset
+from pipeline.data.dataset import Dataset, DownloadedDataset, LicensedPackages, load_dataset
 from pipeline.errors import UserError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow/datasets").glob("*.yaml"))
@@ -33,7 +33,10 @@ def test_shipped_datasets_are_valid_and_assert_their_test_sets(path):
     dataset = load_dataset(path)
     assert dataset.name == path.stem
     assert {"dev", "test"} <= set(dataset.expected)
-    assert dataset.stands_in_for or dataset.name.startswith(("wmt14", "wsj"))
+    assert dataset.stands_in_for or dataset.name.startswith(("wmt14", "wsj", "nist"))
+    assert dataset.size, "the stage `plan` needs an expected size"
+    if isinstance(dataset, LicensedPackages) and dataset.otherwise:
+        assert path.with_name(f"{dataset.otherwise}.yaml") in SHIPPED
     if isinstance(dataset, DownloadedDataset):
         assert all(source.bytes or source.md5 for source in dataset.sources.values())
 

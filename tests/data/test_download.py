@@ -1,8 +1,10 @@
 """Downloads are verified, retried and taken from the next place; a failure lists every file and every place."""
 
+import argparse
 import gzip
 import hashlib
 import io
+import json
 import tarfile
 import zipfile
 
@@ -11,7 +13,7 @@ from bad_server import CONTENT, serving
 from toy_corpus import record
 
 from pipeline.config import validate
-from pipeline.data import transfer
+from pipeline.data import download, transfer
 from pipeline.data.archives import unpack
 from pipeline.data.dataset import Dataset, Source
 from pipeline.data.download import fetch, fetch_all
@@ -212,3 +214,54 @@ def test_a_damaged_zip_is_named(tmp_path):
         (tmp_path / "a").write_bytes(damaged)
         with pytest.raises(UserError, match="damaged"):
             unpack(tmp_path / "a", "a", {"dir/other.en"}, tmp_path / "unpacked")
+
+
+def licensed_dataset():
+    splits = {
+        split: {
+            "parts": [
+                {"src": {"package": "P", "member": f"{split}.zh"}, "tgt": {"package": "P", "member": f"{split}.en"}}
+            ]
+        }
+        for split in ("train", "dev", "test")
+    }
+    content = record(kind="download", packages={"P": "plain text"}, otherwise="toy", splits=splits)
+    del content["generator"]
+    return content
+
+
+def test_a_licensed_package_is_read_from_its_folder(tmp_path):
+    folder, corpus, dataset = tmp_path / "package", tmp_path / "corpus", tmp_path / "toy.yaml"
+    dataset.write_text(json.dumps({key: value for key, value in licensed_dataset().items() if key != "name"}))
+    options = ["--dataset", str(dataset), "--downloads", str(tmp_path), "--corpus", str(corpus)]
+    with pytest.raises(UserError, match=r"toy: needs P \(plain text\), which is licensed.*`licensed: {P: FOLDER}`"):
+        stage(options)
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        (folder / f"{split}.zh").write_text(f"{split} zh\n")
+    with pytest.raises(UserError, match=r"P: 3 of 6 files are missing: .*train\.en.*dev\.en.*test\.en"):
+        stage([*options, "--package", f"P={folder}"])
+    for split in ("train", "dev", "test"):
+        (folder / f"{split}.en").write_text(f"{split} en\n")
+    stage([*options, "--package", f"P={folder}"])
+    assert (corpus / "raw/dev.en").read_text() == "dev zh\n"
+    assert (corpus / "raw/train.de").read_text() == "train en\n"
+
+
+def stage(options):
+    parser = argparse.ArgumentParser()
+    download.add_arguments(parser)
+    download.run(parser.parse_args(options))
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"packages": {}, "otherwise": None}, "splits name P, which is not under packages"),
+        ({"packages": {"P": "x", "Q": "y"}}, "no split uses package Q"),
+        ({"otherwise": None}, "needs `otherwise` where there are packages"),
+    ],
+)
+def test_packages_and_splits_must_agree(changes, fault):
+    with pytest.raises(UserError, match=fault):
+        validate(Dataset, licensed_dataset() | changes, "toy.yaml")

@@ -75,7 +75,8 @@ def test_the_nearest_rule_counts():
         assert scale.scaled("training", {"max_steps": 100}, lineage) == {"max_steps": expected}
 
 
-def test_an_unknown_package_is_harmless_and_a_wrong_type_is_not():
-    load_project(ROOT, {"licensed": {"LDC2005T06": "/elsewhere"}})
+def test_an_unknown_package_or_a_wrong_type_is_refused():
+    with pytest.raises(UserError, match="licensed: unknown name 'LDC99T4'; allowed: .*LDC99T42"):
+        load_project(ROOT, {"licensed": {"LDC99T4": "/elsewhere"}})
     with pytest.raises(UserError, match="licensed"):
         load_project(ROOT, {"licensed": "/ptb"})

@@ -1,0 +1,47 @@
+"""Licensed packages: folders of the user's own that hold what can't be fetched."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.data.dataset import LicensedPackages
+from pipeline.errors import UserError
+
+NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
+MISSING_SHOWN = 5
+
+
+def package_folders(dataset: LicensedPackages, settings: list[str]) -> dict[str, Path]:
+    """Folders by package from `NAME=FOLDER`. Raises UserError when one that the dataset needs is not given."""
+    folders = {name: Path(folder) for name, _, folder in (setting.partition("=") for setting in settings)}
+    for name, holds in dataset.packages.items():
+        if name not in folders:
+            raise UserError(
+                f"{dataset.name}: needs {name} ({holds}), which is licensed; name its folder in config.yaml as "
+                f"`licensed: {{{name}: FOLDER}}`"
+            )
+    return folders
+
+
+def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Path]:
+    """Files of a package, each looked for. Raises UserError that says how many are missing and which."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; correct `licensed: {package}` in config.yaml")
+    paths = [folder / name for pattern in names for name in expanded(pattern)]
+    if missing := [path for path in paths if not path.is_file()]:
+        shown = ", ".join(str(path) for path in missing[:MISSING_SHOWN])
+        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
+        raise UserError(
+            f"{package}: {len(missing)} of {len(paths)} files are missing: {shown}{more}; correct "
+            f"`licensed: {package}` in config.yaml, or complete the folder"
+        )
+    return paths
+
+
+def expanded(pattern: str) -> list[str]:
+    """`wsj_{0200..0202}.mrg` as three names, the numbers as wide as the first."""
+    if not (found := NUMBERS.search(pattern)):
+        return [pattern]
+    first, last = found.groups()
+    head, tail = pattern[: found.start()], pattern[found.end() :]
+    return [f"{head}{number:0{len(first)}}{tail}" for number in range(int(first), int(last) + 1)]
