@@ -22,12 +22,14 @@ from pipeline.data.dataset import SPLITS, DatasetRecord, load_dataset
 from pipeline.data.parallel import Progress, chunks, map_in_order
 from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, UNK, Subwords
+from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import sha256_file, sha256_json, write_json
 
 log = logging.getLogger(__name__)
 
 LINES_PER_CHUNK = 5000
+WRITTEN_OVER_READ = 0.8  # bytes: ids of two bytes and a sentence's place of eight, of text of which a subword has three
 
 
 @dataclass
@@ -58,6 +60,9 @@ def encode(dataset: DatasetRecord, corpus: Path, processes: int) -> dict:
     """
     src_model, tgt_model = corpus / MODEL, corpus / (TGT_MODEL if dataset.tgt_subwords else MODEL)
     src_size, tgt_size = len(Subwords(src_model)), len(Subwords(tgt_model))
+    text = [corpus / f"prepared/{split}.tok.{language}" for split in SPLITS for language in dataset.languages]
+    read = sum(path.stat().st_size for path in text if path.exists())
+    require_space(corpus, WRITTEN_OVER_READ * read, "the encoded corpus")
     splits, stems = {}, []
     for split in SPLITS:
         sides = {}

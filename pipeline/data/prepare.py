@@ -24,6 +24,7 @@ import sacremoses
 from pipeline.data.cleaning import PreparedChunk, RawPair, prepare_chunk
 from pipeline.data.dataset import SPLITS, CorpusRecord, Expected, load_parallel
 from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file, write_json
 
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 PAIRS_PER_CHUNK = 2000
 EXAMPLES = 5
+WRITTEN_OVER_READ = 2.1  # bytes: cleaned text, and the same with spaces between tokens
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +53,8 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:
     """
     for split, expected in dataset.expected.items():
         check_expected(expected, split_files(dataset, corpus, split))
+    raw = (path for split in SPLITS for path in split_files(dataset, corpus, split) if path.exists())
+    require_space(corpus, WRITTEN_OVER_READ * sum(path.stat().st_size for path in raw), "prepared text")
     report = {
         "dataset": dataset.name,
         "tokeniser": f"sacremoses {sacremoses.__version__}",

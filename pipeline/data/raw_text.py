@@ -14,6 +14,7 @@ from typing import IO
 
 from pipeline.data.archives import unpack
 from pipeline.data.dataset import SPLITS, DownloadedDataset, Part, Side
+from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 
@@ -36,6 +37,8 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
     for name in dataset.sources:
         wanted = {side.member for side in dataset.sides if side.source == name and side.member}
         members |= unpack(files[name], name, wanted, unpacked / name) if wanted else {}
+    plain = (path_of(side, files, members) for side in dataset.sides)
+    require_space(corpus, sum(path.stat().st_size for path in plain), "the raw splits")
     for split in SPLITS:
         with ExitStack() as stack:
             outputs = [

@@ -76,7 +76,7 @@ def test_the_nearest_rule_counts():
 
 
 def test_an_unknown_package_or_a_wrong_type_is_refused():
-    with pytest.raises(UserError, match="licensed: unknown name 'LDC99T4'; allowed: .*LDC99T42"):
+    with pytest.raises(UserError, match=r"licensed: unknown name 'LDC99T4'; allowed: .*LDC99T42"):
         load_project(ROOT, {"licensed": {"LDC99T4": "/elsewhere"}})
     with pytest.raises(UserError, match="licensed"):
         load_project(ROOT, {"licensed": "/ptb"})

@@ -1,0 +1,53 @@
+"""Space is asked for before it is used, and the message says how much is missing and what to do."""
+
+import pytest
+from toy_corpus import make_dataset, write_toy_raw
+
+from pipeline import disk
+from pipeline.data.encode import encode
+from pipeline.data.prepare import prepare
+from pipeline.data.subwords import learn_subwords
+from pipeline.disk import SPARE_BYTES, require_space, size
+from pipeline.errors import UserError
+
+
+@pytest.fixture
+def full(monkeypatch):
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": SPARE_BYTES + 100})())
+
+
+def test_what_fits_passes_and_what_does_not_is_named(full, tmp_path):
+    require_space(tmp_path / "not/there/yet", 100, "a thing")
+    with pytest.raises(UserError, match=r"a thing will need 101 B, 67\.1 MB are free; free some space .*`work:`"):
+        require_space(tmp_path, 101, "a thing")
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (12345, "12.3 kB"), (5.43e10, "54.3 GB")])
+def test_sizes_are_short(count, text):
+    assert size(count) == text
+
+
+def test_preparing_and_encoding_ask_first(tmp_path, monkeypatch):
+    dataset = make_dataset()
+    write_toy_raw(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": SPARE_BYTES + 100})())
+        with pytest.raises(UserError, match="prepared text will need"):
+            prepare(dataset, tmp_path, 1)
+        assert not (tmp_path / "prepared").exists()
+    prepare(dataset, tmp_path, 1)
+    learn_subwords(dataset, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.shutil, "disk_usage", lambda folder: type("", (), {"free": SPARE_BYTES + 100})())
+        with pytest.raises(UserError, match="the encoded corpus will need"):
+            encode(dataset, tmp_path, 1)
+    encode(dataset, tmp_path, 1)
+    assert needed_was_enough(tmp_path)
+
+
+def needed_was_enough(corpus):
+    def total(folder):
+        return sum(path.stat().st_size for path in (corpus / folder).iterdir())
+
+    text = sum(path.stat().st_size for path in (corpus / "prepared").glob("*.tok.*"))
+    return total("prepared") <= 2.1 * total("raw") + 2000 and total("encoded") <= 0.8 * text + 30000
