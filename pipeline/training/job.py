@@ -29,6 +29,7 @@ from pipeline.errors import UserError
 from pipeline.files import read_json, sha256_file, write_json
 from pipeline.models.build import build_model
 from pipeline.models.seq2seq import count_parameters
+from pipeline.provenance import provenance
 from pipeline.training import machine
 from pipeline.training.checkpoint import Checkpoints, ResumePoint
 from pipeline.training.cost import CostRecord
@@ -280,4 +281,5 @@ def done_record(trainer: Trainer) -> dict[str, Any]:
         "updates_per_epoch": len(batches),
         "padding": batches.padding,
         "left_out_pairs": batches.left_out,
+        "provenance": provenance(),
     }
