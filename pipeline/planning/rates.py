@@ -12,7 +12,6 @@ from pipeline.files import read_json
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.run_forecast import RunForecast
 
-START_S = 5.0  # of a training: imports, batches, the first check of memory
 PROBABILITIES = ("dropout", "attention_dropout", "relu_dropout")
 
 
@@ -62,9 +61,8 @@ class Calibration:
         return {"device": self.device, "threads": self.threads, "points": points}
 
     def training_seconds(self, forecast: RunForecast, corpus: Corpus) -> float:
-        """Device seconds of a whole training; of the wall too, on one device."""
-        rate = self.rate("update", forecast.spec, corpus, forecast.update_flops)
-        return START_S + forecast.flops / rate
+        """Device seconds of a whole training from its first update on; of the wall too, on one device."""
+        return forecast.flops / self.rate("update", forecast.spec, corpus, forecast.update_flops)
 
     def decoding_seconds(self, forecast: RunForecast, corpus: Corpus, flops: float) -> float:
         return flops / self.rate("decoding", forecast.spec, corpus, forecast.update_flops)
