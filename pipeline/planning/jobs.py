@@ -15,9 +15,9 @@ from pipeline.planning.rates import Calibration
 from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run
 
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
-PREPARED_A_SECOND = 5500
-ENCODED_A_SECOND = 9000
-PREPARED_BYTES = 2.05  # cleaned and tokenised text, over raw text
+PREPARED_A_SECOND = 6000
+ENCODED_A_SECOND = 11_000
+PREPARED_BYTES = 1.9  # cleaned and tokenised text, over raw text
 SUBWORD_BYTES, OFFSET_BYTES = 2, 8
 
 

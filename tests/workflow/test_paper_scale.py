@@ -1,0 +1,81 @@
+"""The documentation of the paper scale says what the workflow does: its jobs, its depth, how it splits an update."""
+
+import re
+import resource
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.experiment.project import load_project
+from pipeline.planning.needs import run_files
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/paper-scale.md"
+DEEPEST, LONGEST_S = 10, 5.0
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    """(rule by job, jobs that each job waits for, processor seconds) of everything at the paper scale."""
+    work = tmp_path_factory.mktemp("work")
+    command = [str(Path(sys.executable).parent / "snakemake"), "--profile", "slurm", "--dag", "dot", "--nolock"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    config = ["--config", f"work={work}", "licensed={}", "seeds=1"]
+    done = subprocess.run([*command, *config, "--", "all"], cwd=ROOT, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rules = dict(re.findall(r'^\s*(\d+)\[label = "(\w+)', done.stdout, re.MULTILINE))
+    needs = defaultdict(list)
+    for needed, job in re.findall(r"^\s*(\d+) -> (\d+)", done.stdout, re.MULTILINE):
+        needs[job].append(needed)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return rules, needs, seconds
+
+
+def test_the_page_counts_the_jobs_of_every_rule(graph):
+    rows = re.findall(r"^\| (\w+) \| (\d+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    counted = sorted(Counter(graph[0].values()).items())
+    expected = "\n".join(f"| {rule} | {jobs} |" for rule, jobs in counted)
+    assert [(rule, int(jobs)) for rule, jobs in rows] == counted, f"the table of jobs should be\n{expected}"
+
+
+def test_the_graph_is_at_most_ten_levels_deep(graph):
+    rules, needs, _ = graph
+    levels = {}
+
+    def level(job):
+        if job not in levels:
+            levels[job] = 1 + max(map(level, needs[job]), default=0)
+        return levels[job]
+
+    assert max(map(level, rules)) == DEEPEST
+
+
+def test_the_graph_is_resolved_in_seconds(graph):
+    assert graph[2] < LONGEST_S
+
+
+def test_each_of_the_gpus_gets_a_micro_batch_of_an_update():
+    project = load_project(ROOT, {"scale": "paper"})
+    gpus = project.scale.resources["train"].gpus
+    for run in run_files(project, project.papers):
+        training = project.run_spec(run).training
+        widths = np.arange(5, 258)
+        rows = training.micro_batch_tokens // widths
+        parts = -(-(training.tokens_per_update // widths) // rows)
+        assert (parts == gpus).mean() > 0.95 and parts.max() <= gpus
+
+
+def test_every_file_and_command_of_the_page_exists():
+    text = PAGE.read_text(encoding="utf-8")
+    for path in re.findall(r"\b(?:workflow|bench|slurm)/[\w./-]+\w", text):
+        assert (ROOT / path).exists(), path
+    for stage in re.findall(r"python -m pipeline ([\w-]+)", text):
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", stage, "--help"], cwd=ROOT, capture_output=True, check=False
+        )
+        assert done.returncode == 0, stage
