@@ -1,0 +1,36 @@
+"""The workflow stops before its first job when a file that it will read can't be had."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+
+
+def snakemake(*arguments):
+    command = [str(Path(sys.executable).parent / "snakemake"), "--nolock", "-j1", *arguments]
+    environment = os.environ | NO_NETWORK | {"no_proxy": ""}
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_missing_files_are_listed_and_no_job_is_started(tmp_path):
+    target = f"{tmp_path}/corpora/multi30k-en-de/encoded/corpus.json"
+    done = snakemake("--config", "scale=small", f"work={tmp_path}", "mirror=null", "--", target)
+    assert done.returncode != 0
+    assert "multi30k-en-de: 6 files are missing: train.en.gz" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not list(tmp_path.rglob("*.log"))
+
+
+def test_the_rule_says_what_is_missing_and_fails(tmp_path):
+    done = snakemake("--config", "scale=small", f"work={tmp_path}", "mirror=null", "licensed={}", "--", "check_data")
+    assert done.returncode != 0
+    assert "licence: " in done.stdout and "missing   train.en.gz" in done.stdout
+
+
+def test_what_needs_no_fetching_is_found_here(tmp_path):
+    done = snakemake("--config", "scale=smoke", f"work={tmp_path}", "mirror=null", "licensed={}", "--", "check_data")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "written by the grammar" in done.stdout and "0 B to fetch" in done.stdout
