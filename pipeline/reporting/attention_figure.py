@@ -94,6 +94,8 @@ def squares(axes: Axes, weights: list[list[list[float]]], heads: list[int], quer
 
 def facts(record: dict[str, Any]) -> str:
     word = "" if record["query"] is None else f' The word is "{shown_as(record["tokens"][record["query"]])}".'
+    if record["rule"] == "pronoun" and not record["pronoun"]:
+        word += " No sentence has a pronoun with words before it, so it is the sharpest word of all."
     return (
         f"Encoder layer {record['layer']} of {record['layers']}; sentence {record['sentence'] + 1} of the "
         f"{record['split']} set, in subwords; a middle dot goes on with a word. Weights below {LEAST:g} are not "

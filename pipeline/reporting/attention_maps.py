@@ -3,12 +3,13 @@
     python -m pipeline attention_maps --weights work/demo/runs/attention/base/grammar-en-de/seed1/model.safetensors \\
         --split test --rule pronoun --out pronoun.json
 
-Writes pronoun.json: {rule, layer, layers, sentence, tokens, query (a position or null), heads, weights: heads x n x n,
-weights_digest}. The layer is the last but one of the encoder, as in the paper (5 of 6). The rules look at sentences of
-8 to 30 subwords:
+Writes pronoun.json: {rule, layer, layers, sentence, tokens, query (a position or null), pronoun (whether it is one),
+heads, weights: heads x n x n, weights_digest}. The layer is the last but one of the encoder, as in the paper (5 of 6).
+The rules look at sentences of 8 to 30 subwords:
 
     distant    the word from which all heads together look farthest: most weight at a third of the sentence or more
-    pronoun    the pronoun from which two heads look most sharply at single words before it
+    pronoun    the pronoun from which two heads look most sharply at single words before it; any word, where the split
+               has no pronoun with words before it
     contrast   the sentence in which two heads differ most, by total variation averaged over positions
 
 Attention from and to the last two symbols, a full stop and the end of the sentence, does not count in a choice.
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 SHORTEST, LONGEST = 8, 30
 LAST = 2
 PRONOUNS = {"▁" + word for word in ("it", "its", "he", "him", "his", "she", "her", "hers", "they", "them", "their")}
+PRONOUN_FIRST = 2.0
+"""Added to a pronoun's score: more than any other word can reach."""
 Rule = Literal["distant", "pronoun", "contrast"]
 
 
@@ -97,7 +100,9 @@ def best_map(trained: TrainedModel, batches: EvaluationBatches, subwords: Subwor
     if best is None:
         raise UserError(f"{batches.pairs.name}: no sentence of {SHORTEST} to {LONGEST} subwords serves the rule {rule}")
     choice, found = best
-    return found | {"layer": layer + 1, "layers": len(model.encoder), "query": choice.query, "heads": choice.heads}
+    pronoun = choice.query is not None and is_pronoun(found["tokens"][choice.query])
+    shown = {"query": choice.query, "pronoun": pronoun, "heads": choice.heads}
+    return found | shown | {"layer": layer + 1, "layers": len(model.encoder)}
 
 
 @torch.inference_mode()
@@ -143,14 +148,23 @@ def farthest(maps: Tensor) -> Choice:
 
 
 def sharpest(tokens: list[str], maps: Tensor) -> Choice | None:
-    """The pronoun whose two sharpest heads put most weight on one word before it, not its neighbour."""
+    """The word whose two sharpest heads put most weight on one word before it, not its neighbour; pronouns first.
+
+    None with a single head.
+    """
+    if len(maps) < 2:
+        return None
     best = None
-    for query in (i for i, token in enumerate(tokens[:-LAST]) if token.lower() in PRONOUNS and i >= 2):
+    for query in range(2, len(maps[0])):
         peaks, order = maps[:, query, : query - 1].amax(-1).sort(descending=True)
-        choice = Choice(float(peaks[:2].sum()), query, order[:2].tolist())
-        if best is None or choice.score > best.score:
-            best = choice
+        score = float(peaks[:2].sum()) + PRONOUN_FIRST * is_pronoun(tokens[query])
+        if best is None or score > best.score:
+            best = Choice(score, query, order[:2].tolist())
     return best
+
+
+def is_pronoun(token: str) -> bool:
+    return token.lower() in PRONOUNS
 
 
 def most_different(maps: Tensor) -> Choice | None:

@@ -26,7 +26,7 @@ def draw(project: Project, paper: str, entry: BranchWeights) -> tuple[Figure, li
         smooth = mean_filter(curve.weights, entry.window)
         for branch in range(smooth.shape[1]):
             axes.plot(curve.steps, smooth[:, branch], linewidth=1.3, label=str(branch + 1), **line_style(branch))
-        axes.axhline(1 / smooth.shape[1], color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=0)
+        axes.axhline(1 / smooth.shape[1], color=GREY, linestyle=(0, (4, 3)), linewidth=1.5, zorder=1.5)
         axes.set_title(TITLES[curve.name], fontsize=9)
         axes.set_xlabel("training step (updates)")
         axes.set_ylim(bottom=0)

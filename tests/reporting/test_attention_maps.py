@@ -48,7 +48,10 @@ def test_the_sharpest_heads_of_a_pronoun_are_found_and_neighbours_do_not_count()
     maps[0, 6] = 0.5 * torch.eye(N)[3] + 0.5 / N
     choice = sharpest(tokens, maps)
     assert (choice.query, choice.heads) == (6, [1, 0])
-    assert sharpest(["▁a"] * N, maps) is None
+    maps[0, 9] = maps[1, 9] = torch.eye(N)[0]
+    assert sharpest(tokens, maps).query == 6
+    assert sharpest(["▁a"] * N, maps).query == 9
+    assert sharpest(tokens, maps[:1]) is None
 
 
 def test_the_most_different_heads_are_found():

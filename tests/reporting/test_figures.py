@@ -36,7 +36,15 @@ def project(tmp_path):
 def put_map(project, figure, query, heads):
     (file,) = project.figure_files("attention", figure)
     maps = np.random.default_rng(0).dirichlet(np.ones(len(TOKENS)), (len(heads), len(TOKENS)))
-    facts = {"rule": "toy", "split": "test", "layer": 2, "layers": 3, "sentence": 7, "weights_digest": "abc"}
+    facts = {
+        "rule": project.figure("attention", figure).rule,
+        "pronoun": query == 4,
+        "split": "test",
+        "layer": 2,
+        "layers": 3,
+        "sentence": 7,
+        "weights_digest": "abc",
+    }
     record = {"tokens": TOKENS, "heads": heads, "query": query, "weights": maps.tolist()}
     write_json(folder_of(project, file.run) / file.path, facts | record)
 
