@@ -65,7 +65,7 @@ def fetch_trees(name: str, source: TreeSource, downloads: Path, mirror: str | No
         return [fetch(name, source, downloads, mirror)]
     except UserError as error:
         log.info("%s is nowhere as one file (%s): fetching its %d documents", name, error, len(source.documents.names))
-    folder = downloads / f"{name}.documents"
+    folder = documents_folder(name, downloads)
     try:
         return [
             fetch_url(source.documents.folder + document, folder / document, known_hash=None)
@@ -75,6 +75,11 @@ def fetch_trees(name: str, source: TreeSource, downloads: Path, mirror: str | No
         raise UserError(
             f"{error}; put {name} into {downloads}, or name a folder that has it as {source.mirror} as `mirror:`"
         ) from error
+
+
+def documents_folder(name: str, downloads: Path) -> Path:
+    """Where the documents of a source lie that is nowhere as one file."""
+    return downloads / f"{name}.documents"
 
 
 def write_trees(path: Path, parts: list[tuple[TreePart, list[Path]]], expected: ExpectedTrees | None) -> None:

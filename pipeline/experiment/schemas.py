@@ -19,8 +19,17 @@ from pipeline.experiment.paper import Paper
 from pipeline.experiment.project import Config
 from pipeline.experiment.scale import Scale
 from pipeline.files import atomic_write
+from pipeline.planning.devices import Devices
 
-RECORDS = {"config": Config, "paper": Paper, "claims": Claims, "scale": Scale, "dataset": Dataset, "run": RunSpec}
+RECORDS = {
+    "config": Config,
+    "paper": Paper,
+    "claims": Claims,
+    "scale": Scale,
+    "dataset": Dataset,
+    "devices": Devices,
+    "run": RunSpec,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

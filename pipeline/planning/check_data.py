@@ -13,7 +13,7 @@ case before they are used.
 
 import argparse
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pipeline.data.dataset import AnyDataset, LicensedPackages
@@ -26,7 +26,6 @@ from pipeline.planning.data_files import (
     is_extracted,
     package_files,
     silent_addresses,
-    sources_of,
 )
 from pipeline.planning.needs import datasets_of, run_files
 
@@ -66,7 +65,7 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
         say(project, name, found, silent, offline)
         to_fetch |= {file.name: file.to_fetch for file in found}
         if lost := [file for file in found if not file.is_here and (offline or not set(file.addresses) - set(silent))]:
-            failures.append(explain(project.dataset_records[name], name, lost))
+            failures += explain(project.dataset_records[name], lost)
     if failures:
         raise UserError("\n".join(failures))
     log.info("%d datasets; %s to fetch", len(files), size(sum(to_fetch.values())))
@@ -98,7 +97,7 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
     """One dataset in the log: a line, its licence, and a line for each file, those that are missing first."""
     record = project.dataset_records[name]
     if not files:
-        origin = "extracted already" if sources_of(record) else "written by the grammar, nothing to fetch"
+        origin = "written by the grammar, nothing to fetch" if "grammar" in record.kind else "extracted already"
         return log.info("%s: %s", name, origin)
     missing = [file for file in files if not file.is_here]
     log.info("%s: %s", name, record.title)
@@ -117,17 +116,20 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
         log.info("  and %d more", len(files) - SHOWN)
 
 
-def explain(record: AnyDataset, name: str, lost: list[DataFile]) -> str:
+def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
     """What can't be had, and what to do."""
-    shown = ", ".join(file.note if not file.addresses else file.name for file in lost[:SHOWN])
-    more = f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
-    packages = record.packages if isinstance(record, LicensedPackages) else {}
-    if any(not file.addresses for file in lost):
-        return (
-            f"{name}: {len(lost)} files of {', '.join(packages)} are missing: {shown}{more}; complete the folder, or "
-            f"correct `licensed:` in config.yaml"
+    if licensed := [file.note for file in lost if not file.addresses]:
+        yield (
+            f"{record.name}: {len(licensed)} files of {', '.join(record.packages)} are missing: {listed(licensed)}; "
+            "complete the folder, or correct `licensed:` in config.yaml"
         )
-    return (
-        f"{name}: {len(lost)} files are missing: {shown}{more}; fetch them elsewhere, then name their folder as "
-        "`mirror:` in config.yaml"
-    )
+    if public := [file.name for file in lost if file.addresses]:
+        yield (
+            f"{record.name}: {len(public)} files are missing: {listed(public)}; fetch them elsewhere, then name their "
+            "folder as `mirror:` in config.yaml"
+        )
+
+
+def listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.data.batches import cells, even_cuts, order_by_cell
 from pipeline.data.dataset import SPLITS, AnyDataset, SymbolVocabulary
 from pipeline.data.token_store import TokenStore
+from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
 from pipeline.files import read_json
 
@@ -67,13 +68,13 @@ class Corpus:
 
     @classmethod
     def measured(cls, record: dict, encoded: Path) -> "Corpus":
-        train = record["splits"]["train"]
+        train, (src_vocab, tgt_vocab) = record["splits"]["train"], vocab_sizes(record)
         return cls(
             pairs={split: record["splits"][split]["pairs"] for split in SPLITS},
             src_subwords=train["src_tokens"] / train["pairs"],
             tgt_subwords=train["tgt_tokens"] / train["pairs"],
-            src_vocab=record["vocab_size"],
-            tgt_vocab=record.get("tgt_vocab_size", record["vocab_size"]),
+            src_vocab=src_vocab,
+            tgt_vocab=tgt_vocab,
             encoded=encoded,
         )
 

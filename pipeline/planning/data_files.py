@@ -7,6 +7,7 @@ from typing import Literal
 
 import requests
 
+from pipeline.data.collect_trees import documents_folder
 from pipeline.data.dataset import (
     AnyDataset,
     DownloadedDataset,
@@ -85,6 +86,9 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
             return DataFile(name, "verified", str(path), here)
     known = dict.fromkeys(addresses(name, source, mirror), source.bytes)
     if isinstance(source, TreeSource):
+        documents = documents_folder(name, downloads)
+        if all((documents / document).exists() for document in source.documents.names):
+            return DataFile(name, "present", f"{len(source.documents.names)} documents in {documents}", source.bytes)
         known[source.documents.folder + source.documents.names[0]] = None
     if faults:
         return DataFile(name, "damaged", "; ".join(faults), source.bytes, known)

@@ -14,8 +14,8 @@ Share = Annotated[float, Field(gt=0, le=1, strict=False)]
 class Utilisation(Closed):
     """Share of the peak that a training reaches."""
 
-    fp32: Share
-    bf16: Share
+    fp32: Share = Field(description="Of trainings in single precision")
+    bf16: Share = Field(description="Of trainings in bfloat16")
 
 
 class Device(Closed):
@@ -33,6 +33,10 @@ class Device(Closed):
         return self.fp32 * self.utilisation.fp32
 
 
-def load_devices(path: Path) -> dict[str, Device]:
+Devices = dict[str, Device]
+"""By name, a part of what the system calls them: `A100` of `NVIDIA A100-SXM4-80GB`."""
+
+
+def load_devices(path: Path) -> Devices:
     """Devices by name. Raises UserError on unknown keys or bad values."""
-    return validate(dict[str, Device], load_yaml(path), str(path))
+    return validate(Devices, load_yaml(path), str(path))

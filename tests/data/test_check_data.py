@@ -154,6 +154,16 @@ def test_a_licensed_package_is_looked_at_file_by_file(tmp_path):
     check(project, ["wsj"])
 
 
+def test_documents_stand_for_the_file_that_is_joined_from_them(tmp_path):
+    craft = load_dataset(ROOT / "workflow/datasets/craft.yaml")
+    name, wanted = next(iter(craft.sources.items()))
+    found = fetched_file(name, wanted, tmp_path, None, verify=False)
+    assert found.state == "missing" and any("githubusercontent" in url for url in found.addresses)
+    for document in wanted.documents.names:
+        put(tmp_path / f"{name}.documents", b"", document)
+    assert fetched_file(name, wanted, tmp_path, None, verify=False).state == "present"
+
+
 def test_a_package_that_is_not_named_is_announced_with_its_stand_in(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     check(toy_project(tmp_path, scale="paper"), [])
