@@ -27,6 +27,14 @@ localrules:
     view,
     describe_run,
     train,
+    translate,
+    perplexity,
+    parse,
+    perplexity_elsewhere,
+    tune,
+    transcribe,
+    layer_times,
+    calibrate,
     check_data,
     plan,
     cost,
@@ -56,9 +64,23 @@ rule weighted:
         everything("weighted"),
 
 
+rule multichannel:
+    """Every table, claim and figure of the Multi-channel Encoder."""
+    input:
+        everything("multichannel"),
+
+
+rule coldfusion:
+    """Every table, claim and figure of Cold Fusion."""
+    input:
+        everything("coldfusion"),
+
+
 include: "workflow/rules/corpora.smk"
+include: "workflow/rules/speech.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/recognition.smk"
 include: "workflow/rules/parsing.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/claims.smk"

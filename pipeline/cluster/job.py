@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.cluster.command import job_key
 from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_starts, record_start
 from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.ownership import Ownership, TakenOver
@@ -33,7 +34,6 @@ from pipeline.cluster.signals import SignalRecord
 from pipeline.cluster.version import code_digest
 from pipeline.errors import UserError
 from pipeline.files import write_json
-from pipeline.training.key import run_key
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def attempt(order: JobOrder) -> Exit:
     run = Path(order.run)
     try:
         check_node(run, local_rank() if order.gpus else None, lambda reason: abandon(run, reason))
-        if run_key(run) != order.key:
+        if job_key(run) != order.key:
             log.warning("%s changed since this job was submitted: leaving it to a newer job", run)
             return Exit.TAKEN_OVER
         if code_digest() != order.code:

@@ -2,11 +2,14 @@
 
     python -m pipeline launch --run work/demo/runs/attention/base/demo-en-de/seed1 --launcher slurm \\
         --cpus 2 --mem-mb 4000 --runtime-min 60 --sbatch='--partition=low' --out trained.json
+    python -m pipeline launch --folder jobs/test --makes test.tok --launcher slurm --gpus 1 --mem-mb 8000 \\
+        -- translate --weights model.safetensors --split test --out test.tok
 
-Writes --out, a copy of the run folder's done.json, last. The job itself writes to the run folder: checkpoints,
-done.json or failed.json, starts.jsonl, its log (on Slurm: slurm/ID/ID_0_log.out). This process may be killed at any
-time: the same command waits for the same job again. A job that is stopped by the cluster goes on by itself; one that
-fails by its own fault, or that is cancelled, ends this process with exit code 1 and the reason.
+The first form trains a run and writes --out, a copy of its done.json, last. The second has any stage done, which
+makes the files named by --makes. In the folder lie the job's done.json or failed.json, starts.jsonl, its log (on Slurm:
+slurm/ID/ID_0_log.out), and a run's checkpoints. This process may be killed at any time: the same command waits for the
+same job again. A job that is stopped by the cluster goes on by itself; one that fails by its own fault, or that is
+cancelled, ends this process with exit code 1 and the reason.
 """
 
 import argparse
@@ -17,6 +20,8 @@ import signal
 import sys
 from pathlib import Path
 
+from pipeline.cluster.command import job_key, order_command
+from pipeline.cluster.command import perform as perform_stage
 from pipeline.cluster.job import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done
@@ -27,7 +32,6 @@ from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
-from pipeline.training.key import run_key
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +39,13 @@ LAUNCHERS = ("slurm", "local", "debug")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", dest="run_folder", type=Path, required=True, help="run folder, holding run.yaml")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--run", dest="run_folder", type=Path, help="folder of the run to train, holding run.yaml")
+    what.add_argument("--folder", type=Path, help="folder of the files about another stage's job")
+    parser.add_argument("command", nargs="*", metavar="-- STAGE …", help="that stage and its arguments")
+    parser.add_argument(
+        "--makes", type=Path, action="append", default=[], help="a file that it writes; may be given again"
+    )
     parser.add_argument("--out", type=Path, help="copy of the finished run's done.json")
     parser.add_argument("--launcher", choices=LAUNCHERS, default="local", help="where (default: %(default)s)")
     parser.add_argument(
@@ -53,29 +63,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    folder = args.run_folder
-    key = run_key(folder)
-    order = JobOrder(args.function, str(folder.resolve()), key, args.gpus, code_digest())
+    if args.run_folder:
+        if args.command:
+            raise UserError(f"launch --run trains a run; use --folder to have {args.command[0]!r} done")
+        done = have_done(args, args.run_folder, args.function)
+        if args.out:
+            with atomic_write(args.out, "wb") as target, open(done, "rb") as source:
+                shutil.copyfileobj(source, target)
+    elif not args.command:
+        raise UserError("launch --folder: name the stage after `--`, e.g. `-- translate --weights …`")
+    elif args.launcher == "slurm":
+        order_command(args.folder, args.command, args.makes)
+        have_done(args, args.folder, "pipeline.cluster.command:perform_command")
+    else:
+        perform_stage(args.command)  # nothing to adopt, and nothing saved on the way: no process of its own
+
+
+def have_done(args: argparse.Namespace, folder: Path, function: str) -> Path:
+    """Wait until `function` has done what `folder` is for; returns its done.json. Raises UserError when it fails."""
+    key = job_key(folder)
+    order = JobOrder(function, str(folder.resolve()), key, args.gpus, code_digest())
     if not is_done(folder, key):
         if args.launcher == "debug":
             perform(order.function, folder, key)
         else:
-            watch(Waiter(folder, key, jobs_of(args, order)))
+            watch(Waiter(folder, key, jobs_of(args, folder, order)))
     if not is_done(folder, key):
-        raise UserError(f"{folder}: {args.function} returned without writing done.json")
-    if args.out:
-        with atomic_write(args.out, "wb") as target, open(folder / "done.json", "rb") as source:
-            shutil.copyfileobj(source, target)
+        raise UserError(f"{folder}: {function} returned without writing done.json")
+    return folder / "done.json"
 
 
-def jobs_of(args: argparse.Namespace, order: JobOrder) -> Jobs:
-    """Where the run's jobs are: on Slurm or here."""
+def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
+    """Where the jobs are: on Slurm or here."""
     resources = resources_from(args)
     if args.launcher == "local":
-        return LocalJobs(args.run_folder, order, resources.tasks, resources.cpus)
+        return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("--launcher slurm: there is no sbatch on this machine; use --launcher local, or a login node")
-    return SlurmJobs(args.run_folder, order, resources, Queue(cache_folder(), args.queue_interval))
+    return SlurmJobs(folder, order, resources, Queue(cache_folder(), args.queue_interval))
 
 
 class Detached(BaseException):

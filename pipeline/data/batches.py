@@ -6,8 +6,9 @@ cut into updates, and their number, are those of every epoch. The order of the u
 numbers come from Philox, a counter-based generator keyed by (seed, epoch): an update draws those of its own places
 alone, and a resumed run finds its place in the data by computing it.
 
-An update holds at most `tokens_per_update` positions a side, padding counted. What it holds depends neither on
-`micro_batch_tokens`, the memory bound by which it is split, nor on the number of processes that share the parts.
+An update holds at most `tokens_per_update` positions a side, padding counted, or `sentences_per_update` pairs. What it
+holds depends neither on `micro_batch_tokens`, the memory bound by which it is split, nor on the number of processes
+that share the parts.
 """
 
 from collections.abc import Iterator
@@ -39,6 +40,16 @@ class TextBatch:
     def src_mask(self) -> Tensor:
         """(B, S) bool, True at real positions."""
         return self.src != PAD
+
+    @property
+    def expected_length(self) -> Tensor:
+        """(B,): symbols that an output may have before it counts as long, EOS counted on neither side."""
+        return self.src_mask.sum(1) - 1
+
+    @property
+    def src_shape(self) -> tuple[int, int]:
+        """Sentences and source positions of the longest."""
+        return self.src.shape[0], self.src.shape[1]
 
     @property
     def num_tokens(self) -> int:
@@ -74,9 +85,10 @@ class TrainingBatches:
     """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
 
     Args:
-        tokens_per_update: positions a side and update at most, padding counted.
+        tokens_per_update: positions a side and update at most, padding counted; None when pairs are counted.
         micro_batch_tokens: positions a side and micro-batch at most.
         max_length: pairs with more subwords on a side (EOS not counted) are left out, counted in `left_out`.
+        sentences_per_update: pairs an update at most; None when positions are counted.
 
     Raises:
         UserError: nothing is left to train on, or a single pair exceeds a budget.
@@ -86,10 +98,11 @@ class TrainingBatches:
         self,
         corpus_folder: Path,
         split: str,
-        tokens_per_update: int,
+        tokens_per_update: int | None,
         micro_batch_tokens: int,
         max_length: int,
         seed: int,
+        sentences_per_update: int | None = None,
     ):
         self.pairs = ParallelSplit(corpus_folder, split)
         self.micro_batch_tokens, self.seed = micro_batch_tokens, seed
@@ -104,14 +117,14 @@ class TrainingBatches:
         self.order = kept[order]
         self.cell_bounds = np.append(starts, len(order))
         widths = [np.maximum.reduceat(lengths[order], starts) for lengths in (src_lengths, tgt_lengths)]
-        self.cuts, self.update_widths = even_cuts(self.cell_bounds, *widths, tokens_per_update)
+        self.cuts, self.update_widths = update_cuts(self.cell_bounds, *widths, tokens_per_update, sentences_per_update)
         self._known_order = -1, np.empty(0, np.int64)
         real = int(src_lengths.sum() + tgt_lengths.sum())
         self.padding = 1 - real / int((np.diff(self.cuts) * self.update_widths.sum(axis=1)).sum())
 
-    def _check_budgets(self, longest: int, tokens_per_update: int) -> None:
+    def _check_budgets(self, longest: int, tokens_per_update: int | None) -> None:
         for key, budget in (("tokens_per_update", tokens_per_update), ("micro_batch_tokens", self.micro_batch_tokens)):
-            if longest > budget:
+            if budget is not None and longest > budget:
                 raise UserError(
                     f"{self.pairs.name}: a pair has {longest} subwords on a side but {key} is {budget}; "
                     f"raise {key} or lower max_length"
@@ -119,6 +132,11 @@ class TrainingBatches:
 
     def __len__(self) -> int:
         return len(self.cuts) - 1
+
+    @property
+    def sequences(self) -> int:
+        """Pairs of an epoch."""
+        return len(self.order)
 
     def epoch_of(self, step: int) -> int:
         return step // len(self)
@@ -212,6 +230,20 @@ def bucket_table(longest: int, width: float) -> np.ndarray:
         table[begin:end] = bucket
         begin, bucket = end, bucket + 1
     return table
+
+
+def update_cuts(
+    bounds, src_widths, tgt_widths, tokens: int | None, sentences: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where the places are cut into updates of at most so many `tokens` a side, or so many `sentences`; see `cut`."""
+    if sentences is None:
+        return even_cuts(bounds, src_widths, tgt_widths, tokens)
+    places = int(bounds[-1])
+    cuts = np.linspace(0, places, -(-places // sentences) + 1).astype(np.int64)
+    first = np.searchsorted(bounds, cuts[:-1], side="right") - 1
+    last = np.searchsorted(bounds, cuts[1:], side="left")
+    cells_of = [slice(*span) for span in zip(first, last, strict=True)]
+    return cuts, np.array([(src_widths[span].max(), tgt_widths[span].max()) for span in cells_of])
 
 
 def even_cuts(bounds, src_widths, tgt_widths, budget) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from pipeline.data.chinese import segment
 from pipeline.data.dataset import Cleaning, CorpusRecord
 from pipeline.data.moses import tokenise
 
@@ -65,7 +66,8 @@ def decode(line: bytes) -> str:
 
 def tokenised(text: str, language: str, dataset: CorpusRecord) -> str:
     """Raises BadPairError when no token is left, as of a line of control characters."""
-    tokens = tokenise(text, language)
+    parted = language == "zh" and dataset.segmenter
+    tokens = segment(text, dataset.segmenter) if parted else tokenise(text, language)
     if not tokens:
         raise BadPairError("empty")
     return tokens.lower() if dataset.lowercase else tokens

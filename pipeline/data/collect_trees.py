@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from pipeline.data.dataset import SPLITS, ExpectedTrees, TreebankDataset, TreePart, TreeSource, load_treebank
+from pipeline.data.dataset import ExpectedTrees, TreebankDataset, TreePart, TreeSource, load_treebank
 from pipeline.data.download import fetch
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.transfer import DownloadError, fetch_url
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{args.dataset}: nothing to collect, kind is {dataset.kind!r}; run the stage `grammar`")
     packages = package_folders(dataset, args.package)
     sources = {name: fetch_trees(name, source, args.downloads, args.mirror) for name, source in dataset.sources.items()}
-    for split in SPLITS:
+    for split in dataset.split_names:
         parts = [
             (
                 part,

@@ -89,7 +89,7 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
         except DownloadError as error:
             log.warning("%s", error)
             failures.append(str(error))
-    raise UserError(f"{name}: " + "; ".join(failures))
+    raise UserError(f"{name}: " + ("; ".join(failures) or "no address is known, only a mirror has it"))
 
 
 def places(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:

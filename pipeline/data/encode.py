@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.dataset import SPLITS, DatasetRecord, load_dataset
+from pipeline.data.dataset import TokenisedRecord, load_dataset
 from pipeline.data.parallel import Progress, chunks, map_in_order
 from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, UNK, Subwords
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     encode(load_dataset(args.dataset), args.corpus, args.processes)
 
 
-def encode(dataset: DatasetRecord, corpus: Path, processes: int) -> dict:
+def encode(dataset: TokenisedRecord, corpus: Path, processes: int) -> dict:
     """Write `encoded/`; returns the content of corpus.json.
 
     Raises:
@@ -60,11 +60,13 @@ def encode(dataset: DatasetRecord, corpus: Path, processes: int) -> dict:
     """
     src_model, tgt_model = corpus / MODEL, corpus / (TGT_MODEL if dataset.tgt_subwords else MODEL)
     src_size, tgt_size = len(Subwords(src_model)), len(Subwords(tgt_model))
-    text = [corpus / f"prepared/{split}.tok.{language}" for split in SPLITS for language in dataset.languages]
+    text = [
+        corpus / f"prepared/{split}.tok.{language}" for split in dataset.split_names for language in dataset.languages
+    ]
     read = sum(path.stat().st_size for path in text if path.exists())
     require_space(corpus, WRITTEN_OVER_READ * read, "the encoded corpus")
     splits, stems = {}, []
-    for split in SPLITS:
+    for split in dataset.split_names:
         sides = {}
         for side, language, model, size in (
             ("src", dataset.src, src_model, src_size),

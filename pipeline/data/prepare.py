@@ -4,7 +4,8 @@
 
 reads   <corpus>/raw/{train,dev,test}.<lang>
 writes  <corpus>/prepared/<split>.<lang>       cleaned text
-        <corpus>/prepared/<split>.tok.<lang>   Moses-tokenised text
+        <corpus>/prepared/<split>.tok.<lang>   tokenised text: by Moses, Chinese by the dataset's segmenter
+        <corpus>/prepared/<split>.<lang>2 …    further references of a dev or test set, likewise
         <corpus>/prepared/report.json          pairs read and kept, those left out and repaired, by reason
 
 Only training pairs are left out; a fault in a dev or test line is an error. Lines end at "\\n" alone.
@@ -21,8 +22,8 @@ from pathlib import Path
 
 import sacremoses
 
-from pipeline.data.cleaning import PreparedChunk, RawPair, prepare_chunk
-from pipeline.data.dataset import SPLITS, CorpusRecord, Expected, load_parallel
+from pipeline.data.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
+from pipeline.data.dataset import CorpusRecord, Expected, load_parallel
 from pipeline.data.parallel import Progress, chunks, map_in_order
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -53,15 +54,38 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:
     """
     for split, expected in dataset.expected.items():
         check_expected(expected, split_files(dataset, corpus, split))
-    raw = (path for split in SPLITS for path in split_files(dataset, corpus, split) if path.exists())
+    splits = dataset.split_names
+    raw = (path for split in splits for path in split_files(dataset, corpus, split) if path.exists())
     require_space(corpus, WRITTEN_OVER_READ * sum(path.stat().st_size for path in raw), "prepared text")
     report = {
         "dataset": dataset.name,
         "tokeniser": f"sacremoses {sacremoses.__version__}",
-        "splits": {split: prepare_split(dataset, corpus, split, processes) for split in SPLITS},
+        "splits": {split: prepare_split(dataset, corpus, split, processes) for split in splits},
     }
+    for split in splits:
+        for reference in dataset.references(split)[1:]:
+            prepare_reference(dataset, corpus, f"{split}.{reference}", f"{split}.tok.{reference}")
     write_json(corpus / "prepared/report.json", report)
     return report
+
+
+def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str) -> None:
+    """Write a further reference, and the same tokenised. Raises UserError when it lacks a line."""
+    with atomic_write(corpus / "prepared" / raw) as text_file, atomic_write(corpus / "prepared" / tokens) as token_file:
+        for number, line in enumerate(lines_of(corpus / "raw" / raw), start=1):
+            try:
+                text = decode(line)
+                words = tokenised(text, dataset.tgt, dataset)
+            except BadPairError as fault:
+                raise UserError(f"{corpus / 'raw' / raw}: line {number}: {fault}; no reference is left out") from fault
+            text_file.write(f"{text}\n")
+            token_file.write(f"{words}\n")
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as lines:
+        for line in lines:
+            yield line.removesuffix(b"\n")
 
 
 def split_files(dataset: CorpusRecord, corpus: Path, split: str) -> tuple[Path, Path]:

@@ -23,7 +23,7 @@ from random import Random
 
 import numpy as np
 
-from pipeline.data.dataset import SPLITS, GrammarTreebank, Treebank, load_treebank
+from pipeline.data.dataset import GrammarTreebank, Treebank, load_treebank
 from pipeline.data.linearisation import linearise
 from pipeline.data.silver import with_errors
 from pipeline.data.trees import TRACE, Tree, clean, events, parse_tree, words
@@ -51,7 +51,8 @@ def prepare_trees(dataset: Treebank, corpus: Path) -> dict:
     Raises:
         UserError: trees are missing or faulty, or a dev or test tree has no word.
     """
-    report = {"dataset": dataset.name, "splits": {split: prepare_split(dataset, corpus, split) for split in SPLITS}}
+    splits = {split: prepare_split(dataset, corpus, split) for split in dataset.split_names}
+    report = {"dataset": dataset.name, "splits": splits}
     write_json(corpus / "prepared/report.json", report)
     return report
 

@@ -1,4 +1,4 @@
-"""From fetched files to raw splits: members of archives, compressed text and SGML test sets as plain lines.
+"""From fetched files to raw splits: members of archives, compressed text, SGML and XML test sets as plain lines.
 
 Of archives only the members named in the dataset file are read; what is written is named here.
 """
@@ -9,11 +9,13 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import IO
+from xml.etree import ElementTree
 
 from pipeline.data.archives import unpack
-from pipeline.data.dataset import SPLITS, DownloadedDataset, Part, Side
+from pipeline.data.dataset import DownloadedDataset, Part, Side
 from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -24,7 +26,7 @@ SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.IGNORECASE)
 
 
 def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus: Path) -> None:
-    """Write raw/<split>.<language>, whole or not at all.
+    """Write raw/<split>.<language>, further references as raw/<split>.<language>2 …, whole or not at all.
 
     files: fetched files by source, and folders by licensed package.
 
@@ -39,14 +41,14 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
         members |= unpack(files[name], name, wanted, unpacked / name) if wanted else {}
     plain = (path_of(side, files, members) for side in dataset.sides)
     require_space(corpus, sum(path.stat().st_size for path in plain), "the raw splits")
-    for split in SPLITS:
+    for split in dataset.split_names:
         with ExitStack() as stack:
             outputs = [
-                stack.enter_context(atomic_write(corpus / f"raw/{split}.{language}", "wb"))
-                for language in dataset.languages
+                stack.enter_context(atomic_write(corpus / f"raw/{split}.{side}", "wb"))
+                for side in (dataset.src, *dataset.references(split))
             ]
             for part in dataset.splits[split].parts:
-                paths = [path_of(side, files, members) for side in (part.src, part.tgt)]
+                paths = [path_of(side, files, members) for side in part.sides]
                 append_part(part, paths, outputs, f"{dataset.name} {split}")
     shutil.rmtree(unpacked, ignore_errors=True)
 
@@ -58,25 +60,33 @@ def path_of(side: Side, files: dict[str, Path], members: dict[tuple[str, str], P
 
 
 def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: str) -> None:
-    """Append both sides of a part; raises UserError when they differ in lines, or from the count expected."""
+    """Append all sides of a part; raises UserError when they differ in lines, or from the count expected."""
     counts = []
-    for side, path, output in zip((part.src, part.tgt), paths, outputs, strict=True):
+    for side, path, output in zip(part.sides, paths, outputs, strict=True):
         count = 0
-        for line in read_lines(side, path):
+        for line in islice(read_lines(side, path), part.first - 1, None, part.every):
             output.write(line + b"\n")
             count += 1
         counts.append(count)
-    names = f"{part.src.file_name} and {part.tgt.file_name}"
-    if counts[0] != counts[1]:
-        raise UserError(f"{where}: {names} have {counts[0]} and {counts[1]} lines; their sides are not aligned")
+    names = " and ".join(side.file_name for side in part.sides)
+    if len(set(counts)) > 1:
+        lines = " and ".join(map(str, counts))
+        raise UserError(f"{where}: {names} have {lines} lines; their sides are not aligned")
     if part.lines not in (None, counts[0]):
         raise UserError(f"{where}: {names} have {counts[0]} lines, expected {part.lines}; fetch the file again")
     log.info("%s: %s, %s lines", where, names, f"{counts[0]:,}")
 
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:
-    """Lines of a side without their "\\n"; of an SGML file the segments, entities left as BLEU scripts leave them."""
+    """Lines of a side without their "\\n"; of an SGML file the segments, entities left as BLEU scripts leave them.
+
+    Raises:
+        UserError: the file is damaged, or has no such translator.
+    """
     stem = side.file_name.removesuffix(".gz")
+    if stem.endswith(".xml"):
+        yield from xml_segments(path, side.translator)
+        return
     opener = gzip.open if stem != side.file_name else open
     try:
         with opener(path, "rb") as stream:
@@ -89,3 +99,21 @@ def segments(lines: Iterable[bytes]) -> Iterator[bytes]:
     """The text of each <seg>, which may span lines, with white space collapsed."""
     for segment in SEGMENT.finditer(b" ".join(b"".join(lines).split())):
         yield segment.group(1).strip()
+
+
+def xml_segments(path: Path, translator: str | None) -> Iterator[bytes]:
+    """Of a WMT test set in XML: the text of each <seg> of one translator's <ref>, or of the <src>; no test suites."""
+    try:
+        documents = [found for found in ElementTree.parse(path).iter("doc") if "testsuite" not in found.attrib]
+    except ElementTree.ParseError as error:
+        raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
+    wanted = "src" if translator is None else f"ref[@translator='{translator}']"
+    for document in documents:
+        sides = document.findall(wanted)
+        if len(sides) != 1:
+            name = document.get("id", "without id")
+            raise UserError(
+                f"{path}: document {name} has {len(sides)} of {wanted}; correct `translator` in the dataset"
+            )
+        for segment in sides[0].iter("seg"):
+            yield " ".join("".join(segment.itertext()).split()).encode()

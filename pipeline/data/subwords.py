@@ -1,5 +1,5 @@
 """Learn the subwords of a dataset from a seeded sample of its training pairs: one byte-pair encoding for both sides,
-or one vocabulary for each.
+or one vocabulary for each, of subwords, of the most frequent words, or of all symbols.
 
     python -m pipeline subwords --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
 
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from pipeline.data.dataset import BpeSubwords, DatasetRecord, SymbolVocabulary, load_dataset
+from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedRecord, WordVocabulary, load_dataset
 from pipeline.data.vocabulary import BOS, EOS, MODEL, PAD, TGT_MODEL, UNK
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, write_json
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
     learn_subwords(load_dataset(args.dataset), args.corpus)
 
 
-def learn_subwords(dataset: DatasetRecord, corpus: Path) -> None:
+def learn_subwords(dataset: TokenisedRecord, corpus: Path) -> None:
     """Raises UserError when the prepared text is missing or too small for the vocabulary asked for."""
     files = [corpus / f"prepared/train.tok.{language}" for language in dataset.languages]
     where = f"{dataset.name}: subwords"
@@ -71,16 +71,20 @@ def learn_subwords(dataset: DatasetRecord, corpus: Path) -> None:
     write_json(corpus / "subwords.json", record | {"sentencepiece": sentencepiece.__version__})
 
 
-def learn(settings: BpeSubwords | SymbolVocabulary, files: list[Path], path: Path, where: str) -> dict:
+def learn(settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str) -> dict:
     """Write one model, learnt from `files`; returns what is to be known of it."""
     pairs = count_lines(files[0])
-    if isinstance(settings, BpeSubwords):
-        chosen = sample(pairs, settings)
-        model = train_bpe(sampled_lines(files, chosen), settings.vocab_size, f"{where}.vocab_size")
-        sampled = {"pairs": len(chosen), "of": pairs, "seed": settings.seed}
-    else:
-        model = collect_symbols(sampled_lines(files, np.arange(pairs)))
-        sampled = {"pairs": pairs, "of": pairs}
+    sampled = {"pairs": pairs, "of": pairs}
+    match settings:
+        case BpeSubwords():
+            chosen = sample(pairs, settings)
+            model = train_bpe(sampled_lines(files, chosen), settings.vocab_size, f"{where}.vocab_size")
+            sampled = {"pairs": len(chosen), "of": pairs, "seed": settings.seed}
+        case WordVocabulary():
+            lines = sampled_lines(files, np.arange(pairs))
+            model = most_frequent_words(lines, settings.vocab_size, f"{where}.vocab_size")
+        case SymbolVocabulary():
+            model = collect_symbols(sampled_lines(files, np.arange(pairs)))
     with atomic_write(path, "wb") as file:
         file.write(model)
     size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
@@ -127,10 +131,23 @@ def train_bpe(lines: Iterator[str], vocab_size: int, where: str) -> bytes:
     Raises:
         UserError: the text has too few distinct pieces, or more characters than entries.
     """
+    return trained("bpe", lines, vocab_size, where)
+
+
+def most_frequent_words(lines: Iterator[str], vocab_size: int, where: str) -> bytes:
+    """The same of the most frequent words; words as frequent as each other by code point.
+
+    Raises:
+        UserError: the text has too few distinct words.
+    """
+    return trained("word", lines, vocab_size, where)
+
+
+def trained(kind: str, lines: Iterator[str], vocab_size: int, where: str) -> bytes:
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines, model_writer=model, model_type="bpe", vocab_size=vocab_size, **TRAINER
+            sentence_iterator=lines, model_writer=model, model_type=kind, vocab_size=vocab_size, **TRAINER
         )
     except RuntimeError as error:
         raise UserError(f"{where} = {vocab_size} does not fit this text: {error}") from error

@@ -14,8 +14,16 @@ TGT_MODEL = "subwords.tgt.model"
 """The target side's own, if it has one."""
 
 
+UNKNOWN_WORD = "<unk>"
+WORD_START = "\u2581"
+"""How sentencepiece marks an entry that begins a word."""
+
+
 class Subwords:
     """A trained sentencepiece model. Text in and out is tokenised, words separated by single spaces.
+
+    In a vocabulary of whole words each unknown word is one UNK, which comes out as `<unk>`; sentencepiece itself would
+    make neighbouring unknown words one.
 
     Raises:
         UserError: the file is missing, is not a sentencepiece model, or was trained with other reserved ids.
@@ -34,16 +42,24 @@ class Subwords:
             raise UserError(
                 f"{path}: pad, unk, bos, eos are {ids}, not {(PAD, UNK, BOS, EOS)}; train it with `subwords`"
             )
+        pieces = [self.model.id_to_piece(number) for number in range(EOS + 1, len(self))]
+        whole = all(piece.startswith(WORD_START) for piece in pieces)
+        self.words = [piece.removeprefix(WORD_START) for piece in pieces] if whole else None
 
     def __len__(self) -> int:
         return self.model.vocab_size()
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of each line, without BOS and EOS."""
+        if self.words is not None:
+            return [self.model.piece_to_id([WORD_START + word for word in line.split(" ")]) for line in lines]
         return self.model.encode(list(lines), num_threads=1)
 
     def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
         """Tokenised text of each sentence; reserved ids but UNK leave no trace."""
+        if self.words is not None:
+            table = {UNK: UNKNOWN_WORD} | dict(enumerate(self.words, start=EOS + 1))
+            return [" ".join(table[number] for number in map(int, ids) if number in table) for ids in sentences]
         return self.model.decode([list(map(int, ids)) for ids in sentences], num_threads=1)
 
 

@@ -19,6 +19,7 @@ from pipeline.config import DecodingConfig
 from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.decoding.interface import IncrementalModel, SourceBatch, select_hypotheses, select_sentences, tree_map
 from pipeline.decoding.length_penalty import length_penalty
+from pipeline.decoding.scorers import ModelScores, Prior, ShallowFusion
 from pipeline.decoding.selection import Candidates, best_continuations
 from pipeline.errors import UserError
 
@@ -28,32 +29,34 @@ class Hypothesis:
     tokens: list[int]
     """Without BOS and EOS."""
     log_prob: float
-    """Natural logarithm, EOS included."""
+    """Natural logarithm, EOS included; a prior's, weighted, is added."""
     score: float
     """`log_prob` over the length penalty: what hypotheses of a sentence are ranked by."""
 
 
 @torch.no_grad()  # not inference_mode, in which autocast would cast every weight anew at each position
 def beam_search(
-    model: IncrementalModel, batch: SourceBatch, config: DecodingConfig, n_best: int = 1
+    model: IncrementalModel, batch: SourceBatch, config: DecodingConfig, n_best: int = 1, prior: Prior | None = None
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of each sentence (fewer if there are fewer), best first.
 
     An output has at most `config.max_extra_length` symbols more than its source, neither counting EOS. A search stops
-    when the first `n_best` are settled: they are the same as without this early stop.
+    when the first `n_best` are settled: they are the same as without this early stop. With a `prior`, what is ranked is
+    the sum of both log-probabilities, weighted.
 
     Raises:
         UserError: the model gives probabilities that are not numbers.
     """
-    search = Search.begin(batch.src_mask.sum(1).cpu().numpy() - 1 + config.max_extra_length, config, n_best)
-    source, cache = model.start(batch)
+    search = Search.begin(batch.expected_length.cpu().numpy() + config.max_extra_length, config, n_best)
+    scorer = ShallowFusion(model, prior) if prior else ModelScores(model)
+    source, cache = scorer.start(batch)
     source = tree_map(Tensor.contiguous, source)  # once, and not in the products of every position
     device = batch.src_mask.device
     tokens = torch.full((len(search.limits), 1), BOS, device=device)
     log_probs = torch.zeros(tokens.shape, device=device)
     for position in range(int(search.limits.max(initial=0)) + 1):
-        logits, cache = model.step(tokens, source, cache)
-        candidates = expand(logits, log_probs, search.at_limit(position), config.beam_size)
+        scores, cache = scorer.step(tokens, source, cache)
+        candidates = expand(scores, log_probs, search.at_limit(position), config.beam_size)
         live = survivors(candidates, config.beam_size)
         left = search.record(candidates, live, position)
         if not len(left):
@@ -65,17 +68,17 @@ def beam_search(
             tokens, log_probs, parents = tokens[rows], log_probs[rows], parents[rows]
         else:
             rows = torch.arange(len(tokens), device=device)
-        if config.beam_size > 1 or len(left) < len(logits):
-            cache = select_hypotheses(cache, rows.unsqueeze(1) * logits.shape[1] + parents)
+        if config.beam_size > 1 or len(left) < len(scores):
+            cache = select_hypotheses(cache, rows.unsqueeze(1) * scores.shape[1] + parents)
     return search.best()
 
 
-def expand(logits: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: int) -> Candidates:
-    """The 2K best continuations; of the sentences `at_limit` only those by EOS."""
-    next_log_probs = logits.log_softmax(-1)
+def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: int) -> Candidates:
+    """The 2K best continuations; of the sentences `at_limit` only those by EOS. scores (B, K, V)"""
+    next_log_probs = scores
     next_log_probs[..., [PAD, BOS]] = -torch.inf
     if len(at_limit):
-        rows = torch.from_numpy(at_limit).to(logits.device)
+        rows = torch.from_numpy(at_limit).to(scores.device)
         final = next_log_probs[rows, :, EOS]
         next_log_probs[rows] = -torch.inf
         next_log_probs[rows, :, EOS] = final

@@ -10,7 +10,7 @@ from pipeline.decoding.interface import IncrementalModel, SourceBatch, select_hy
 def greedy(model: IncrementalModel, batch: SourceBatch, max_extra_length: int) -> list[list[int]]:
     """The symbols of each sentence, without BOS and EOS, at most `max_extra_length` more than its source has."""
     device = batch.src_mask.device
-    limits = (batch.src_mask.sum(1) - 1 + max_extra_length).tolist()
+    limits = (batch.expected_length + max_extra_length).tolist()
     outputs: list[list[int]] = [[] for _ in limits]
     active = list(range(len(limits)))
     source, cache = model.start(batch)

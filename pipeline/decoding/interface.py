@@ -18,6 +18,9 @@ class SourceBatch(Protocol):
     src_mask: Tensor
     """(B, S) bool, True where there is a source symbol, EOS among them."""
 
+    expected_length: Tensor
+    """(B,) int: output symbols, EOS not counted, that `max_extra_length` is added to."""
+
 
 class IncrementalModel(Protocol):
     """A model that gives one target position at a time."""

@@ -7,14 +7,13 @@ from pathlib import Path
 import torch
 
 from pipeline.config import RunSpec, load_run
-from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
 from pipeline.files import read_json
-from pipeline.models.build import build_model
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
 from pipeline.training.machine import choose_device, choose_threads, prepare
+from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_facts
 
 
@@ -44,7 +43,7 @@ class TrainedModel:
         corpus = read_json(Path(spec.corpus) / "corpus.json")
         device = choose_device("auto", local_rank=0)
         prepare(device, choose_threads(threads))
-        model = build_model(spec.model, vocab_sizes(corpus))
+        model = assemble(spec)
         load_weights(model, weights, run_key(run_folder))
         return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"])
 

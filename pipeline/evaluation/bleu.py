@@ -9,15 +9,19 @@ are all that a score, its interval and a paired test need: they are kept beside 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
+from pipeline.data.vocabulary import UNKNOWN_WORD
+
 Smoothing = Literal["none", "exp"]
 ReferenceLength = Literal["closest", "shortest"]
 MAX_ORDER = 4
+ONE_WORD = "OOV"
+"""For the symbol of unknown words, as Table 3 of the Multi-channel Encoder prints it."""
 HYPHEN = re.compile(r"(\S)-(\S)", re.ASCII)
 
 
@@ -33,24 +37,30 @@ class Recipe:
     lowercase: bool = False
     compound_split: bool = False
     reference_length: ReferenceLength = "closest"
+    whole_unknown: bool = False
+    """Whether the symbol of unknown words counts as one word: a tokenizer would make three of `<unk>`."""
 
 
 def recipes(
-    compound_split: bool = False,
-    lowercase: bool = False,
-    reference_length: ReferenceLength = "closest",
-    tokenizer: Literal["13a", "zh"] = "13a",
+    compound_split: bool = False, nist: bool = False, tokenizer: Literal["13a", "zh"] = "13a"
 ) -> tuple[Recipe, ...]:
     """The BLEUs given for every score. The arguments but the last are the paper's own recipe for this test set.
 
-    bleu_paper: what the paper did: tokenised; for WMT en-de with compounds split (`get_ende_bleu.sh` of
-        tensor2tensor), for NIST sets lower-cased with the shortest reference's length.
+    bleu_paper: what the paper did: tokenised, as `multi-bleu.perl` counts; for WMT en-de with compounds split
+        (`get_ende_bleu.sh` of tensor2tensor); for NIST sets detokenised, tokenised as by `mteval`, case-insensitive,
+        with the shortest reference's length (`mteval-v11b`).
+    bleu_closest: for NIST sets, the same with the closest reference's length (`mteval-v12` and later).
     bleu_tok: tokenised, case-sensitive, as `multi-bleu.perl` counts.
     bleu_tok_lc: the same, lower-cased.
     sacrebleu: detokenised text against the raw reference, tokenised by sacreBLEU.
     """
+    if nist:
+        mteval = Recipe("bleu_closest", "raw", "13a", lowercase=True, whole_unknown=True)
+        own = replace(mteval, name="bleu_paper", reference_length="shortest"), mteval
+    else:
+        own = (Recipe("bleu_paper", "moses", compound_split=compound_split),)
     return (
-        Recipe("bleu_paper", "moses", "none", "none", lowercase, compound_split, reference_length),
+        *own,
         Recipe("bleu_tok", "moses"),
         Recipe("bleu_tok_lc", "moses", lowercase=True),
         Recipe("sacrebleu", "raw", tokenizer, "exp"),
@@ -76,6 +86,8 @@ class SentenceBLEU(BLEU):
         if self.recipe.compound_split:
             hypotheses = [split_compounds(line) for line in hypotheses]
             references = [[split_compounds(line) for line in lines] for lines in references]
+        if self.recipe.whole_unknown:
+            hypotheses = [line.replace(UNKNOWN_WORD, ONE_WORD) for line in hypotheses]
         rows = self._extract_corpus_statistics(hypotheses, references)
         return np.array(rows, dtype=np.int32).reshape(-1, 2 + 2 * MAX_ORDER)
 
@@ -91,6 +103,8 @@ class SentenceBLEU(BLEU):
             own.append("compounds:split")
         if self.recipe.reference_length != "closest":
             own.append(f"reflen:{self.recipe.reference_length}")
+        if self.recipe.whole_unknown:
+            own.append("unknown:one-word")
         return "|".join([*own, self.get_signature().format()])
 
 

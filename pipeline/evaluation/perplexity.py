@@ -1,4 +1,4 @@
-"""Perplexity per subword of one split: exp of the mean cross-entropy without smoothing, EOS counted, padding not.
+"""Perplexity per symbol of one split: exp of the mean cross-entropy without smoothing, EOS counted, padding not.
 
     python -m pipeline perplexity --weights work/demo/runs/attention/base/grammar-en-de/seed1/model.safetensors \\
         --dataset workflow/datasets/grammar-en-de.yaml --split dev --out perplexities/final/dev.json
@@ -16,15 +16,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.data.batches import EvaluationBatches
-from pipeline.data.dataset import load_dataset
+from pipeline.data.corpus_batches import AnyEvaluationBatches, corpus_kind, evaluation_batches, kind_read
+from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.vocabulary import vocab_sizes
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_pairs, name_of_split
-from pipeline.files import write_json
+from pipeline.files import read_json, write_json
+from pipeline.training.parts import vocabulary_digest
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
     parser.add_argument("--dataset", type=Path, required=True, help="dataset file: what the split has to be")
+    parser.add_argument("--corpus", type=Path, help="folder encoded/ of another corpus than the run was trained on")
     parser.add_argument("--split", default="dev", help="train, dev or test")
     parser.add_argument("--batch-tokens", type=int, default=256, help="source subwords at once; the unit of resampling")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
@@ -41,13 +43,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     dataset = load_dataset(args.dataset)
-    batches = EvaluationBatches(Path(trained.spec.corpus), args.split, args.batch_tokens)
-    pairs = len(batches.pairs.src)
-    check_pairs(dataset, args.split, pairs, trained.spec.corpus)
+    own = Path(trained.spec.corpus)
+    corpus = args.corpus or own
+    record = read_json(corpus / "corpus.json")
+    if corpus != own:
+        check_vocabulary(trained, record, corpus)
+    batches = evaluation_batches(corpus, args.split, args.batch_tokens, own, kind_read(trained.spec))
+    pairs = len(batches.pairs.tgt)
+    if isinstance(dataset, CorpusRecord | TreebankRecord):
+        check_pairs(dataset, args.split, pairs, str(corpus))
     statistics = cross_entropy(trained, batches)
     nll, tokens = statistics.sum(axis=0).tolist()
     interval = bootstrap_interval(statistics, metric_named("perplexity"))
-    signature = f"unit:subword|vocab:{vocab_sizes(trained.corpus)[1]}|eos:yes|smoothing:none"
+    signature = f"unit:{unit(corpus)}|vocab:{vocab_sizes(record)[1]}|eos:yes|smoothing:none"
     result = {
         "dataset": dataset.name,
         "split": args.split,
@@ -57,16 +65,27 @@ def run(args: argparse.Namespace) -> None:
         "statistics": args.out.with_suffix(".npz").name,
         "nll": nll,
         "tokens": int(tokens),
-        "references": trained.corpus["digest"],
+        "references": record["digest"],
         "weights": trained.weights_digest,
     }
     write_statistics(args.out.with_suffix(".npz"), {"perplexity": statistics})
     write_json(args.out, result)
-    log.info("%s: perplexity %.3f over %d subwords", args.split, interval.value, tokens)
+    log.info("%s: perplexity %.3f over %d symbols", args.split, interval.value, tokens)
+
+
+def check_vocabulary(trained: TrainedModel, record: dict, corpus: Path) -> None:
+    """Raises UserError unless the corpus has the symbols of the training."""
+    if vocabulary_digest(record) != vocabulary_digest(trained.corpus):
+        raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
+
+
+def unit(corpus: Path) -> str:
+    """What a perplexity is of."""
+    return "subword" if corpus_kind(corpus) == "parallel" else "character"
 
 
 @torch.inference_mode()
-def cross_entropy(trained: TrainedModel, batches: EvaluationBatches) -> np.ndarray:
+def cross_entropy(trained: TrainedModel, batches: AnyEvaluationBatches) -> np.ndarray:
     """(batches, 2): nats and target subwords of each batch of a split, without smoothing or dropout.
 
     The batches are the same for every system of a corpus, so that two systems can be compared batch by batch.

@@ -4,9 +4,11 @@
         --prepared work/corpora/multi30k-en-de/prepared --split test \\
         --tokenised translations/final/test.tok --text translations/final/test.txt --out scores/final/test.json
 
-reads   <prepared>/<split>.<tgt>, <prepared>/<split>.tok.<tgt>: the references, raw and tokenised
+reads   <prepared>/<split>.<tgt>, <prepared>/<split>.tok.<tgt>: the references, raw and tokenised; further ones in
+        <split>.<tgt>2 …
 writes  scores/final/test.json: {dataset, split, test_set, lines, metrics: {bleu_paper, bleu_tok, bleu_tok_lc,
-        sacrebleu, gleu: {value, low, high, signature}}, statistics, references, inputs}
+        sacrebleu, gleu: {value, low, high, signature}}, statistics, references, inputs}; bleu_closest too for NIST
+        sets, gleu for those of one reference
         scores/final/test.npz: the statistics of each sentence, for paired tests
 
 The test set has to be the one that the dataset file describes, by line count and digest.
@@ -27,7 +29,7 @@ from pipeline.evaluation.inputs import check_lines, check_untokenised, read_line
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_references, name_of_split
-from pipeline.files import sha256_file, write_json
+from pipeline.files import sha256_file, sha256_json, write_json
 
 log = logging.getLogger(__name__)
 
@@ -53,18 +55,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     dataset = load_parallel(args.dataset)
-    raw_reference = args.prepared / f"{args.split}.{dataset.tgt}"
-    tokenised_reference = args.prepared / f"{args.split}.tok.{dataset.tgt}"
+    suffixes = dataset.references(args.split)
+    raw_references = [args.prepared / f"{args.split}.{suffix}" for suffix in suffixes]
+    tokenised_references = [args.prepared / f"{args.split}.tok.{suffix}" for suffix in suffixes]
     lines = check_references(dataset, args.split, args.prepared)
     texts = {
-        "raw": read_texts(args.text, raw_reference, lines),
-        "moses": read_texts(args.tokenised, tokenised_reference, lines),
+        "raw": read_texts(args.text, raw_references, lines),
+        "moses": read_texts(args.tokenised, tokenised_references, lines),
     }
     check_untokenised(args.text, texts["raw"].hypotheses)
-    check_untokenised(raw_reference, texts["raw"].references[0])
-    chosen = recipes(dataset.compound_split, tokenizer="zh" if dataset.tgt == "zh" else "13a")
+    for path, reference in zip(raw_references, texts["raw"].references, strict=True):
+        check_untokenised(path, reference)
+    chosen = recipes(dataset.compound_split, dataset.bleu == "nist", "zh" if dataset.tgt == "zh" else "13a")
     metrics, statistics = score(chosen, texts)
-    inputs = [args.text, args.tokenised, raw_reference, tokenised_reference]
+    inputs = [args.text, args.tokenised, *raw_references, *tokenised_references]
     record = {
         "dataset": dataset.name,
         "split": args.split,
@@ -72,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         "lines": lines,
         "metrics": metrics,
         "statistics": args.out.with_suffix(".npz").name,
-        "references": sha256_file(raw_reference),
+        "references": digest_of(raw_references),
         "inputs": {str(path): sha256_file(path) for path in inputs},
     }
     write_statistics(args.out.with_suffix(".npz"), statistics)
@@ -81,10 +85,17 @@ def run(args: argparse.Namespace) -> None:
         log.info("%s %.2f (%.2f to %.2f)  %s", name, *metric.values())
 
 
-def read_texts(hypotheses: Path, references: Path, lines: int) -> Texts:
-    """Raises UserError unless both files have `lines` lines."""
-    texts = [read_lines(path) for path in (hypotheses, references)]
-    for path, text in zip((hypotheses, references), texts, strict=True):
+def digest_of(references: list[Path]) -> str:
+    """Of one reference its file's own."""
+    digests = [sha256_file(path) for path in references]
+    return digests[0] if len(digests) == 1 else sha256_json(digests)
+
+
+def read_texts(hypotheses: Path, references: list[Path], lines: int) -> Texts:
+    """Raises UserError unless all files have `lines` lines."""
+    paths = [hypotheses, *references]
+    texts = [read_lines(path) for path in paths]
+    for path, text in zip(paths, texts, strict=True):
         check_lines(path, text, lines)
     return Texts(texts[0], texts[1:])
 

@@ -7,6 +7,7 @@ import numpy as np
 from pipeline.errors import UserError
 from pipeline.evaluation import parsing_f1
 from pipeline.evaluation.bleu import bleu
+from pipeline.evaluation.error_rates import error_rate
 from pipeline.evaluation.gleu import gleu
 from pipeline.evaluation.significance import Comparison, Metric, paired_bootstrap
 from pipeline.files import atomic_write, read_json
@@ -15,7 +16,7 @@ from pipeline.files import atomic_write, read_json
 def metric_named(name: str) -> Metric:
     """The score of summed statistics, for the metrics that keep them."""
     match name:
-        case "bleu_paper" | "bleu_tok" | "bleu_tok_lc":
+        case "bleu_paper" | "bleu_closest" | "bleu_tok" | "bleu_tok_lc":
             return bleu
         case "sacrebleu":
             return lambda totals: bleu(totals, smoothing="exp")
@@ -25,11 +26,16 @@ def metric_named(name: str) -> Metric:
             return perplexity
         case "f1" | "f1_40":
             return parsing_f1.f1
+        case "cer" | "wer":
+            return error_rate
+        case "names" | "rare_names" | "idioms" | "clauses" | "reorderings":
+            return parsing_f1.rate
         case "exact" | "tagging" | "balanced" | "well_formed":
             return parsing_f1.rate
     raise UserError(
-        f"no statistics for {name!r}; there are bleu_paper, bleu_tok, bleu_tok_lc, sacrebleu, gleu, perplexity, and of "
-        "parses f1, f1_40, exact, tagging, balanced, well_formed"
+        f"no statistics for {name!r}; there are bleu_paper, bleu_closest, bleu_tok, bleu_tok_lc, sacrebleu, gleu, "
+        "perplexity, of speech cer, wer, of parses f1, f1_40, exact, tagging, balanced, well_formed, and of the "
+        "grammar's phenomena names, rare_names, idioms, clauses, reorderings"
     )
 
 

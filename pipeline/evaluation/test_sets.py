@@ -10,12 +10,7 @@ from pipeline.files import read_json
 
 def name_of_split(dataset: DatasetRecord, split: str) -> str:
     """As it stands beside every score."""
-    match split:
-        case "test":
-            return dataset.test_set
-        case "dev":
-            return dataset.dev_set
-    return f"{dataset.name} {split}"
+    return {"dev": dataset.dev_set, **dataset.test_sets}.get(split, f"{dataset.name} {split}")
 
 
 def check_references(dataset: CorpusRecord, split: str, prepared: Path) -> int:

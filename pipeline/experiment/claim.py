@@ -10,22 +10,15 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.config import Closed, load_yaml, validate
-from pipeline.experiment.paper import score_path
+from pipeline.experiment.scored import ScoredSplits
 
 Number = Annotated[float, Field(strict=False)]
 
 
-class Score(Closed):
-    """What is compared: a metric of one split under one decoding."""
+class Score(ScoredSplits):
+    """What is compared: a metric under one decoding."""
 
-    metric: str = Field(description="Metric of the score file, e.g. bleu_paper, gleu, perplexity")
-    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
-    split: Literal["dev", "test"] = Field(description="Split that is scored")
     decoding: str = Field(description="Named decoding of the paper that owns the system")
-
-    def path(self, decoding: str) -> str:
-        """Where the score lies in a run's folder."""
-        return score_path(self.metric, decoding, self.split)
 
 
 class Term(Closed):
@@ -53,7 +46,10 @@ class OrderClaim(Statement):
     kind: Literal["order"]
     score: str = Field(description="Name under `scores`")
     ascending: list[str | Term] = Field(min_length=2, description="Terms, the smallest value first")
-    margin: Number = Field(default=0, ge=0, description="How far a value may fall short of the one before")
+    margin: Number = Field(
+        default=0,
+        description="How far a value may fall short of the one before; below 0: by how much it has to exceed it",
+    )
 
 
 class LevelClaim(Statement):
@@ -72,6 +68,25 @@ class CloseClaim(Statement):
     score: str = Field(description="Name under `scores`")
     terms: list[str | Term] = Field(min_length=2, max_length=2)
     margin: Number = Field(gt=0, description="Largest difference that still counts as none")
+
+
+class RatioClaim(Statement):
+    """A metric grows by a smaller factor from one term to another than from a third to a fourth."""
+
+    kind: Literal["ratio"]
+    score: str = Field(description="Name under `scores`")
+    smaller: list[str | Term] = Field(min_length=2, max_length=2, description="From, to")
+    larger: list[str | Term] = Field(min_length=2, max_length=2, description="From, to")
+
+
+class AlignmentClaim(Statement):
+    """The entropy of attention over speech, averaged over a training, is lower than another system's."""
+
+    kind: Literal["alignment"]
+    dataset: str
+    system: str
+    baseline: str
+    split: Literal["dev", "test"] = "dev"
 
 
 class AgreementClaim(Statement):
@@ -130,6 +145,16 @@ class BranchesClaim(Statement):
     at_most: Number | None = None
 
 
+class LongSentencesClaim(Statement):
+    """On long sentences a system's advantage is at least as large as on all."""
+
+    kind: Literal["long_sentences"]
+    score: str = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
+    system: str
+    baseline: str
+    longer_than: Annotated[int, Field(ge=1)] = Field(description="Source words")
+
+
 class ExponentClaim(Statement):
     """Time of a layer grows as a power of the sequence length or the width, with an exponent in a range."""
 
@@ -159,11 +184,14 @@ Claim = Annotated[
     OrderClaim
     | LevelClaim
     | CloseClaim
+    | RatioClaim
+    | AlignmentClaim
     | AgreementClaim
     | TrainingLossClaim
     | StepsClaim
     | CurvesClaim
     | BranchesClaim
+    | LongSentencesClaim
     | ExponentClaim
     | CheaperClaim
     | ProvedClaim,
@@ -189,7 +217,7 @@ class Claims(Closed):
 def scores_of(claim: Claim) -> list[str]:
     """Names of the scores that a claim compares."""
     match claim:
-        case OrderClaim() | LevelClaim() | CloseClaim():
+        case OrderClaim() | LevelClaim() | CloseClaim() | LongSentencesClaim() | RatioClaim():
             return [claim.score]
         case AgreementClaim():
             return claim.scores
@@ -205,8 +233,12 @@ def terms_of(claim: Claim) -> list[Term]:
             return [as_term(claim.term)]
         case CloseClaim():
             return [as_term(term) for term in claim.terms]
+        case RatioClaim():
+            return [as_term(term) for term in (*claim.smaller, *claim.larger)]
         case AgreementClaim():
             return [as_term(term) for pair in claim.pairs for term in pair]
+        case LongSentencesClaim():
+            return [as_term(claim.system), as_term(claim.baseline)]
     return []
 
 
@@ -215,7 +247,7 @@ def systems_of(claim: Claim) -> list[str]:
     match claim:
         case TrainingLossClaim():
             return claim.ascending
-        case StepsClaim() | CurvesClaim():
+        case StepsClaim() | CurvesClaim() | AlignmentClaim():
             return [claim.system, claim.baseline]
         case BranchesClaim():
             return [claim.system]

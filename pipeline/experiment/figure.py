@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline.config import Closed, Count
+from pipeline.experiment.scored import ScoredSplit, score_path
 
 
 class Figure(Closed):
@@ -35,7 +36,7 @@ class AttentionHeads(Figure):
 
     kind: Literal["attention_heads"]
     system: str
-    split: Literal["dev", "test"] = "test"
+    split: ScoredSplit = "test"
     decoding: str = Field(description="Whose weights, averaged or not, are looked at")
     rule: Literal["distant", "pronoun", "contrast"] = Field(
         description="The sentence and word whose heads look farthest; the pronoun that two heads resolve most sharply; "
@@ -43,12 +44,47 @@ class AttentionHeads(Figure):
     )
 
 
-FigureEntry = Annotated[LossCurves | BranchWeights | AttentionHeads, Field(discriminator="kind")]
+class BleuByLength(Figure):
+    """BLEU of the sentences longer than some length, of a random sample of the test sets."""
+
+    kind: Literal["bleu_by_length"]
+    systems: list[str] = Field(min_length=1, description="A curve each")
+    splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that are sampled")
+    decoding: str = Field(description="Named decoding of the paper that owns the systems")
+    metric: str = Field(description="Which BLEU of the score files")
+    longer_than: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, description="Source words")
+    sentences: Count = Field(description="Sentences sampled; all where there are fewer")
+    seed: Annotated[int, Field(ge=0)] = Field(default=1, description="Seed of the sample")
+
+    @property
+    def files(self) -> list[str]:
+        """In a run's folder."""
+        return [score_path(self.metric, self.decoding, split) for split in self.splits]
+
+
+class DevCurves(Figure):
+    """Dev loss over the updates."""
+
+    kind: Literal["dev_curves"]
+    systems: list[str] = Field(min_length=1, description="A curve each; the others are compared with the first")
+
+
+class Alignments(Figure):
+    """Attention over speech at several checkpoints of a training."""
+
+    kind: Literal["alignments"]
+    systems: list[str] = Field(min_length=1, description="A row of panels each")
+    split: Literal["dev", "test"] = "dev"
+
+
+FigureEntry = Annotated[
+    LossCurves | BranchWeights | AttentionHeads | BleuByLength | DevCurves | Alignments, Field(discriminator="kind")
+]
 
 
 def systems_shown(figure: FigureEntry) -> list[str]:
     match figure:
-        case LossCurves():
+        case LossCurves() | BleuByLength() | DevCurves() | Alignments():
             return figure.systems
         case BranchWeights() | AttentionHeads():
             return [figure.system]

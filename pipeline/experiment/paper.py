@@ -10,13 +10,9 @@ from pydantic import Field, model_validator
 from pipeline.config import Closed, DecodingConfig, load_yaml, validate
 from pipeline.errors import UserError
 from pipeline.experiment.figure import FigureEntry
+from pipeline.experiment.scored import ScoredSplit, ScoredSplits
 
-Source = Literal["ours-to-run", "cited", "analytic"]
-
-
-def score_path(metric: str, decoding: str, split: str) -> str:
-    """Where a score lies in a run's folder."""
-    return f"{'perplexities' if metric == 'perplexity' else 'scores'}/{decoding}/{split}.json"
+Source = Literal["ours-to-run", "cited", "analytic", "input", "reference"]
 
 
 class SystemEntry(Closed):
@@ -30,18 +26,21 @@ class SystemEntry(Closed):
         default={}, description="Dataset it is run on by the one that a table names, e.g. one with more training data"
     )
     model: dict[str, Any] = Field(default={}, description="Keys of the model section that differ")
+    fusion: dict[str, Any] = Field(default={}, description="Keys of the fusion section that differ; none = no fusion")
+    language_model: str | None = Field(
+        default=None, description="What is fused: `system@dataset` or `paper/system@dataset`, of the same seed"
+    )
+    initial: str | None = Field(
+        default=None, description="Whose weights the training starts from, written as `language_model` is"
+    )
     training: dict[str, Any] = Field(default={}, description="Keys of the training section that differ")
     decodings: dict[str, dict[str, Any]] = Field(default={}, description="Keys that differ, by named decoding")
 
 
-class ScoreCell(Closed):
+class MeasuredCell(ScoredSplits):
     """A measured column: which score stands next to which printed column."""
 
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
-    kind: Literal["score"] = "score"
-    metric: str = Field(description="Metric of the score file, e.g. bleu_paper, perplexity")
-    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
-    split: Literal["dev", "test"] = Field(description="Split that is scored")
     decoding: str | None = Field(default=None, description="Named decoding of the paper that owns the system")
     decoding_column: str | None = Field(
         default=None, description="Column that names each row's decoding instead; several names are averaged"
@@ -53,10 +52,6 @@ class ScoreCell(Closed):
         if (self.decoding is None) == (self.decoding_column is None):
             raise ValueError("needs one of decoding and decoding_column")
         return self
-
-    def file(self, decoding: str) -> str:
-        """Where the score lies in a run's folder."""
-        return score_path(self.metric, decoding, self.split)
 
     def decodings_of(self, row: dict[str, str]) -> list[str]:
         return [self.decoding] if self.decoding else row[self.decoding_column].split()
@@ -75,16 +70,88 @@ class FactCell(Closed):
     system: str = Field(default="system", description="Column of the printed table that names the system")
 
 
+class ScoreCell(MeasuredCell):
+    """The score itself."""
+
+    kind: Literal["score"] = "score"
+
+
+class GapCell(MeasuredCell):
+    """How far a system's word error rate lies from a target-trained one, of the way to a source-trained one, in %."""
+
+    kind: Literal["domain_gap"]
+    source_trained: str = Field(description="System at 100 %")
+    target_trained: str = Field(description="System at 0 %")
+    ends_decoding: str = Field(description="Named decoding of those two")
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        return self.source_trained, self.target_trained
+
+
+class GainCell(Closed):
+    """By how much a row's score exceeds that of another row."""
+
+    printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
+    kind: Literal["gain"]
+    cell: str = Field(description="Score of this table that is compared")
+    over: str = Field(description="System of the other row")
+
+
 class TableEntry(Closed):
     """A printed table and what is measured for it."""
 
+    scales: list[str] | None = Field(default=None, description="Scales at which it can be measured; null = all")
     caption: str = Field(description="Stands alone: what is measured, on what, by whom")
     printed: str = Field(description="CSV of printed numbers, beside paper.yaml")
     label: list[str] = Field(description="Columns that name a row")
     settings: list[str] = Field(default=[], description="Columns that show a row's settings in the paper's symbols")
-    cells: dict[str, Annotated[ScoreCell | FactCell, Field(discriminator="kind")]] = Field(
+    cells: dict[str, Annotated[ScoreCell | GapCell | FactCell | GainCell, Field(discriminator="kind")]] = Field(
         description="Measured columns"
     )
+
+    @property
+    def run_cells(self) -> dict[str, ScoreCell | GapCell | FactCell]:
+        """Columns that are read from runs; the others follow from them."""
+        return {name: cell for name, cell in self.cells.items() if not isinstance(cell, GainCell)}
+
+    @model_validator(mode="after")
+    def gains_name_scores(self):
+        for name, cell in self.cells.items():
+            if isinstance(cell, GainCell) and not isinstance(self.cells.get(cell.cell), ScoreCell):
+                raise ValueError(f"cells.{name}.cell: no score {cell.cell!r} in this table")
+        return self
+
+
+class Examples(Closed):
+    """A table of one sentence with every system's translation of it.
+
+    Of the sentences of a length in a range, it is the one about which the systems differ most: their BLEU for this
+    sentence alone has the largest standard deviation; of several such, the first. The rule looks at no system's name.
+    """
+
+    caption: str = Field(description="Stands alone: what is shown, and how the sentence was chosen")
+    printed: str = Field(description="CSV of the printed sentence, beside paper.yaml")
+    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
+    splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that the sentence is chosen from")
+    decoding: str = Field(description="Named decoding of the paper that owns the systems")
+    words: tuple[int, int] = Field(strict=False, description="Fewest and most source words of the sentence")
+
+
+class TranscriptTable(Closed):
+    """A table of what systems write down of a few utterances.
+
+    They are the utterances of enough words on which one system makes most word errors; of equals the first.
+    """
+
+    caption: str = Field(description="Stands alone: what is shown, of what, and how it was chosen")
+    printed: str = Field(description="CSV of the printed texts, beside paper.yaml")
+    dataset: str = Field(description="Dataset that the systems are trained on, as the paper names it")
+    scored_on: str = Field(description="Dataset whose utterances are shown")
+    split: ScoredSplit = Field(description="Split whose utterances are shown")
+    decoding: str = Field(description="Named decoding")
+    chosen_by: str = Field(description="System on whose word errors the choice of utterances depends")
+    least_words: Annotated[int, Field(ge=1)] = Field(description="Words that an utterance has at least")
 
 
 class LayerCosts(Closed):
@@ -114,6 +181,8 @@ class Paper(Closed):
     decodings: dict[str, DecodingConfig] = Field(description="Named ways of decoding")
     tables: dict[str, TableEntry] = Field(description="Every printed table that is measured")
     layer_costs: dict[str, LayerCosts] = Field(default={}, description="Tables of complexities, measured on layers")
+    examples: dict[str, Examples] = Field(default={}, description="Tables of one sentence, translated by each system")
+    transcripts: dict[str, TranscriptTable] = Field(default={}, description="Tables of a few utterances' transcripts")
     figures: dict[str, FigureEntry] = Field(default={}, description="Every figure that is drawn from runs")
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")
 
@@ -133,6 +202,13 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
     for name, table in paper.tables.items():
         check_columns(table, rows[name], folder / table.printed)
     rows |= {name: read_table(folder / table.printed) for name, table in paper.layer_costs.items()}
+    for name, example in paper.examples.items():
+        rows[name] = read_table(folder / example.printed)
+        require_columns({"item", "text", "source", "system"}, rows[name], folder / example.printed)
+    for name, transcripts in paper.transcripts.items():
+        rows[name] = read_table(folder / transcripts.printed)
+        needed = {"example", "model", "prediction", "source", "system"}
+        require_columns(needed, rows[name], folder / transcripts.printed)
     return paper, rows
 
 
@@ -161,17 +237,23 @@ def read_table(path: Path) -> list[Row]:
 
 
 def check_columns(table: TableEntry, rows: list[Row], path: Path) -> None:
-    if not rows:
-        raise UserError(f"{path}: no rows")
-    cells = table.cells.values()
     named = {
         *table.label,
         *table.settings,
-        *(cell.printed for cell in cells if cell.printed),
-        *(cell.system for cell in cells),
+        *(cell.printed for cell in table.cells.values() if cell.printed),
+        *(cell.system for cell in table.run_cells.values()),
     }
-    missing = sorted((named | {"source"}) - set(rows[0]))
-    if missing:
+    require_columns(named | {"source"}, rows, path)
+    for name, cell in table.cells.items():
+        if isinstance(cell, GainCell) and cell.over not in {row[table.cells[cell.cell].system] for row in rows}:
+            raise UserError(f"{path}: cells.{name}.over: no row of system {cell.over}")
+
+
+def require_columns(named: set[str], rows: list[Row], path: Path) -> None:
+    """Raises UserError when there are no rows, a column is missing, or a source is unknown."""
+    if not rows:
+        raise UserError(f"{path}: no rows")
+    if missing := sorted(named - set(rows[0])):
         raise UserError(f"{path}: no column {', '.join(missing)}; it has {', '.join(rows[0])}")
     for number, row in enumerate(rows, start=2):
         validate(Source, row["source"], f"{path}: line {number}: source")

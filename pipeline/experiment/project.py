@@ -8,13 +8,37 @@ from typing import Any
 import yaml
 from pydantic import Field
 
-from pipeline.config import Closed, Count, DecodingConfig, ModelConfig, RunSpec, TrainingConfig, load_yaml, validate
+from pipeline.config import (
+    Closed,
+    Count,
+    DecodingConfig,
+    FusionConfig,
+    ModelConfig,
+    RunSpec,
+    TrainingConfig,
+    load_yaml,
+    validate,
+)
 from pipeline.data.dataset import AnyDataset, LicensedPackages, load_dataset
 from pipeline.errors import UserError
-from pipeline.experiment.claim import Claim, Claims, load_claims, scores_of, systems_of, terms_of
-from pipeline.experiment.figure import AttentionHeads, FigureEntry, systems_shown
-from pipeline.experiment.paper import Paper, Row, SystemEntry, TableEntry, load_paper
+from pipeline.experiment.claim import AlignmentClaim, Claim, Claims, load_claims, scores_of, systems_of, terms_of
+from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, FigureEntry, systems_shown
+from pipeline.experiment.paper import (
+    Examples,
+    GapCell,
+    MeasuredCell,
+    Paper,
+    Row,
+    SystemEntry,
+    TableEntry,
+    TranscriptTable,
+    load_paper,
+)
 from pipeline.experiment.scale import Scale
+from pipeline.experiment.scored import ScoredSplits, score_path
+
+SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
+"""Settings of a run by the record that they have to be."""
 
 
 class Config(Closed):
@@ -56,6 +80,8 @@ class CellRun:
     cell: str
     run: RunId
     decodings: list[str]
+    compared_with: bool = False
+    """Whether it is a run of another row that the cell is computed from."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +142,10 @@ class Project:
             return record.otherwise
         return name
 
+    def corpus(self, dataset: str) -> Path:
+        """The folder of a corpus."""
+        return Path(self.config.work) / "corpora" / dataset
+
     def is_stand_in(self, dataset: str) -> bool:
         """Whether scores on a dataset of this project can't be compared with what the papers printed."""
         return self.dataset_records[dataset].stands_in_for is not None
@@ -128,6 +158,11 @@ class Project:
         self.known(owner, self.papers, where)
         self.known(name, self.papers[owner].systems, where)
         return owner, name
+
+    def system_entry(self, paper: str, reference: str) -> SystemEntry:
+        """The entry of a system as it is written in `paper`."""
+        owner, name = self.locate(reference, paper)
+        return self.papers[owner].systems[name]
 
     def lineage(self, paper: str, system: str) -> dict[str, SystemEntry]:
         """The system's entry and those it differs from, by `paper/name`, the outermost base first."""
@@ -150,21 +185,75 @@ class Project:
 
     def run_spec(self, run: RunId) -> RunSpec:
         """All that the training of `run` reads."""
-        where = f"workflow/papers/{run.paper}/paper.yaml: systems.{run.system} at scale {self.config.scale}"
-        sections = {}
-        for section, kind in (("model", ModelConfig), ("training", TrainingConfig)):
-            full = validate(kind, self.settings(run.paper, run.system, section), f"{where}: {section}")
-            scaled = self.scale.scaled(section, full.model_dump(), self.lineage(run.paper, run.system))
-            sections[section] = validate(kind, scaled, f"{where}: {section}")
-        return RunSpec(
-            paper=run.paper,
-            system=run.system,
-            dataset=run.dataset,
-            scale=self.config.scale,
-            seed=run.seed,
-            corpus=f"{self.config.work}/corpora/{run.dataset}/encoded",
-            **sections,
-        )
+        settings = {
+            "paper": run.paper,
+            "system": run.system,
+            "dataset": run.dataset,
+            "scale": self.config.scale,
+            "seed": run.seed,
+            "corpus": f"{self.config.work}/corpora/{run.dataset}/encoded",
+            "model": self.section(run, "model").model_dump(),
+            "training": self.section(run, "training").model_dump(),
+        }
+        if language_model := self.language_model(run):
+            model = self.section(language_model, "model").model_dump()
+            settings["fusion"] = self.section(run, "fusion").model_dump()
+            settings["language_model"] = {"run": self.run_folder(language_model), "model": model}
+        if initial := self.initial(run):
+            settings["initial"] = self.run_folder(initial)
+        return validate(RunSpec, settings, self.where(run))
+
+    def where(self, run: RunId) -> str:
+        return f"workflow/papers/{run.paper}/paper.yaml: systems.{run.system} at scale {self.config.scale}"
+
+    def run_folder(self, run: RunId) -> str:
+        return f"{self.config.work}/{self.config.scale}/runs/{run.folder}"
+
+    def section(self, run: RunId, section: str) -> Closed:
+        """One section of a run's settings, after this scale's rules."""
+        where, kind = f"{self.where(run)}: {section}", SECTIONS[section]
+        full = validate(kind, self.settings(run.paper, run.system, section), where)
+        scaled = self.scale.scaled(section, full.model_dump(), self.lineage(run.paper, run.system))
+        return validate(kind, scaled, where)
+
+    def language_model(self, run: RunId) -> RunId | None:
+        """The run that is fused with this one's decoder."""
+        return self.run_taken(run, "language_model")
+
+    def initial(self, run: RunId) -> RunId | None:
+        """The run whose weights this one starts from."""
+        return self.run_taken(run, "initial")
+
+    def run_taken(self, run: RunId, key: str) -> RunId | None:
+        """What `language_model` or `initial` of a system names, or else of the nearest of its bases that has one."""
+        found = None
+        for name, entry in self.lineage(run.paper, run.system).items():
+            if reference := getattr(entry, key):
+                found = self.referred(reference, name.partition("/")[0], run.seed)
+        return found
+
+    def runs_taken(self, run: RunId) -> list[RunId]:
+        """Runs that have to be trained before this one."""
+        return [other for other in (self.language_model(run), self.initial(run)) if other]
+
+    def referred(self, reference: str, paper: str, seed: int) -> RunId:
+        """The run of `system@dataset`, written in `paper`. Raises UserError when there is none."""
+        system, at, dataset = reference.partition("@")
+        if not at:
+            raise UserError(f"workflow/papers/{paper}/paper.yaml: {reference!r}: write system@dataset")
+        return RunId(*self.locate(system, paper), self.stand_in(dataset), seed)
+
+    def decoding_language_model(self, run: RunId, name: str) -> RunId | None:
+        """The run that a decoding uses beside `run`, or in the place of the one fused with it."""
+        reference = self.decoding(run.paper, run.system, name).language_model
+        return self.referred(reference, run.paper, run.seed) if reference else None
+
+    def files_of(self, score: ScoredSplits, decodings: list[str]) -> list[str]:
+        """Where the scores of some decodings lie in a run's folder."""
+        scored_on = score.scored_on and self.stand_in(score.scored_on)
+        return [
+            score_path(score.metric, decoding, split, scored_on) for decoding in decodings for split in score.splits
+        ]
 
     def decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
         """A named decoding of the paper that owns `system`, with the system's differences, at this scale."""
@@ -181,21 +270,56 @@ class Project:
         self.known(table, self.papers[paper].tables, f"workflow/papers/{paper}/paper.yaml: tables")
         return self.papers[paper].tables[table]
 
+    def tables_here(self, paper: str) -> list[str]:
+        """Names of a paper's tables that can be measured at this scale."""
+        tables = self.papers[paper].tables.items()
+        return [name for name, table in tables if table.scales is None or self.config.scale in table.scales]
+
     def cell_runs(self, paper: str, table: str) -> list[CellRun]:
         """Every run that a cell of the table needs."""
         found = []
         for index, row in enumerate(self.printed[paper][table]):
-            for name, cell in self.table(paper, table).cells.items():
+            for name, cell in self.table(paper, table).run_cells.items():
                 if row["source"] != "ours-to-run" or not row[cell.system]:
                     continue
-                decodings = cell.decodings_of(row) if cell.kind == "score" else []
+                decodings = cell.decodings_of(row) if isinstance(cell, MeasuredCell) else []
                 runs = self.runs_of(paper, row[cell.system], cell.dataset)
                 found += [CellRun(index, name, run, decodings) for run in runs]
+                if isinstance(cell, GapCell):
+                    others = [run for end in cell.ends for run in self.runs_of(paper, end, cell.dataset)]
+                    found += [CellRun(index, name, run, [cell.ends_decoding], compared_with=True) for run in others]
         return found
+
+    def transcript_table(self, paper: str, table: str) -> TranscriptTable:
+        self.known(table, self.papers[paper].transcripts, f"workflow/papers/{paper}/paper.yaml: transcripts")
+        return self.papers[paper].transcripts[table]
+
+    def transcript_files(self, paper: str, table: str) -> dict[str, RunFile]:
+        """The transcripts that such a table shows or is chosen by, by system; those of the first seed."""
+        entry = self.transcript_table(paper, table)
+        path = f"transcripts/{entry.decoding}/{entry.split}@{self.stand_in(entry.scored_on)}.txt"
+        named = (entry.chosen_by, *(row["system"] for row in self.printed[paper][table] if row["system"]))
+        return {system: RunFile(self.runs_of(paper, system, entry.dataset)[0], path) for system in named}
 
     def figure(self, paper: str, figure: str) -> FigureEntry:
         self.known(figure, self.papers[paper].figures, f"workflow/papers/{paper}/paper.yaml: figures")
         return self.papers[paper].figures[figure]
+
+    def examples(self, paper: str, table: str) -> Examples:
+        self.known(table, self.papers[paper].examples, f"workflow/papers/{paper}/paper.yaml: examples")
+        return self.papers[paper].examples[table]
+
+    def example_runs(self, paper: str, table: str) -> dict[str, RunId]:
+        """The run that translates the sentence of a table of examples, by row: that of the first seed."""
+        dataset = self.examples(paper, table).dataset
+        rows = [row for row in self.printed[paper][table] if row["source"] == "ours-to-run"]
+        return {row["item"]: self.runs_of(paper, row["system"], dataset)[0] for row in rows}
+
+    def example_files(self, paper: str, table: str) -> list[RunFile]:
+        """Scores of the runs of a table of examples; their translations lie beside them."""
+        entry = self.examples(paper, table)
+        paths = [score_path("sacrebleu", entry.decoding, split) for split in entry.splits]
+        return [RunFile(run, path) for run in self.example_runs(paper, table).values() for path in paths]
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
         """A system's run with each seed; `system` as it is written in `paper`, `dataset` as the papers name it."""
@@ -214,10 +338,13 @@ class Project:
             for score in (self.claims[paper].scores[name] for name in scores_of(claim)):
                 for term in terms_of(claim):
                     for run in self.runs_of(paper, term.system, score.dataset):
-                        paths = ["trained.json", *map(score.path, term.decodings or [score.decoding])]
+                        paths = ["trained.json", *self.files_of(score, term.decodings or [score.decoding])]
                         found |= {RunFile(run, path): None for path in paths}
             for system in systems_of(claim):
-                found |= {RunFile(run, "trained.json"): None for run in self.runs_of(paper, system, claim.dataset)}
+                for run in self.runs_of(paper, system, claim.dataset):
+                    found[RunFile(run, "trained.json")] = None
+                    if isinstance(claim, AlignmentClaim):
+                        found[RunFile(run, f"alignments/{claim.split}.json")] = None
         return list(found)
 
     def figure_files(self, paper: str, figure: str) -> list[RunFile]:
@@ -226,6 +353,11 @@ class Project:
         runs = [run for system in systems_shown(entry) for run in self.runs_of(paper, system, entry.dataset)]
         if isinstance(entry, AttentionHeads):
             return [RunFile(runs[0], f"attention/{entry.decoding}/{entry.split}-{entry.rule}.json")]
+        if isinstance(entry, BleuByLength):
+            return [RunFile(run, path) for run in runs for path in entry.files]
+        if isinstance(entry, Alignments):
+            first = [run for run in runs if run.seed == self.config.seed_list[0]]
+            return [RunFile(run, f"alignments/{entry.split}.json") for run in first]
         return [RunFile(run, "trained.json") for run in runs]
 
     def check(self) -> None:
@@ -242,15 +374,16 @@ class Project:
         for paper, record in self.papers.items():
             for system in record.systems:
                 self.run_spec(RunId(paper, system, dataset, 0))
-            for table in record.tables:
+            for table in self.tables_here(paper):
                 for cell in self.cell_runs(paper, table):
                     for decoding in cell.decodings:
-                        self.decoding(cell.run.paper, cell.run.system, decoding)
-            for figure in record.figures:
-                self.figure_files(paper, figure)
-            for file in self.claim_files(paper):
-                if file.path != "trained.json":
-                    self.decoding(file.run.paper, file.run.system, file.path.split("/")[1])
+                        self.decoding_language_model(cell.run, decoding)
+            files = [file for figure in record.figures for file in self.figure_files(paper, figure)]
+            files += [file for table in record.examples for file in self.example_files(paper, table)]
+            files += [file for table in record.transcripts for file in self.transcript_files(paper, table).values()]
+            for file in (*files, *self.claim_files(paper)):
+                if file.path.count("/") == 2:  # <kind>/<decoding>/<split>
+                    self.decoding_language_model(file.run, file.path.split("/")[1])
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:

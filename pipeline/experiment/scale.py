@@ -26,10 +26,10 @@ class Rule(Closed):
 
     def apply(self, value: Any) -> Any:
         """The scaled value; whole numbers stay whole. A setting the paper leaves unset (null) stays so."""
-        if self.set is not None:
-            return self.set
         if value is None:
             return None
+        if self.set is not None:
+            return self.set
         scaled = value / self.divide if self.divide else value * self.multiply
         if self.minimum is not None:
             scaled = max(scaled, self.minimum)
@@ -54,8 +54,15 @@ class Rules(Closed):
     """Rules by section."""
 
     model: dict[str, Rule] = Field(default={}, description="Rules for keys of the model section")
+    fusion: dict[str, Rule] = Field(default={}, description="Rules for keys of the fusion section")
     training: dict[str, Rule] = Field(default={}, description="Rules for keys of the training section")
     decoding: dict[str, Rule] = Field(default={}, description="Rules for keys of a decoding")
+
+
+class SystemRules(Rules):
+    """Rules for one system and what differs from it."""
+
+    gpus: Count | None = Field(default=None, description="GPUs of a training; null = those of all trainings")
 
 
 class Scale(Rules):
@@ -63,10 +70,15 @@ class Scale(Rules):
 
     description: str
     datasets: dict[str, str] = Field(description="What stands in for each dataset the papers name")
-    systems: dict[str, Rules] = Field(
+    systems: dict[str, SystemRules] = Field(
         default={}, description="Rules in the place of those, for `paper/system` and what differs from it"
     )
     resources: dict[str, Resources] = Field(description="By kind of job: prepare, train, decode, score")
+
+    def training_gpus(self, lineage: Iterable[str]) -> int:
+        """GPUs that a training takes. lineage: as for `scaled`."""
+        own = [self.systems[name].gpus for name in lineage if name in self.systems and self.systems[name].gpus]
+        return own[-1] if own else self.resources["train"].gpus
 
     def scaled(self, section: str, settings: dict[str, Any], lineage: Iterable[str]) -> dict[str, Any]:
         """`settings` of one section after this scale's rules; a rule for a key that is not there does nothing.

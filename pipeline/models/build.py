@@ -1,8 +1,24 @@
 """From a model's configuration to the model."""
 
-from pipeline.config import ModelConfig, TransformerConfig, WeightedTransformerConfig
+from pipeline.config import (
+    AttentionConfig,
+    ConvolutionalConfig,
+    CTCConfig,
+    LanguageModelConfig,
+    ModelConfig,
+    RecurrentConfig,
+    RunSpec,
+    TransformerConfig,
+    WeightedTransformerConfig,
+)
 from pipeline.errors import UserError
-from pipeline.models.seq2seq import Seq2Seq
+from pipeline.models.convolutional import Convolutional
+from pipeline.models.ctc import CTC
+from pipeline.models.fusion import FusedModel
+from pipeline.models.language_model import LanguageModel
+from pipeline.models.recurrent import RecurrentAttention
+from pipeline.models.seq2seq import Seq2Seq, TaskModel
+from pipeline.models.speech_attention import SpeechAttention
 from pipeline.models.transformer import Transformer
 from pipeline.models.weighted_transformer import WeightedTransformer
 
@@ -24,4 +40,33 @@ def build_model(config: ModelConfig, vocab_sizes: tuple[int, int]) -> Seq2Seq:
             return WeightedTransformer(config, src_vocab, tgt_vocab)
         case TransformerConfig():
             return Transformer(config, src_vocab, tgt_vocab)
+        case RecurrentConfig():
+            return RecurrentAttention(config, src_vocab, tgt_vocab)
+        case ConvolutionalConfig():
+            return Convolutional(config, src_vocab, tgt_vocab)
+        case LanguageModelConfig():
+            return LanguageModel(config, tgt_vocab)
+        case AttentionConfig():
+            return SpeechAttention(config, tgt_vocab)
+        case CTCConfig():
+            return CTC(config, tgt_vocab)
     raise ValueError(f"no model for {type(config).__name__}")
+
+
+def build_run(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
+    """The model that a run trains, with its fusion; frozen parts hold no trained weights yet (training/parts.py).
+
+    Raises:
+        UserError: the model has no task state that a language model could be fused with.
+    """
+    model = build_model(spec.model, vocab_sizes)
+    if spec.fusion is None:
+        return model
+    if not isinstance(model, TaskModel):
+        raise UserError(
+            f"{spec.name}: fusion: a model of architecture {spec.model.architecture} has no decoder to fuse"
+        )
+    fused = FusedModel(spec.fusion, model, LanguageModel(spec.language_model.model, vocab_sizes[1]), vocab_sizes[1])
+    if spec.training.trained_part == "fusion":
+        fused.freeze_task()
+    return fused

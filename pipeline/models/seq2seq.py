@@ -24,6 +24,9 @@ class LossSums(NamedTuple):
 class Seq2Seq(nn.Module):
     """A model of p(target | source): a training loss, and incremental decoding."""
 
+    sampling_rate: float = 0.0
+    """Scheduled sampling: how often a model that is trained position by position reads its own prediction."""
+
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """Summed loss of a `TextBatch`, teacher-forced."""
         raise NotImplementedError
@@ -42,7 +45,7 @@ class Seq2Seq(nn.Module):
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Parameters by learning-rate schedule: "weights", and "branch_weights" where a model has them."""
-        return {"weights": list(self.parameters()), "branch_weights": []}
+        return {"weights": [weight for weight in self.parameters() if weight.requires_grad], "branch_weights": []}
 
     def after_step(self, frozen: bool) -> None:
         """Called after every optimiser step; `frozen` says whether the branch weights were left alone."""
@@ -52,6 +55,28 @@ class Seq2Seq(nn.Module):
         return {}
 
 
+class TaskModel(Seq2Seq):
+    """A model whose decoder shows its task state s_t: what a language model can be fused with (fusion.py)."""
+
+    state_width: int
+
+    def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """prev_tokens (B, K) -> (task states (B, K, state_width), the cache grown)."""
+        raise NotImplementedError
+
+    def logits(self, states: Tensor) -> Tensor:
+        """The model's own output layer, which a fusion takes the place of: (…, state_width) -> float32 (…, V)."""
+        raise NotImplementedError
+
+    def states(self, batch) -> Tensor | None:
+        """Task states (B, T, state_width) of all target positions, teacher-forced; None where one needs the other."""
+        return None
+
+    def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        states, cache = self.advance(prev_tokens, source, cache)
+        return self.logits(states), cache
+
+
 def count_parameters(model: nn.Module) -> int:
-    """Trainable scalars, shared tensors counted once."""
-    return sum(parameter.numel() for parameter in model.parameters())
+    """Scalars that are trained, shared tensors counted once."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

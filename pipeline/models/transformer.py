@@ -14,7 +14,7 @@ from pipeline.data.vocabulary import PAD
 from pipeline.models.attention import CrossAttention, Mix, SelfAttention, projection
 from pipeline.models.dropout import dropout, dropout_add, relu_dropout
 from pipeline.models.positions import LearnedPositions, SinusoidPositions
-from pipeline.models.seq2seq import LossSums, Seq2Seq, Tree
+from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 from pipeline.training.loss import projected_cross_entropy
 
 LAYER_NORM_EPS = 1e-6
@@ -92,12 +92,12 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_norm(x, self.feed_forward(x)) if self.feed_forward else x
 
 
-class Transformer(Seq2Seq):
+class Transformer(TaskModel):
     """Encoder and decoder stacks around embeddings that are also the pre-softmax matrix (section 3.4)."""
 
     def __init__(self, config: TransformerConfig, src_vocab: int, tgt_vocab: int):
         super().__init__()
-        self.config = config
+        self.config, self.state_width = config, config.d_model
         self.src_embedding = embedding(src_vocab, config.d_model)
         tied = config.tie_embeddings == "three-way"
         self.tgt_embedding = self.src_embedding if tied else embedding(tgt_vocab, config.d_model)
@@ -138,9 +138,15 @@ class Transformer(Seq2Seq):
             x = layer(x, layer.cross_attention.keys_values(encoded), mask)
         return x
 
-    def loss(self, batch, label_smoothing: float) -> LossSums:
+    def states(self, batch) -> Tensor:
         mask = attention_mask(batch.src_mask)
-        features = self.decode(batch.tgt_in, self.encode(batch.src, mask), mask).flatten(0, 1)
+        return self.decode(batch.tgt_in, self.encode(batch.src, mask), mask)
+
+    def logits(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.output_weight).float()
+
+    def loss(self, batch, label_smoothing: float) -> LossSums:
+        features = self.states(batch).flatten(0, 1)
         real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
         targets = batch.tgt_out.flatten()[real]
         if len(real) < len(features):
@@ -156,14 +162,14 @@ class Transformer(Seq2Seq):
         layers = [tuple(tensor.contiguous() for tensor in pair) for pair in keys_values]
         return {"mask": mask, "layers": layers}, [layer.self_attention.empty_past(encoded) for layer in self.decoder]
 
-    def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+    def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
         position = cache[0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions(position, position + 1))
         mask, grown = attention_mask(source["mask"]), []
         for layer, past, keys_values in zip(self.decoder, cache, source["layers"], strict=True):
             x, past = layer.step(x, past, keys_values, mask)
             grown.append(past)
-        return F.linear(x, self.output_weight).float(), grown
+        return x, grown
 
 
 def embedding(rows: int, width: int) -> nn.Embedding:

@@ -124,7 +124,7 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
         (sums.loss / sums.tokens).backward()
 
     in_update = update.tgt_positions / update.tgt_length
-    parts = -(-spec.training.tokens_per_update // spec.training.micro_batch_tokens)
+    parts = -(-round(max(update.src_positions, update.tgt_positions)) // spec.training.micro_batch_tokens)
     probe = sentences(PROBE_SENTENCES)
     backward(probe)
     probed = timed(lambda: backward(probe), device, 1)
@@ -160,14 +160,14 @@ def decoding_seconds(
     device: torch.device,
 ) -> tuple[float, float]:
     """(operations, seconds) of a beam search over one batch; untrained weights end no sentence before its limit."""
-    update, model_config = forecast.update, forecast.spec.model
+    update = forecast.update
     rows = max(1, DECODING.batch_tokens // round(update.src_length))
     probed = timed(lambda: beam_search(model, sentences(PROBE_SENTENCES), DECODING), device, 1)
     batch = sentences(max(1, round(min(rows, PROBE_SENTENCES * LONGEST_S / probed))))
     seconds = timed(lambda: beam_search(model, batch, DECODING), device, 1)
     count, src_length = batch.src.shape
     positions = count * DECODING.beam_size * (src_length + DECODING.max_extra_length)
-    return flops_of(model_config, corpus, count * src_length, positions, update) / 3, seconds
+    return flops_of(forecast.spec, corpus, count * src_length, positions, update) / 3, seconds
 
 
 def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:

@@ -26,6 +26,7 @@ from pipeline.planning.data_files import (
     is_extracted,
     package_files,
     silent_addresses,
+    sources_of,
 )
 from pipeline.planning.needs import datasets_of, run_files
 
@@ -97,7 +98,7 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
     """One dataset in the log: a line, its licence, and a line for each file, those that are missing first."""
     record = project.dataset_records[name]
     if not files:
-        origin = "written by the grammar, nothing to fetch" if "grammar" in record.kind else "extracted already"
+        origin = "extracted already" if sources_of(record) else "written by the grammar, nothing to fetch"
         return log.info("%s: %s", name, origin)
     missing = [file for file in files if not file.is_here]
     log.info("%s: %s", name, record.title)
@@ -118,12 +119,13 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
 
 def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
     """What can't be had, and what to do."""
-    if licensed := [file.note for file in lost if not file.addresses]:
+    fetched = sources_of(record)
+    if licensed := [file.note for file in lost if file.name not in fetched]:
         yield (
             f"{record.name}: {len(licensed)} files of {', '.join(record.packages)} are missing: {listed(licensed)}; "
             "complete the folder, or correct `licensed:` in config.yaml"
         )
-    if public := [file.name for file in lost if file.addresses]:
+    if public := [file.name for file in lost if file.name in fetched]:
         yield (
             f"{record.name}: {len(public)} files are missing: {listed(public)}; fetch them elsewhere, then name their "
             "folder as `mirror:` in config.yaml"

@@ -10,8 +10,11 @@ import requests
 from pipeline.data.collect_trees import documents_folder
 from pipeline.data.dataset import (
     AnyDataset,
+    CharacterDataset,
     DownloadedDataset,
     LicensedPackages,
+    ReadAloudDataset,
+    RecordedDataset,
     Source,
     TreebankDataset,
     TreeSource,
@@ -62,7 +65,10 @@ def is_extracted(corpus: Path) -> bool:
 
 def sources_of(dataset: AnyDataset) -> dict[str, Source]:
     """What a dataset fetches."""
-    return dataset.sources if isinstance(dataset, DownloadedDataset | TreebankDataset) else {}
+    match dataset:
+        case DownloadedDataset() | TreebankDataset() | ReadAloudDataset() | RecordedDataset() | CharacterDataset():
+            return dataset.sources
+    return {}
 
 
 def fetched_files(dataset: AnyDataset, downloads: Path, mirror: str | None, verify: bool) -> list[DataFile]:
@@ -103,13 +109,18 @@ def package_files(dataset: AnyDataset, folders: dict[str, str]) -> list[DataFile
     """The files of licensed packages that a dataset reads, one by one, in the folders that config.yaml names."""
     if not isinstance(dataset, LicensedPackages):
         return []
+    named = [package for package in dataset.packages if package in folders]
     paths = [
         Path(folders[package]) / name
-        for package in dataset.packages
+        for package in named
         for member in dataset.package_members(package)
         for name in expanded(member)
     ]
-    return [DataFile(path.name, "present" if path.is_file() else "missing", str(path)) for path in dict.fromkeys(paths)]
+    found = [
+        DataFile(path.name, "present" if path.is_file() else "missing", str(path)) for path in dict.fromkeys(paths)
+    ]
+    unnamed = [package for package in dataset.packages if package not in folders]
+    return found + [DataFile(name, "missing", f"{name}, whose folder config.yaml does not name") for name in unnamed]
 
 
 def silent_addresses(files: list[DataFile]) -> dict[str, str]:

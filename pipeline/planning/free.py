@@ -7,6 +7,7 @@ Kinds:
     checkpoints   weights kept for averaging, and leftover optimiser states, of runs whose every score is written. The
                   final and the averaged weights stay; other numbers of averaged checkpoints would need a new training
     text          raw and prepared training text of encoded corpora; development and test text stay
+    audio         of encoded corpora of speech; whoever wants to hear it would fetch it, or have it read aloud, again
     downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
 
 A run that is not done is left alone, whatever of it there is. Before checkpoints go, the final weights are read again
@@ -28,7 +29,7 @@ from pipeline.planning.needs import run_files
 
 log = logging.getLogger(__name__)
 
-KINDS = ("checkpoints", "text", "downloads")
+KINDS = ("checkpoints", "text", "audio", "downloads")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
         yield from old_checkpoints(project, run_id, files)
     for name in project.datasets:
         yield from training_text(project, name)
+        yield from audio(project, name)
     yield from old_downloads(project)
 
 
@@ -122,6 +124,15 @@ def training_text(project: Project, name: str) -> Iterator[Unneeded]:
         # Without its mark the raw text is made anew, should it ever be needed again.
         marks = [path for path in (folder / "raw.done",) if path.exists()]
         yield Unneeded("text", folder, (*marks, *files))
+
+
+def audio(project: Project, name: str) -> Iterator[Unneeded]:
+    """Of a corpus of speech that is encoded."""
+    folder = Path(project.config.work) / "corpora" / name
+    files = sorted(path for path in (folder / "audio").rglob("*") if path.is_file())
+    if files and (folder / "encoded/corpus.json").exists():
+        marks = [path for path in (folder / "raw.done", folder / "spoken.json") if path.exists()]
+        yield Unneeded("audio", folder, (*marks, *files))
 
 
 def old_downloads(project: Project) -> Iterator[Unneeded]:

@@ -6,17 +6,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pipeline.data.dataset import DownloadedDataset, TreebankDataset
+from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord
+from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, STORED
 from pipeline.experiment.project import Project, RunId
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.data_files import fetched_files, is_extracted
+from pipeline.planning.data_files import fetched_files, is_extracted, sources_of
 from pipeline.planning.needs import datasets_of, run_files
 from pipeline.planning.rates import Calibration
-from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run
+from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
 
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
 PREPARED_A_SECOND = 6000
+MEASURED = 64  # utterances that the stage alignments looks at
 ENCODED_A_SECOND = 11_000
+SPELT_A_SECOND = 100_000
+# Measured by bench/features.py, of one core too: seconds of speech a second.
+SPOKEN_A_SECOND, HEARD_A_SECOND = 600, 340
 PREPARED_BYTES = 1.9  # cleaned and tokenised text, over raw text
 SUBWORD_BYTES, OFFSET_BYTES = 2, 8
 
@@ -84,31 +89,36 @@ class Jobs:
         files = fetched_files(record, self.work / "downloads", self.project.config.mirror, verify=False)
         missing = {} if extracted else {file.name: file.to_fetch for file in files}
         self.to_fetch |= missing
-        fetched = isinstance(record, DownloadedDataset | TreebankDataset)
         yield Job(
-            "download" if fetched else "generate",
+            "download" if sources_of(record) else "generate",
             name,
             name,
             float(extracted),
-            disk_bytes=raw,
+            disk_bytes=0 if isinstance(record, ReadAloudDataset) else raw,
             download_bytes=sum(missing.values()),
         )
         prepared = float((folder / "prepared/report.json").exists())
-        seconds = pairs / PREPARED_A_SECOND / threads
-        yield Job("prepare", name, name, prepared, seconds=seconds, disk_bytes=PREPARED_BYTES * raw)
-        yield Job(
-            "encode",
-            name,
-            name,
-            float((folder / "encoded/corpus.json").exists()),
-            seconds=pairs / ENCODED_A_SECOND / threads,
-            disk_bytes=self.encoded_bytes(name),
-        )
+        encoded = float((folder / "encoded/corpus.json").exists())
+        encoding = {"done": encoded, "disk_bytes": self.encoded_bytes(name)}
+        seconds = self.corpus(name).src_subwords * pairs / FRAMES_A_SECOND / threads  # of speech
+        match record:
+            case SpokenRecord():
+                if isinstance(record, ReadAloudDataset):
+                    spoken = float((folder / "spoken.json").exists())
+                    yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_A_SECOND, disk_bytes=raw)
+                yield Job("features", name, name, seconds=seconds / HEARD_A_SECOND, **encoding)
+            case TextRecord():
+                yield Job("encode", name, name, seconds=pairs / SPELT_A_SECOND, **encoding)
+            case _:
+                working = pairs / PREPARED_A_SECOND / threads
+                yield Job("prepare", name, name, prepared, seconds=working, disk_bytes=PREPARED_BYTES * raw)
+                yield Job("encode", name, name, seconds=pairs / ENCODED_A_SECOND / threads, **encoding)
 
     def encoded_bytes(self, name: str) -> float:
         corpus = self.corpus(name)
-        subwords = corpus.src_subwords + corpus.tgt_subwords
-        return sum(corpus.pairs.values()) * (SUBWORD_BYTES * subwords + 2 * OFFSET_BYTES)
+        src_bytes = FEATURES * STORED.itemsize if corpus.kind == "speech" else SUBWORD_BYTES
+        positions = src_bytes * corpus.src_subwords + SUBWORD_BYTES * corpus.tgt_subwords
+        return sum(corpus.pairs.values()) * (positions + 2 * OFFSET_BYTES)
 
     def run_jobs(self, run: RunId, files: set[str]) -> Iterator[Job]:
         """The training of a run, and all that is then made of it."""
@@ -132,17 +142,21 @@ class Jobs:
                 path = folder / f"averaged/{decoding}.safetensors"
                 weights = forecast.parameters * BYTES
                 yield Job("average", f"{run.folder} {decoding}", run.dataset, float(path.exists()), disk_bytes=weights)
-        for file in sorted(files - {"trained.json"}):
+        counted = {file for file in files if file.startswith("phenomena/")}  # takes no time beside translating
+        for file in sorted(files - {"trained.json"} - counted):
             yield self.measuring_job(run, forecast, folder, file)
 
     def measuring_job(self, run: RunId, forecast: RunForecast, folder: Path, file: str) -> Job:
         """What writes one score, perplexity or attention map; scoring itself takes no time beside translating."""
+        if file.startswith("alignments/"):
+            return self.alignments_job(run, forecast, folder, file)
         what, decoding, name = file.removesuffix(".json").split("/")
-        split, corpus = name.split("-")[0], self.corpus(run.dataset)
+        shown, _, scored_on = name.partition("@")
+        split, corpus = shown.split("-")[0], self.corpus(scored_on or run.dataset)
         settings = self.project.decoding(run.paper, run.system, decoding)
         if what != "scores":  # one pass over the split
             settings = settings.model_copy(update={"beam_size": 1})
-        flops = decoding_flops(forecast.spec.model, corpus, split, settings)
+        flops = decoding_flops(forecast.spec, corpus, split, settings)
         kind = {"scores": "translate", "perplexities": "perplexity", "attention": "attention"}[what]
         seconds = self.calibration and self.calibration.decoding_seconds(forecast, corpus, flops)
         return Job(
@@ -154,6 +168,15 @@ class Jobs:
             seconds=seconds,
             run=run,
         )
+
+    def alignments_job(self, run: RunId, forecast: RunForecast, folder: Path, file: str) -> Job:
+        """A pass over some utterances for each kept checkpoint."""
+        training = forecast.spec.training
+        passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
+        flops = passes * forward_flops(forecast.spec, self.corpus(run.dataset), MEASURED, 1, 1.0)
+        seconds = self.calibration and self.calibration.decoding_seconds(forecast, self.corpus(run.dataset), flops)
+        done = float((folder / file).exists())
+        return Job("attention", f"{run.folder} {file}", run.dataset, done, flops=flops, seconds=seconds, run=run)
 
 
 def done_share(folder: Path, steps: int) -> float:

@@ -10,12 +10,14 @@ def run_files(project: Project, papers: Iterable[str]) -> dict[RunId, set[str]]:
     """Files needed of each run's folder, such as `trained.json` and `scores/final/dev.json`."""
     needed: dict[RunId, set[str]] = defaultdict(set)
     for paper in papers:
-        for table in project.papers[paper].tables:
+        for table in project.tables_here(paper):
             for cell in project.cell_runs(paper, table):
                 column = project.table(paper, table).cells[cell.cell]
-                needed[cell.run] |= {"trained.json", *(column.file(decoding) for decoding in cell.decodings)}
+                scores = project.files_of(column, cell.decodings) if cell.decodings else ()
+                needed[cell.run] |= {"trained.json", *scores}
         figures = (file for figure in project.papers[paper].figures for file in project.figure_files(paper, figure))
-        for file in (*project.claim_files(paper), *figures):
+        examples = (file for table in project.papers[paper].examples for file in project.example_files(paper, table))
+        for file in (*project.claim_files(paper), *figures, *examples):
             needed[file.run] |= {"trained.json", file.path}
     return dict(needed)
 

@@ -126,7 +126,8 @@ def notes(project: Project, found: Jobs) -> list[str]:
     )
     more = max((job.peak_bytes - job.disk_bytes for job in found.all), default=0)
     return [
-        "Hours are those of one device" + (f"; trainings of this scale share {gpus} of them." if gpus > 1 else "."),
+        "Hours are those of one device"
+        + (f"; most trainings of this scale share {gpus} of them." if gpus > 1 else "."),
         f"Hours here: {here}; other work beside a training adds to them.",
         "Devices: operations over peak rate x assumed utilisation (workflow/devices.yaml).",
         f"Downloads: {size(sum(found.to_fetch.values()))}.",

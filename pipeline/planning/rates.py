@@ -39,7 +39,9 @@ def shape_of(spec: RunSpec, corpus: Corpus) -> str:
     """What the speed of a run depends on; of dropout probabilities, whether there is any."""
     model = spec.model.model_dump()
     model |= {name: model[name] > 0 for name in PROBABILITIES if name in model}
-    sizes = [spec.training.tokens_per_update, spec.training.precision, corpus.src_vocab, corpus.tgt_vocab]
+    training = spec.training
+    size = training.tokens_per_update or f"{training.sentences_per_update} sentences"
+    sizes = [size, training.precision, corpus.src_vocab, corpus.tgt_vocab]
     return json.dumps([model, *sizes], sort_keys=True)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from pipeline.config import DecodingConfig, ModelConfig, RunSpec
-from pipeline.models.build import build_model
-from pipeline.models.flops import BACKWARD, training_flops
+from pipeline.config import DecodingConfig, RunSpec
+from pipeline.models.build import build_run
+from pipeline.models.flops import BACKWARD, run_flops
 from pipeline.models.seq2seq import count_parameters
 from pipeline.planning.corpus_size import Corpus, UpdateShape
 from pipeline.training.checkpoint import RESUME_FILES
@@ -58,8 +58,8 @@ class RunForecast:
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
     training = spec.training
-    parameters = parameters_of(spec.model, (corpus.src_vocab, corpus.tgt_vocab))
-    update = corpus.update_shape(training.tokens_per_update, training.max_length)
+    parameters = parameters_of(spec, (corpus.src_vocab, corpus.tgt_vocab))
+    update = corpus.update_shape(training)
     validations = -(-training.max_steps // training.validate_every)
     weights = parameters * BYTES
     checkpoints = -(-training.max_steps // training.checkpoint_every)
@@ -68,31 +68,31 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
         spec=spec,
         parameters=parameters,
         update=update,
-        update_flops=flops_of(spec.model, corpus, update.src_positions, update.tgt_positions, update),
-        validation_flops=validations * forward_flops(spec.model, corpus, corpus.pairs["dev"], 1, 1.0),
+        update_flops=flops_of(spec, corpus, update.src_positions, update.tgt_positions, update),
+        validation_flops=validations * forward_flops(spec, corpus, corpus.pairs["dev"], 1, 1.0),
         kept_bytes=kept * weights,
         peak_bytes=(kept + 3 * (RESUME_FILES + 1)) * weights,
     )
 
 
-def decoding_flops(model: ModelConfig, corpus: Corpus, split: str, decoding: DecodingConfig) -> float:
+def decoding_flops(spec: RunSpec, corpus: Corpus, split: str, decoding: DecodingConfig) -> float:
     """Operations of translating a split by beam search: the source once, every position for each hypothesis."""
-    return forward_flops(model, corpus, corpus.pairs[split], decoding.beam_size, LONGER)
+    return forward_flops(spec, corpus, corpus.pairs[split], decoding.beam_size, LONGER)
 
 
-def forward_flops(model: ModelConfig, corpus: Corpus, sentences: int, hypotheses: int, longer: float) -> float:
+def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int, longer: float) -> float:
     """Operations of reading `sentences` and writing, or reading, `hypotheses` translations of each."""
     src, tgt = corpus.src_subwords + 1, longer * (corpus.tgt_subwords + 1)
     lengths = UpdateShape(0, 0, 0, src, tgt)
-    whole = flops_of(model, corpus, sentences * src, sentences * hypotheses * tgt, lengths)
+    whole = flops_of(spec, corpus, sentences * src, sentences * hypotheses * tgt, lengths)
     return whole / (1 + BACKWARD)
 
 
-def flops_of(model: ModelConfig, corpus: Corpus, src: float, tgt: float, lengths: UpdateShape) -> float:
-    return training_flops(model, corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length)
+def flops_of(spec: RunSpec, corpus: Corpus, src: float, tgt: float, lengths: UpdateShape) -> float:
+    return run_flops(spec, corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length)
 
 
-def parameters_of(model: ModelConfig, vocab_sizes: tuple[int, int]) -> int:
+def parameters_of(spec: RunSpec, vocab_sizes: tuple[int, int]) -> int:
     """Trainable scalars, counted on a model without memory."""
     with torch.device("meta"):
-        return count_parameters(build_model(model, vocab_sizes))
+        return count_parameters(build_run(spec, vocab_sizes))

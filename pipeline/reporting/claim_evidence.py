@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from pipeline.config import load_run
 from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.claim import (
     AgreementClaim,
+    AlignmentClaim,
     BranchesClaim,
     CheaperClaim,
     Claim,
@@ -14,7 +17,9 @@ from pipeline.experiment.claim import (
     CurvesClaim,
     ExponentClaim,
     LevelClaim,
+    LongSentencesClaim,
     OrderClaim,
+    RatioClaim,
     Score,
     StepsClaim,
     Term,
@@ -23,8 +28,9 @@ from pipeline.experiment.claim import (
 )
 from pipeline.experiment.project import Project
 from pipeline.files import read_json
-from pipeline.reporting.evidence import Evidence, Sample, above, difference, over_seeds, sample
+from pipeline.reporting.evidence import Evidence, Sample, above, difference, over_seeds, sample, smaller_factor
 from pipeline.reporting.layer_times import LayerTimes
+from pipeline.reporting.lengths import source_lengths
 from pipeline.reporting.measured import RunFolders
 from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
 
@@ -63,6 +69,10 @@ class Gatherer:
                 return self.level(claim)
             case CloseClaim():
                 return self.close(claim)
+            case RatioClaim():
+                return self.ratio(claim)
+            case AlignmentClaim():
+                return self.alignment(claim)
             case AgreementClaim():
                 return self.agreement(claim)
             case TrainingLossClaim():
@@ -73,6 +83,8 @@ class Gatherer:
                 return self.curves(claim)
             case BranchesClaim():
                 return self.branches(claim)
+            case LongSentencesClaim():
+                return self.long_sentences(claim)
             case ExponentClaim():
                 return self.exponent(claim)
             case CheaperClaim():
@@ -83,7 +95,7 @@ class Gatherer:
         score = self.score(claim.score)
         terms = [as_term(term) for term in claim.ascending]
         samples = [self.sample(term, score) for term in terms]
-        if all_zero(samples):
+        if nothing_learned(samples, score.metric):
             return Findings(f"{listed(terms, samples)}: nothing was learned", [], self.sentence_test(score))
         evidence = [
             difference(less(terms[i + 1], terms[i]), samples[i + 1], samples[i], claim.margin)
@@ -101,13 +113,38 @@ class Gatherer:
         score = self.score(claim.score)
         one, other = (as_term(term) for term in claim.terms)
         samples = [self.sample(term, score) for term in (one, other)]
-        if all_zero(samples):
+        if nothing_learned(samples, score.metric):
             return Findings(f"{listed([one, other], samples)}: nothing was learned", [], self.sentence_test(score))
         evidence = [
             difference(f"{claim.margin:g} {word} ({less(one, other)})", *samples, claim.margin, sign)
             for word, sign in (("plus", 1), ("less", -1))
         ]
         return Findings(listed([one, other], samples), evidence, self.sentence_test(score))
+
+    def ratio(self, claim: RatioClaim) -> Findings:
+        score = self.score(claim.score)
+        terms = [[as_term(term) for term in pair] for pair in (claim.smaller, claim.larger)]
+        samples = [tuple(self.sample(term, score) for term in pair) for pair in terms]
+        if any(not one.by_seed.all() for pair in samples for one in pair):
+            return Findings("a value is zero, of which there is no factor", [], self.sentence_test(score))
+        ours = ", ".join(
+            f"{start.label} to {end.label} x {b.mean / a.mean:.2f}"
+            for (start, end), (a, b) in zip(terms, samples, strict=True)
+        )
+        return Findings(ours, [smaller_factor("logarithm of both factors' ratio", *samples)], self.sentence_test(score))
+
+    def alignment(self, claim: AlignmentClaim) -> Findings:
+        gaps, ours = [], []
+        for run, baseline in self.paired(claim):
+            means = []
+            for one in (run, baseline):
+                path = self.folders.folder(one) / f"alignments/{claim.split}.json"
+                self.need(path)
+                means.append(mean(read_json(path)["entropy"]))
+            gaps.append(means[1] - means[0])
+            ours.append(f"{means[0]:.2f} and {means[1]:.2f} nats")
+        name = f"{claim.baseline} less {claim.system}, entropy of attention over the training (nats)"
+        return Findings("; ".join(ours), [over_seeds(name, gaps, RESOLUTION_NATS)], self.seed_test())
 
     def agreement(self, claim: AgreementClaim) -> Findings:
         """Only pairs that the first metric tells apart count: among equals there is no order to agree on."""
@@ -180,6 +217,29 @@ class Gatherer:
         ours = ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())
         return Findings(ours, evidence, self.seed_test())
 
+    def long_sentences(self, claim: LongSentencesClaim) -> Findings:
+        """The same resamples of all sentences serve both: the short ones are then left out of one of them."""
+        score = self.score(claim.score)
+        gaps: dict[str, list[Sample]] = {}
+        for term in (claim.system, claim.baseline):
+            whole, long = [], []
+            for run in self.runs(term, score.dataset):
+                paths = [self.folders.folder(run) / path for path in self.project.files_of(score, [score.decoding])]
+                for path in paths:
+                    self.need(path)
+                rows = np.concatenate([read_statistics(path, score.metric) for path in paths])
+                lengths = source_lengths(self.project.corpus(run.dataset), score.splits)
+                whole.append([rows])
+                long.append([rows * (lengths > claim.longer_than)[:, None]])
+            gaps[term] = [sample(one, metric_named(score.metric), score.dataset) for one in (whole, long)]
+        if not any(one[1].by_seed.any() for one in gaps.values()):
+            return Findings(f"no source of more than {claim.longer_than} words, or nothing right", [], "")
+        on_all, on_long = (gained(*pair) for pair in zip(gaps[claim.system], gaps[claim.baseline], strict=True))
+        name = f"advantage on more than {claim.longer_than} words less that on all"
+        found = difference(name, on_long, on_all)
+        ours = f"{claim.system} less {claim.baseline}: {on_all.mean:+.2f} on all, {on_long.mean:+.2f} on long sentences"
+        return Findings(ours, [found], self.sentence_test(score))
+
     def exponent(self, claim: ExponentClaim) -> Findings:
         times = self.times()
         exponent = times.exponent(claim.layer, claim.variable)
@@ -201,7 +261,7 @@ class Gatherer:
     def runs(self, system: str, dataset: str) -> list:
         return self.project.runs_of(self.paper, system, dataset)
 
-    def paired(self, claim: StepsClaim | CurvesClaim) -> list[tuple]:
+    def paired(self, claim: StepsClaim | CurvesClaim | AlignmentClaim) -> list[tuple]:
         """Runs of system and baseline with the same seed."""
         return list(zip(self.runs(claim.system, claim.dataset), self.runs(claim.baseline, claim.dataset), strict=True))
 
@@ -209,7 +269,8 @@ class Gatherer:
         """A term's metric over seeds, with its draws."""
         statistics, test_sets = [], set()
         for run in self.runs(term.system, score.dataset):
-            paths = [self.folders.folder(run) / score.path(name) for name in term.decodings or [score.decoding]]
+            named = term.decodings or [score.decoding]
+            paths = [self.folders.folder(run) / path for path in self.project.files_of(score, named)]
             for path in paths:
                 self.need(path)
             statistics.append([read_statistics(path, score.metric) for path in paths])
@@ -252,9 +313,15 @@ class Gatherer:
         return len(self.project.config.seed_list)
 
 
-def all_zero(samples: list[Sample]) -> bool:
+def nothing_learned(samples: list[Sample], metric: str) -> bool:
     """Systems that score nothing at all are equal, but that says nothing of what the paper compares."""
+    if metric in ("cer", "wer"):
+        return all((one.by_seed >= 100).all() for one in samples)
     return all(not one.by_seed.any() for one in samples)
+
+
+def gained(larger: Sample, smaller: Sample) -> Sample:
+    return Sample(larger.by_seed - smaller.by_seed, larger.draws - smaller.draws, larger.test_set)
 
 
 def branch_quantity(claim: BranchesClaim, curve: BranchCurve, warmup_steps: int | None) -> float:

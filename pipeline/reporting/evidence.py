@@ -82,14 +82,22 @@ class Sample:
     def mean(self) -> float:
         return float(self.by_seed.mean())
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %, of the sentences alone."""
+        low, high = np.percentile(self.draws, [2.5, 97.5])
+        return float(low), float(high)
+
 
 def sample(statistics: Sequence[Sequence[np.ndarray]], metric: Metric, test_set: str) -> Sample:
-    """statistics[seed][decoding] (N, F) of the same sentences; several decodings of a seed are averaged.
+    """statistics[seed][i] (N_i, F), the same i of the same sentences; the scores of a seed are averaged.
+
+    i counts decodings of one test set, or test sets.
 
     Raises:
-        UserError: the numbers of sentences differ.
+        UserError: the numbers of sentences differ between seeds.
     """
-    if len({len(one) for seed in statistics for one in seed}) != 1:
+    if len({tuple(map(len, seed)) for seed in statistics}) != 1:
         raise UserError("can't compare scores of different numbers of sentences: they are not of one test set")
     by_seed = [np.mean([metric(one.sum(axis=0)) for one in seed]) for seed in statistics]
     draws = [np.mean([resampled(one, metric) for one in seed], axis=0) for seed in statistics]
@@ -106,6 +114,21 @@ def difference(name: str, larger: Sample, smaller: Sample, margin: float = 0, si
         raise UserError(f"can't compare scores on {larger.test_set} and {smaller.test_set} ({name})")
     values = sign * (larger.by_seed - smaller.by_seed) + margin
     draws = sign * (larger.draws - smaller.draws) + margin + seed_noise(values)
+    return of_draws(name, float(values.mean()), draws)
+
+
+def smaller_factor(name: str, smaller: tuple[Sample, Sample], larger: tuple[Sample, Sample]) -> Evidence:
+    """By how much the logarithm of the second pair's quotient exceeds the first's; pairs are (from, to).
+
+    Raises:
+        UserError: they are of several test sets.
+    """
+    if len({one.test_set for one in (*smaller, *larger)}) != 1:
+        raise UserError(f"can't compare scores on several test sets ({name})")
+    (a, b), (c, d) = smaller, larger
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.log(d.by_seed / c.by_seed) - np.log(b.by_seed / a.by_seed)
+        draws = np.log(d.draws / c.draws) - np.log(b.draws / a.draws) + seed_noise(values)
     return of_draws(name, float(values.mean()), draws)
 
 

@@ -16,10 +16,17 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from pipeline.errors import UserError
-from pipeline.experiment.figure import AttentionHeads, BranchWeights, LossCurves
+from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, BranchWeights, DevCurves, LossCurves
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write
-from pipeline.reporting import attention_figure, branch_figure, loss_figure
+from pipeline.reporting import (
+    alignment_figure,
+    attention_figure,
+    branch_figure,
+    dev_figure,
+    length_figure,
+    loss_figure,
+)
 from pipeline.reporting.measured import RunFolders
 from pipeline.reporting.picture import save
 
@@ -67,8 +74,14 @@ def draw(project: Project, paper: str, figure: str) -> Drawn:
             return Drawn(*loss_figure.draw(project, paper, entry))
         case BranchWeights():
             return Drawn(*branch_figure.draw(project, paper, entry))
+        case BleuByLength():
+            return Drawn(*length_figure.draw(project, paper, entry))
         case AttentionHeads():
             return Drawn(*attention_figure.draw(entry, files[0]))
+        case DevCurves():
+            return Drawn(*dev_figure.draw(project, paper, entry))
+        case Alignments():
+            return Drawn(*alignment_figure.draw(project, paper, entry, files))
     raise ValueError(f"no way to draw a figure of kind {entry.kind!r}")
 
 

@@ -7,6 +7,7 @@ from pipeline.experiment.project import Project
 from pipeline.experiment.scale import Rule
 
 FACTS = {
+    "domain_gap": "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %",
     "parameters": "trainable parameters",
     "flops": "operations of the training, counted from the model's matrix products, 2 a multiply-add",
     "flops_by_time": "operations of the training by the paper's formula, time x devices x sustained single-precision "
@@ -19,7 +20,8 @@ def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]])
     entry, record = project.table(paper, table), project.papers[paper]
     header = [*entry.label, *entry.settings]
     for name, cell in entry.cells.items():
-        header += [f"{name} printed", f"{name} ours"] + ([f"{name} 95 %"] if cell.kind == "score" else [])
+        interval = [f"{name} 95 %"] if cell.kind in ("score", "gain") else []
+        header += [f"{name} printed", f"{name} ours", *interval]
     header += ["steps", "hours", "status", "notes"]
     parts = [
         f"# {record.title}: {table}, scale {project.config.scale}",
@@ -34,8 +36,8 @@ def compact(entry: Any, row: dict[str, Any]) -> list[str]:
     """One row's cells in the order of the header."""
     cells = [row[key] for key in (*entry.label, *entry.settings)]
     for name, cell in entry.cells.items():
-        if cell.kind == "score":
-            spread = f" ± {row[f'{name}_spread']}" if row[f"{name}_spread"] else ""
+        if cell.kind in ("score", "gain"):
+            spread = f" ± {row[f'{name}_spread']}" if row.get(f"{name}_spread") else ""
             interval = f"{row[f'{name}_low']}–{row[f'{name}_high']}" if row[f"{name}_low"] else ""
             cells += [row[f"{name}_printed"], row[f"{name}_ours"] + spread, interval]
         else:
@@ -76,13 +78,18 @@ def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) 
     cells = project.table(paper, table).cells
     lines = ["Data and metrics:", ""]
     for name, cell in cells.items():
+        if cell.kind == "gain":
+            lines.append(f"- {name}: {cell.cell} less that of {cell.over}, paired by sentence.")
+            continue
         used = dict.fromkeys(run.run.dataset for run in project.cell_runs(paper, table) if run.cell == name)
         stand_ins = " and ".join(f"`{dataset}`" for dataset in used if project.is_stand_in(dataset))
         stand_in = f"; not comparable with the printed number, {stand_ins} standing in" if stand_ins else ""
         if cell.kind == "score":
             seen = {(row[f"{name}_test_set"], row[f"{name}_signature"]) for row in rows if row[f"{name}_ours"]}
             made = "; ".join(f"{test_set}, {signature}" for test_set, signature in sorted(seen)) or "not run"
-            lines.append(f"- {name}: {cell.metric} of {cell.dataset} ({cell.split}){stand_in}. Ours: {made}.")
+            lines.append(
+                f"- {name}: {cell.metric} of {cell.dataset} ({', '.join(cell.splits)}){stand_in}. Ours: {made}."
+            )
         else:
             lines.append(f"- {name}: {FACTS[cell.kind]}, of the runs on {cell.dataset}{stand_in}.")
     lines += ["- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds."]

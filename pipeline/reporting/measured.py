@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.experiment.paper import ScoreCell
+from pipeline.evaluation.error_rates import domain_gap
+from pipeline.evaluation.score_file import metric_named, read_statistics
+from pipeline.experiment.paper import GapCell, MeasuredCell, ScoreCell
 from pipeline.experiment.project import CellRun, Project, RunId
 from pipeline.files import read_json
+from pipeline.reporting.evidence import Sample, sample
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class RunFolders:
     """Reads what the stages left in the run folders of one scale. A file that is not there is a run not run."""
 
     def __init__(self, project: Project):
+        self.project = project
         scale = Path(project.config.work) / project.config.scale
         self.root, self.layer_times_path = scale / "runs", scale / "layer_times.json"
 
@@ -67,20 +71,48 @@ class RunFolders:
     def optional(path: Path) -> dict[str, Any] | None:
         return read_json(path) if path.exists() else None
 
-    def measure(self, cells: list[CellRun], column: ScoreCell) -> Measurement | None:
+    def gap(self, cells: list[CellRun], column: GapCell, seeds: list[int]) -> list[float]:
+        """The domain gap of each seed; none as long as one of its runs is missing."""
+        gaps = []
+        for seed in seeds:
+            here = [cell for cell in cells if cell.run.seed == seed]
+            own = [cell for cell in here if not cell.compared_with]
+            found = [self.measure(side, column) for side in (own, *([cell] for cell in here if cell.compared_with))]
+            if any(measured is None for measured in found):
+                return []
+            gaps.append(domain_gap(*(measured.mean for measured in found)))
+        return gaps
+
+    def measure(self, cells: list[CellRun], column: MeasuredCell) -> Measurement | None:
         """One cell's scores, or None as long as one of its runs is missing."""
-        files = [self.folder(cell.run) / column.file(decoding) for cell in cells for decoding in cell.decodings]
-        scores = [self.optional(path) for path in files]
-        if not scores or any(score is None for score in scores):
+        files = [
+            [self.folder(cell.run) / path for path in self.project.files_of(column, [decoding])]
+            for cell in cells
+            for decoding in cell.decodings
+        ]
+        scores = [[self.optional(path) for path in paths] for paths in files]
+        if not scores or any(score is None for several in scores for score in several):
             return None
-        metrics = [score["metrics"][column.metric] for score in scores]
+        metrics = [[score["metrics"][column.metric] for score in several] for several in scores]
+        low, high = (mean_of(entry[side] for several in metrics for entry in several) for side in ("low", "high"))
+        if len(column.splits) > 1:
+            low, high = self.sample(cells, column).interval
         return Measurement(
-            values=[entry["value"] for entry in metrics],
-            low=mean_of(entry["low"] for entry in metrics),
-            high=mean_of(entry["high"] for entry in metrics),
-            test_set=f"{scores[0]['test_set']} ({scores[0]['lines']} lines)",
-            signature=metrics[0]["signature"],
+            values=[statistics.fmean(entry["value"] for entry in several) for several in metrics],
+            low=low,
+            high=high,
+            test_set=", ".join(f"{score['test_set']} ({score['lines']} lines)" for score in scores[0]),
+            signature=metrics[0][0]["signature"],
         )
+
+    def sample(self, cells: list[CellRun], column: ScoreCell) -> Sample:
+        """One cell's metric over seeds, with its draws. Raises UserError when a score is missing."""
+        paths = [
+            [self.folder(cell.run) / path for path in self.project.files_of(column, cell.decodings)] for cell in cells
+        ]
+        rows = [[read_statistics(path, column.metric) for path in several] for several in paths]
+        test_sets = dict.fromkeys(read_json(path)["test_set"] for path in paths[0])
+        return sample(rows, metric_named(column.metric), ", ".join(test_sets))
 
 
 def mean_of(values: Any) -> float | None:

@@ -9,12 +9,14 @@ writes the CSV and, beside it, a Markdown twin to be read in a terminal. Setting
 import argparse
 import csv
 import logging
+import statistics
 from pathlib import Path
 from typing import Any
 
-from pipeline.experiment.paper import FactCell, Row, ScoreCell
+from pipeline.experiment.paper import FactCell, GainCell, GapCell, Row, ScoreCell
 from pipeline.experiment.project import CellRun, Project, RunId, load_project, parse_settings
 from pipeline.files import atomic_write
+from pipeline.reporting.evidence import difference as gain
 from pipeline.reporting.markdown import render
 from pipeline.reporting.measured import RunFolders
 from pipeline.reporting.training_cost import flops_by_time
@@ -55,13 +57,19 @@ def table_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]
         mine = [cell for cell in runs if cell.row == index]
         for name, cell in entry.cells.items():
             here = [run for run in mine if run.cell == name]
-            if cell.kind == "score":
+            if isinstance(cell, GainCell):
+                row |= gain_columns(project, paper, table, name, index)
+            elif isinstance(cell, ScoreCell):
                 row |= score_columns(project, folders, name, cell, here, printed)
+            elif isinstance(cell, GapCell):
+                row |= gap_columns(project, folders, name, cell, here, printed)
             else:
                 row |= fact_columns(folders, name, cell, here, printed)
         row["status"] = status(printed, row, entry.cells)
         rows.append(
-            row | cost_columns(folders, unique_runs(mine)) | notes_columns(project, paper, printed, entry.cells)
+            row
+            | cost_columns(folders, unique_runs([cell for cell in mine if not cell.compared_with]))
+            | notes_columns(project, paper, printed, entry.run_cells)
         )
     return rows
 
@@ -89,6 +97,31 @@ def score_columns(
             "test_set": measured.test_set,
             "signature": measured.signature,
         }
+    return {f"{name}_{key}": value for key, value in columns.items()}
+
+
+def gap_columns(
+    project: Project, folders: RunFolders, name: str, cell: GapCell, runs: list[CellRun], printed: Row
+) -> dict[str, str]:
+    """Printed and own domain gap, the mean over seeds."""
+    gaps = folders.gap(runs, cell, project.config.seed_list) if runs else []
+    reported = printed[cell.printed] if cell.printed else ""
+    return {f"{name}_printed": reported, f"{name}_ours": f"{statistics.fmean(gaps):.2f}" if gaps else ""}
+
+
+def gain_columns(project: Project, paper: str, table: str, name: str, index: int) -> dict[str, Any]:
+    """By how much a row exceeds another, paired by sentence; empty in that other row, and as long as one is missing."""
+    entry, printed = project.table(paper, table), project.printed[paper][table]
+    cell = entry.cells[name]
+    score = entry.cells[cell.cell]
+    columns = dict.fromkeys(("printed", "ours", "low", "high"), "")
+    columns["printed"] = printed[index][cell.printed] if cell.printed else ""
+    other = next(number for number, row in enumerate(printed) if row[score.system] == cell.over)
+    folders, runs = RunFolders(project), project.cell_runs(paper, table)
+    sides = [[run for run in runs if (run.row, run.cell) == (row, cell.cell)] for row in (index, other)]
+    if index != other and all(folders.measure(side, score) for side in sides):
+        found = gain("", *(folders.sample(side, score) for side in sides))
+        columns |= {"ours": f"{found.value:+.2f}", "low": f"{found.low:+.2f}", "high": f"{found.high:+.2f}"}
     return {f"{name}_{key}": value for key, value in columns.items()}
 
 

@@ -3,11 +3,13 @@
     step-<n>.safetensors          the weights after n updates, kept for averaging: the newest `keep_checkpoints`
     step-<n>.resume.safetensors   all that training needs to go on after n updates: the newest two, until it is done
 
-A resume file holds weights, moments, step and running measurements. The learning rate, the place in the data and the
-seeds of dropout are functions of the step, so there is nothing else to hold. Weights are written before the resume
+A resume file holds weights, moments, step and running measurements, the number of times that the learning rate was
+lowered among them. The rate, the place in the data and the seeds of dropout are functions of these, so there is nothing
+else to hold. Weights are written before the resume
 file of the same step: whatever the moment of a kill, the weights of every periodic step are there in the end.
 """
 
+import itertools
 import logging
 import re
 import shutil
@@ -33,7 +35,7 @@ from pipeline.training.tensor_file import (
 log = logging.getLogger(__name__)
 RESUME_FILES = 2
 WEIGHTS, RESUME = "safetensors", "resume.safetensors"
-MODEL, ADAM = "model.", "adam."
+MODEL, MOMENTS = "model.", "adam."  # whatever the optimiser: the name is older than the choice
 
 
 def weight_files(run_folder: Path) -> list[tuple[int, Path]]:
@@ -72,11 +74,11 @@ class Checkpoints:
         self.final_weights = self.run_folder / "model.safetensors"
 
     def remove_orphans(self) -> None:
-        """Remove what a killed process left half-written."""
-        for folder in (self.run_folder, self.folder):
-            for path in folder.glob(".*.tmp"):
-                log.info("removing %s, left half-written by a killed process", path)
-                path.unlink(missing_ok=True)
+        """Remove what a killed training left half-written; the launcher writes to the run folder, too, at any time."""
+        ours = [self.run_folder.glob(f".{name}.*.tmp") for name in (self.final_weights.name, "done.json", "cost.json")]
+        for path in itertools.chain(self.folder.glob(".*.tmp"), *ours):
+            log.info("removing %s, left half-written by a killed process", path)
+            path.unlink(missing_ok=True)
 
     def foreign(self) -> list[Path]:
         """Checkpoints and final weights of another run."""
@@ -129,7 +131,7 @@ class Checkpoints:
 
     def save_resume(self, model: torch.nn.Module, optimiser: Optimiser, state: TrainingState, machine: dict) -> None:
         """Write all that is needed to go on; the older ones are removed once the new one is read back."""
-        tensors = with_prefix(MODEL, tensors_of(model)) | with_prefix(ADAM, optimiser.tensors())
+        tensors = with_prefix(MODEL, tensors_of(model)) | with_prefix(MOMENTS, optimiser.tensors())
         path = self.folder / f"step-{state.step}.{RESUME}"
         self._write(path, tensors, {"step": state.step, "state": state.as_dict(), "machine": machine})
         for _, older in numbered(self.folder, RESUME)[:-RESUME_FILES]:
@@ -179,7 +181,7 @@ class ResumePoint:
             raise UserError(
                 f"{self.path}: {error}; the code has changed since it was written. To start anew, add --restart"
             ) from error
-        optimiser.load_tensors(without_prefix(ADAM, self.tensors))
+        optimiser.load_tensors(without_prefix(MOMENTS, self.tensors))
         return TrainingState.from_dict(self.facts["state"])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from pipeline.data.batches import TextBatch
+from pipeline.data.corpus_batches import AnyBatch
 from pipeline.errors import UserError
 from pipeline.training.state import TrainingState
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 MOST_SKIPPED_IN_A_ROW = 10
 
 
-def skip_update(name: str, state: TrainingState, batches: Sequence[TextBatch], good: str) -> None:
+def skip_update(name: str, state: TrainingState, batches: Sequence[AnyBatch], good: str) -> None:
     """Count update `state.step`, whose loss or gradient is not finite, as left out.
 
     Args:
@@ -35,7 +35,7 @@ def skip_update(name: str, state: TrainingState, batches: Sequence[TextBatch], g
 
 
 @contextlib.contextmanager
-def out_of_memory_explained(name: str, step: int, batch: TextBatch, micro_batch_tokens: int) -> Iterator[None]:
+def out_of_memory_explained(name: str, step: int, batch: AnyBatch, micro_batch_tokens: int) -> Iterator[None]:
     """Turn a device's or the machine's refusal of memory into a UserError that says what to set."""
     try:
         yield
@@ -55,7 +55,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or refused
 
 
-def describe(batches: Sequence[TextBatch]) -> str:
-    """Shapes of `batches` in words: pairs x source x target subwords."""
-    shapes = [f"{len(batch.src)} pairs x {batch.src.shape[1]} + {batch.tgt_out.shape[1]} subwords" for batch in batches]
+def describe(batches: Sequence[AnyBatch]) -> str:
+    """Shapes of `batches` in words: sequences x (source + target positions)."""
+    shapes = ["{} sequences x {} + {} positions".format(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches]
     return "; ".join(shapes) or "no micro-batch on this process"

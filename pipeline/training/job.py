@@ -22,12 +22,10 @@ from typing import Any
 import torch
 
 from pipeline.cluster.ownership import Ownership, TakenOver
-from pipeline.config import RunSpec, load_run
-from pipeline.data.batches import TrainingBatches
-from pipeline.data.vocabulary import vocab_sizes
+from pipeline.config import RunSpec, TrainingConfig, load_run
+from pipeline.data.corpus_batches import AnyTrainingBatches, batch_size, kind_read, training_batches
 from pipeline.errors import UserError
 from pipeline.files import read_json, sha256_file, write_json
-from pipeline.models.build import build_model
 from pipeline.models.seq2seq import count_parameters
 from pipeline.provenance import provenance
 from pipeline.training import machine
@@ -36,6 +34,7 @@ from pipeline.training.cost import CostRecord
 from pipeline.training.distributed import Group
 from pipeline.training.key import run_key
 from pipeline.training.optimiser import Optimiser
+from pipeline.training.parts import assemble
 from pipeline.training.progress import JsonLines, Progress
 from pipeline.training.schedule import Schedule
 from pipeline.training.signals import StopRequest
@@ -161,13 +160,12 @@ def build_trainer(
     """All collaborators of the loop, in the state in which the run was left."""
     training, corpus = spec.training, Path(spec.corpus)
     torch.manual_seed(spec.seed)
-    model = build_model(spec.model, vocab_sizes(read_json(corpus / "corpus.json"))).to(device)
+    model = assemble(spec).to(device)
+    model.sampling_rate = training.scheduled_sampling
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, facts)
-    batches = TrainingBatches(
-        corpus, "train", training.tokens_per_update, training.micro_batch_tokens, training.max_length, spec.seed
-    )
-    validation = Validation(corpus, training.micro_batch_tokens, device, group, lambda: autocast(device, spec))
+    batches = training_batches(spec)
+    validation = Validation(corpus, kind_read(spec), batch_size(spec), device, group, lambda: autocast(device, spec))
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, silent=not group.is_first)
     if group.is_first:
         JsonLines(run_folder / "samples.jsonl").rewind(state.step)
@@ -218,7 +216,7 @@ def restore(
 def describe(
     spec: RunSpec,
     model: torch.nn.Module,
-    batches: TrainingBatches,
+    batches: AnyTrainingBatches,
     group: Group,
     facts: dict[str, str | int],
     state: TrainingState,
@@ -229,9 +227,8 @@ def describe(
         "%s on %s at scale %s: %.2f M parameters", spec.name, spec.dataset, spec.scale, count_parameters(model) / 1e6
     )
     log.info(
-        "  %d updates of %d tokens a side (%d pairs), %d an epoch; padding %.1f %%; %d pairs over %d subwords left out",
-        *(training.max_steps, training.tokens_per_update, len(batches.order) // len(batches)),
-        *(len(batches), 100 * batches.padding),
+        "  %d updates of %s, %d an epoch; padding %.1f %%; %d pairs over %d subwords left out",
+        *(training.max_steps, size_of_update(training, batches), len(batches), 100 * batches.padding),
         *(batches.left_out, training.max_length),
     )
     log.info(
@@ -239,13 +236,20 @@ def describe(
         *(training.precision, facts["device"], facts["threads"], group.size, facts["torch"]),
         f"resumed after update {state.step}" if state.step else "from the start",
     )
-    parts = -(-training.tokens_per_update // training.micro_batch_tokens)
+    parts = len(batches.largest())
     if parts % group.size:
         log.warning(
-            "  about %d micro-batches an update do not divide among %d processes: some will wait for others; set "
-            "training.micro_batch_tokens to at most %d",
-            *(parts, group.size, -(-training.tokens_per_update // group.size)),
+            "  about %d micro-batches an update do not divide among %d processes: some will wait for others; lower "
+            "training.micro_batch_tokens (now %d)",
+            *(parts, group.size, training.micro_batch_tokens),
         )
+
+
+def size_of_update(training: TrainingConfig, batches: AnyTrainingBatches) -> str:
+    """In words."""
+    if training.sentences_per_update:
+        return f"{training.sentences_per_update} pairs"
+    return f"{training.tokens_per_update} tokens a side ({batches.sequences // len(batches)} pairs)"
 
 
 def finish(trainer: Trainer) -> None:

@@ -11,14 +11,18 @@ def run_key(run_folder: Path) -> str:
     """Digest of everything that decides the final weights of the run in `run_folder`.
 
     Two runs of one key end in the same weights on the same machine; checkpoints and `done.json` carry the key, so that
-    those of another run are noticed.
+    those of another run are noticed. Settings at their defaults are left out: a setting that a later version adds makes
+    no finished run another one. Runs whose weights it takes count as what their own keys say.
 
     Raises:
         UserError: `run.yaml` or the corpus is missing or faulty.
     """
     spec = load_run(Path(run_folder) / "run.yaml")
+    parts = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
+    parts = {name: run_key(folder) for name, folder in parts.items() if folder}
     path = Path(spec.corpus) / "corpus.json"
     corpus = read_json(path)
     if "digest" not in corpus:
         raise UserError(f"{path}: has no `digest`; remove the folder and run the stage `encode` again")
-    return sha256_json({"spec": spec.model_dump(mode="json"), "corpus": corpus["digest"]})
+    content = {"spec": spec.model_dump(mode="json", exclude_defaults=True), "corpus": corpus["digest"]}
+    return sha256_json(content | ({"parts": parts} if parts else {}))

@@ -35,6 +35,15 @@ def projected_cross_entropy(
         return ProjectedCrossEntropy.apply(features, weight, bias, targets, label_smoothing, torch.is_grad_enabled())
 
 
+def smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+    """The same of logits (N, V) that are there already, for vocabularies so small that nothing is gained by fusing."""
+    log_probs = logits.float().log_softmax(-1)
+    nll = -log_probs.gather(-1, targets.unsqueeze(-1)).sum()
+    base = label_smoothing / (logits.shape[-1] - 1)
+    loss = (1 - label_smoothing - base) * nll - base * log_probs.sum() if label_smoothing else nll
+    return loss, nll.detach()
+
+
 class ProjectedCrossEntropy(Function):
     @staticmethod
     def forward(ctx, features, weight, bias, targets, label_smoothing, differentiate):

@@ -1,6 +1,7 @@
-"""Learning rates, a pure function of the update: nothing of it needs to be stored.
+"""Learning rates, a function of the update and of how often the rate was lowered: that number is all that is stored.
 
-Attention Is All You Need, eq. 3; Weighted Transformer Network, section 3.2, for kappa and alpha.
+inverse_sqrt: Attention Is All You Need, eq. 3; Weighted Transformer Network, section 3.2, for kappa and alpha.
+plateau: lowered when the dev loss stops falling (Convolutional Sequence to Sequence Learning, section 4.2).
 """
 
 from pipeline.config import ModelConfig, TrainingConfig
@@ -12,15 +13,23 @@ def inverse_sqrt(width: float, iteration: int, warmup_steps: int) -> float:
 
 
 class Schedule:
-    """Learning rates of the two parameter groups, each with a factor of its own. Updates count from 0."""
+    """Learning rates of the two parameter groups. Updates count from 0."""
 
     def __init__(self, model: ModelConfig, training: TrainingConfig):
         self.model, self.training = model, training
         self.first_frozen = training.max_steps - (training.branch_freeze_steps or 0)
 
-    def weights(self, update: int) -> float:
-        """Eq. 3 with d_model and `warmup_steps`."""
-        return self.training.lr_factor * inverse_sqrt(self.model.d_model, update + 1, self.training.warmup_steps)
+    def weights(self, update: int, annealings: int = 0) -> float:
+        """The rate of all weights but kappa and alpha, lowered `annealings` times so far."""
+        training = self.training
+        match training.schedule:
+            case "inverse_sqrt":
+                return training.lr_factor * inverse_sqrt(self.model.schedule_width, update + 1, training.warmup_steps)
+            case "constant":
+                return training.lr
+            case "plateau":
+                return training.lr * training.plateau_factor**annealings
+        raise ValueError(f"schedule must be inverse_sqrt, constant or plateau, got {training.schedule!r}")
 
     def branch_weights(self, update: int) -> float:
         """The rate of kappa and alpha: eq. 3 with d_model / N in place of d_model, and a warm-up of its own."""
@@ -31,3 +40,15 @@ class Schedule:
     def frozen(self, update: int) -> bool:
         """Whether kappa and alpha keep their values in this update (the last `branch_freeze_steps`)."""
         return update >= self.first_frozen
+
+    def annealings(self, before: int, is_best: bool) -> int:
+        """How often the rate was lowered, after a validation that is the best so far or not."""
+        if self.training.schedule != "plateau":
+            return 0
+        fast = self.training.plateau_annealing == "fast" and before > 0
+        return before + (fast or not is_best)
+
+    def finished(self, annealings: int) -> bool:
+        """Whether the rate has fallen below `min_lr`."""
+        lowest = self.training.min_lr
+        return self.training.schedule == "plateau" and lowest is not None and self.weights(0, annealings) < lowest

@@ -32,7 +32,7 @@ def perplexity(nll: float) -> float:
 
 @dataclass
 class TrainingState:
-    """Updates done so far, and the measurements that go on across a restart."""
+    """Updates done so far, how often the learning rate was lowered, and measurements that go on across a restart."""
 
     step: int = 0
     skipped_updates: int = 0
@@ -41,13 +41,16 @@ class TrainingState:
     train: dict[str, float] | None = None
     dev: dict[str, float] | None = None
     best_dev: dict[str, float] | None = None
+    annealings: int = 0
 
-    def record_validation(self, dev: dict[str, float]) -> None:
-        """Close the stretch since the last validation, and keep the best of all validations."""
+    def record_validation(self, dev: dict[str, float]) -> bool:
+        """Close the stretch since the last validation, and keep the best of all; whether this one is the best."""
         self.train, self.since_validation = self.since_validation.per_token(), Sums()
         self.dev = dev
-        if self.best_dev is None or dev["nll_per_token"] < self.best_dev["nll_per_token"]:
+        is_best = self.best_dev is None or dev["nll_per_token"] < self.best_dev["nll_per_token"]
+        if is_best:
             self.best_dev = {"step": self.step, **dev}
+        return is_best
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

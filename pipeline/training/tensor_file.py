@@ -71,9 +71,15 @@ def digest_of(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
 
 
 def tensors_of(model: torch.nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers of `model`, each once however many names it has."""
+    """Parameters and persistent buffers of `model`, each once however many names it has.
+
+    Parameters without a gradient are left out: they are another run's, which has them (parts.py).
+    """
+    frozen = {name for name, weight in model.named_parameters(remove_duplicate=False) if not weight.requires_grad}
     unique = {}
     for name, tensor in model.state_dict().items():
+        if name in frozen:
+            continue
         unique.setdefault((tensor.data_ptr(), tensor.shape) if tensor.numel() else name, (name, tensor))
     return dict(unique.values())
 

@@ -11,8 +11,8 @@ import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
-from pipeline.data.batches import TextBatch, TrainingBatches
-from pipeline.models.flops import training_flops
+from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
+from pipeline.models.flops import run_flops
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.cost import CostRecord
 from pipeline.training.distributed import Group
@@ -40,7 +40,7 @@ class Trainer:
     spec: RunSpec
     model: torch.nn.Module
     optimiser: Optimiser
-    batches: TrainingBatches
+    batches: AnyTrainingBatches
     state: TrainingState
     group: Group
     device: torch.device
@@ -68,15 +68,17 @@ class Trainer:
         coming = Prefetcher(lambda step: self.batches.update(step, self.group.rank, self.group.size))
         self.model.train()
         for step, micro_batches in coming.steps(state.step, training.max_steps):
-            tokens, flops, stopping = self.totals(micro_batches)
+            if self.ended:
+                break
+            tokens, sentences, flops, stopping = self.totals(micro_batches)
             if stopping:
                 self.save()
                 raise SystemExit(self.stop.exit_code)
-            sums, gradient_norm = self.accumulate(step, micro_batches, tokens)
+            sums, gradient_norm = self.accumulate(step, micro_batches, tokens, self.divisor(tokens, sentences))
             if math.isfinite(sums.loss) and math.isfinite(gradient_norm):
                 state.skipped_in_a_row = 0
                 state.since_validation.add(sums)
-                self.optimiser.update(step)
+                self.optimiser.update(step, state.annealings)
             else:
                 self.optimiser.forget_gradients()
                 skip_update(self.spec.name, state, micro_batches, self.checkpoints.newest_name())
@@ -91,18 +93,25 @@ class Trainer:
             if self.saving_is_due():
                 self.save()
 
-    def totals(self, micro_batches: Sequence[TextBatch]) -> list[float]:
-        """Over all processes: target tokens and operations of the update, and how many were asked to stop."""
+    def totals(self, micro_batches: Sequence[AnyBatch]) -> list[float]:
+        """Over all processes: the update's target tokens, sentences and operations, and how many were asked to stop."""
         tokens = sum(batch.num_tokens for batch in micro_batches)
+        sentences = sum(len(batch.tgt_out) for batch in micro_batches)
         flops = sum(self.flops(batch) for batch in micro_batches)
-        return self.group.total([tokens, flops, self.stop.signal is not None], self.device)
+        return self.group.total([tokens, sentences, flops, self.stop.signal is not None], self.device)
 
-    def accumulate(self, step: int, micro_batches: Sequence[TextBatch], tokens: float) -> tuple[Sums, float]:
-        """Gradients of the mean loss over the update's `tokens`; returns the summed loss and the gradients' norm."""
+    def divisor(self, tokens: float, sentences: float) -> float:
+        """What the summed loss of so many tokens in so many sentences is divided by."""
+        return tokens if self.spec.training.loss_mean == "token" else sentences
+
+    def accumulate(
+        self, step: int, micro_batches: Sequence[AnyBatch], tokens: float, divisor: float
+    ) -> tuple[Sums, float]:
+        """Gradients of the update's summed loss over `divisor`; returns the summed loss and the gradients' norm."""
         totals = torch.zeros(2, device=self.device)
         for number, batch in enumerate(micro_batches):
             torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * number))
-            totals += self.backward(step, batch, tokens)
+            totals += self.backward(step, batch, divisor)
         self.group.add_gradients(self.optimiser.parameters)
         norm = get_total_norm(self.optimiser.gradients())
         if self.spec.training.clip_norm is not None:
@@ -110,17 +119,17 @@ class Trainer:
         loss, nll, norm = torch.cat([totals, norm.reshape(1)]).tolist()  # the one wait for the device in an update
         return Sums(*self.group.total([loss, nll], self.device), int(tokens)), norm
 
-    def backward(self, step: int, batch: TextBatch, tokens: float) -> torch.Tensor:
+    def backward(self, step: int, batch: AnyBatch, divisor: float) -> torch.Tensor:
         """Add a micro-batch's share to the gradients; returns its summed loss and negative log-likelihood, (2,)."""
         with out_of_memory_explained(self.spec.name, step, batch, self.spec.training.micro_batch_tokens):
             with self.precision():
                 sums = self.loss(batch.to(self.device), self.spec.training.label_smoothing)
-            (sums.loss / tokens).backward()
+            (sums.loss / divisor).backward()
         return torch.stack([sums.loss.detach(), sums.nll])
 
     def try_largest(self) -> None:
         """Run the micro-batch that needs most memory, and no update: what does not fit fails now. Raises UserError."""
-        largest = max(self.batches.largest(), key=lambda batch: batch.tgt_out.numel() + batch.src.numel())
+        largest = max(self.batches.largest(), key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
         moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
         self.backward(self.state.step, largest, largest.num_tokens)
         self.optimiser.forget_gradients()
@@ -128,15 +137,15 @@ class Trainer:
 
     def validate(self) -> None:
         """Perplexity of the development set, and translations to look at."""
-        self.state.record_validation(self.validation.measure(self.model))
+        is_best = self.state.record_validation(self.validation.measure(self.model))
+        self.state.annealings = self.optimiser.schedule.annealings(self.state.annealings, is_best)
         if not self.group.is_first:
             return
         self.progress.validated(self.state.step, self.state.train, self.state.dev)
         for sample in self.validation.samples(self.model):
             self.samples.append({"step": self.state.step, **sample})
-            log.info("  source      %s", sample["source"])
-            log.info("  reference   %s", sample["reference"])
-            log.info("  hypothesis  %s", sample["hypothesis"])
+            for name, text in sample.items():
+                log.info("  %-11s %s", name, text)
 
     def saving_is_due(self) -> bool:
         """Whether to write a checkpoint to go on from: beside every kept one, and after `save_every_s`.
@@ -156,16 +165,22 @@ class Trainer:
         self.saved_at = time.monotonic()
         self.saving_took_s = self.saved_at - started
 
+    @property
+    def ended(self) -> bool:
+        """Whether no update is left: all are done, or the schedule has come to its end."""
+        finished = self.optimiser.schedule.finished(self.state.annealings)
+        return finished or self.state.step == self.spec.training.max_steps
+
     def due(self, every: int) -> bool:
-        return self.state.step % every == 0 or self.state.step == self.spec.training.max_steps
+        return self.state.step % every == 0 or self.ended
 
     def precision(self) -> torch.autocast:
         return autocast(self.device, self.spec)
 
-    def flops(self, batch: TextBatch) -> float:
-        (rows, src_len), tgt_len = batch.src.shape, batch.tgt_out.shape[1]
+    def flops(self, batch: AnyBatch) -> float:
+        (rows, src_len), tgt_len = batch.src_shape, batch.tgt_out.shape[1]
         vocab = self.validation.vocab_size
-        return training_flops(self.spec.model, vocab, rows * src_len, rows * tgt_len, src_len, tgt_len)
+        return run_flops(self.spec, vocab, rows * src_len, rows * tgt_len, src_len, tgt_len)
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.data.batches import EvaluationBatches, ParallelSplit
-from pipeline.data.vocabulary import load_vocabularies
+from pipeline.data.corpus_batches import AnyBatch, Kind, evaluation_batches, vocabularies
 from pipeline.decoding.greedy import greedy
+from pipeline.models.ctc import CTC
 from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity
 
@@ -20,22 +20,24 @@ class Validation:
     """Reads split `dev` of an encoded corpus; the subword model lies beside its folder.
 
     Args:
-        batch_tokens: source subwords held at once.
+        kind: what is read of the corpus.
+        batch_size: source positions held at once.
         precision: opens the autocast of the training.
     """
 
     def __init__(
         self,
         corpus_folder: Path,
-        batch_tokens: int,
+        kind: Kind,
+        batch_size: int,
         device: torch.device,
         group: Group,
         precision: Callable[[], AbstractContextManager],
     ):
-        self.batches = EvaluationBatches(corpus_folder, "dev", batch_tokens)
-        self.pairs = ParallelSplit(corpus_folder, "dev")
-        self.src_subwords, self.tgt_subwords = load_vocabularies(Path(corpus_folder).parent)
-        self.vocab_size = len(self.tgt_subwords)
+        self.batches = evaluation_batches(corpus_folder, "dev", batch_size, kind=kind)
+        self.pairs, self.kind = self.batches.pairs, kind
+        self.src_symbols, self.tgt_symbols = vocabularies(corpus_folder)
+        self.vocab_size = len(self.tgt_symbols)
         self.device, self.group, self.precision = device, group, precision
 
     @torch.no_grad()
@@ -56,18 +58,30 @@ class Validation:
         return {"nll_per_token": mean, "perplexity": perplexity(mean), "tokens": int(tokens)}
 
     def samples(self, model: torch.nn.Module) -> list[dict[str, str]]:
-        """Source, reference and greedy hypothesis of three fixed sentences, tokenised text."""
+        """Source, reference and greedy hypothesis of three fixed sentences, tokenised text; none of text alone."""
+        if self.kind == "text":
+            return []
         chosen = np.unique([0, len(self.pairs.src) // 2, len(self.pairs.src) - 1])
         model.eval()
         with self.precision():
-            outputs = greedy(model, self.pairs.batch(chosen).to(self.device), MAX_EXTRA_LENGTH)
+            outputs = self.outputs(model, self.pairs.batch(chosen).to(self.device))
         model.train()
         texts = (
-            self.src_subwords.decode([self.pairs.src[i] for i in chosen]),
-            self.tgt_subwords.decode([self.pairs.tgt[i] for i in chosen]),
-            self.tgt_subwords.decode(outputs),
+            self.sources(chosen),
+            self.tgt_symbols.decode([self.pairs.tgt[i] for i in chosen]),
+            self.tgt_symbols.decode(outputs),
         )
         return [
             {"source": source, "reference": reference, "hypothesis": hypothesis}
             for source, reference, hypothesis in zip(*texts, strict=True)
         ]
+
+    def outputs(self, model: torch.nn.Module, batch: AnyBatch) -> list[list[int]]:
+        """The fastest guess."""
+        return model.best_path(batch) if isinstance(model, CTC) else greedy(model, batch, MAX_EXTRA_LENGTH)
+
+    def sources(self, chosen: np.ndarray) -> list[str]:
+        """What can be shown of the source side."""
+        if self.src_symbols is None:
+            return [f"utterance {i}, {self.pairs.src_lengths[i]} frames" for i in chosen]
+        return self.src_symbols.decode([self.pairs.src[i] for i in chosen])

@@ -14,10 +14,10 @@ def train(run: Path) -> None:
     pace_s = float((run / "pace").read_text())
     accumulate = Trainer.accumulate
 
-    def paced(trainer: Trainer, step: int, micro_batches: list, tokens: float):
+    def paced(trainer: Trainer, step: int, micro_batches: list, tokens: float, divisor: float):
         time.sleep(pace_s)
         record_step(run, step + 1)
-        return accumulate(trainer, step, micro_batches, tokens)
+        return accumulate(trainer, step, micro_batches, tokens, divisor)
 
     Trainer.accumulate = paced
     train_run(run, device="cpu", threads=1)

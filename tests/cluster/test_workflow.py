@@ -139,6 +139,8 @@ def test_slurm_and_local_runs_agree_though_snakemake_is_killed_and_its_job_runs_
     assert local.wait(PATIENCE_S) == 0, here.log[-5000:]
 
     assert all(outcomes(run) == ["done"] for run in there.runs)
+    decoded = [read_submission(job) for run in there.runs for job in run.glob("jobs/translate-*")]
+    assert decoded and all(submission.launcher == "slurm" for submission in decoded)
     assert there.weights == here.weights
     assert there.table == here.table
     assert len(there.table) > 1

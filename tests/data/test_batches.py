@@ -89,6 +89,25 @@ def test_budgets_hold_with_padding_counted(corpus):
             assert part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) <= MICRO
 
 
+def test_updates_counted_in_sentences_are_even_and_hold_each_pair_once(corpus):
+    data = batches(corpus, tokens_per_update=None, sentences_per_update=48)
+    kept = len(data.order)
+    assert len(data) == -(-kept // 48)
+    sizes = []
+    for step in range(len(data)):
+        parts = data.update(step)
+        sizes.append(sum(len(part.src) for part in parts))
+        update = int(np.argsort(random_keys(1, 0, 0, len(data), stream=1))[step])
+        widest = data.update_widths[update]
+        assert all((part.src.shape[1], part.tgt_out.shape[1]) <= tuple(widest) for part in parts)
+        assert max(part.tgt_out.shape[1] for part in parts) <= widest[1]
+        for part in parts:
+            assert part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) <= MICRO
+    assert max(sizes) <= 48 and max(sizes) - min(sizes) <= 1 and sum(sizes) == kept
+    seen = np.concatenate([data.pairs_of(step) for step in range(len(data))])
+    assert np.array_equal(np.sort(seen), np.sort(data.order))
+
+
 def test_updates_are_even(corpus):
     """None but those at a change of width is less than half full."""
     data = batches(corpus)

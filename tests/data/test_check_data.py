@@ -169,3 +169,12 @@ def test_a_package_that_is_not_named_is_announced_with_its_stand_in(tmp_path, ca
     check(toy_project(tmp_path, scale="paper"), [])
     assert "wsj: needs LDC99T42" in caplog.text and "craft stands in" in caplog.text
     assert "licensed: {LDC99T42: FOLDER}" in caplog.text
+
+
+def test_what_only_a_mirror_or_the_user_has_is_named(tmp_path):
+    project = load_project(ROOT, {"work": str(tmp_path), "mirror": None, "licensed": {}})
+    with pytest.raises(UserError, match=r"fsdd: 2 files are missing: .*fsdd\.tsv.*as `mirror:`"):
+        check(project, ["fsdd"], offline=True)
+    with pytest.raises(UserError, match=r"own-text-full, whose folder config\.yaml does not name.*`licensed:`"):
+        check(project, ["own-text-full"], offline=True)
+    check(project, ["grammar-speech-source", "grammar-text-full"], offline=True)

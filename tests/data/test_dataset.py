@@ -11,6 +11,10 @@ from pipeline.data.dataset import Dataset, DownloadedDataset, LicensedPackages, 
 from pipeline.errors import UserError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow/datasets").glob("*.yaml"))
+OWN = {path.stem for path in SHIPPED if path.stem.startswith("own-")}
+"""Of the user's own."""
+UNPUBLISHED = {"tedlium3", "tedlium3-text", "librispeech-text", "librispeech-tedlium3-text"}
+"""How many utterances or sentences are left of them, once those that can't be spelt are left out, nobody published."""
 SOURCE = {"urls": ["http://localhost/a.gz"], "sha256": "0" * 64}
 
 
@@ -32,9 +36,9 @@ def save(folder: Path, content: dict) -> Path:
 def test_shipped_datasets_are_valid_and_assert_their_test_sets(path):
     dataset = load_dataset(path)
     assert dataset.name == path.stem
-    assert {"dev", "test"} <= set(dataset.expected)
+    assert {"dev", "test"} <= set(dataset.expected) or path.stem in UNPUBLISHED | OWN
     assert dataset.stands_in_for or dataset.name.startswith(("wmt14", "wsj", "nist"))
-    assert dataset.size, "the stage `plan` needs an expected size"
+    assert dataset.size or path.stem in OWN, "the stage `plan` needs an expected size"
     if isinstance(dataset, LicensedPackages) and dataset.otherwise:
         assert path.with_name(f"{dataset.otherwise}.yaml") in SHIPPED
     if isinstance(dataset, DownloadedDataset):

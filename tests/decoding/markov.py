@@ -19,6 +19,10 @@ class Sentences:
     def src_mask(self) -> Tensor:
         return torch.arange(int(self.lengths.max()) + 1) <= self.lengths.unsqueeze(1)
 
+    @property
+    def expected_length(self) -> Tensor:
+        return self.lengths
+
     def pick(self, rows: list[int]) -> "Sentences":
         return Sentences(self.numbers[rows], self.lengths[rows])
 

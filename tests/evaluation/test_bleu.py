@@ -114,10 +114,45 @@ def test_compounds_are_split_on_both_sides():
 
 
 def test_the_shortest_reference_length_is_that_of_nist():
-    counter = SentenceBLEU(recipes(lowercase=True, reference_length="shortest")[0])
+    primary, closest = map(SentenceBLEU, recipes(nist=True)[:2])
     references = [["a b c d e f"], ["A b"]]
-    assert counter.statistics(["a B c d e"], references)[0, :3].tolist() == [5, 2, 5]
-    assert "reflen:shortest" in counter.signature()
+    assert primary.statistics(["a B c d e"], references)[0, :3].tolist() == [5, 2, 5]
+    assert closest.statistics(["a B c d e"], references)[0, :3].tolist() == [5, 6, 5]
+    assert "reflen:shortest" in primary.signature() and "reflen" not in closest.signature()
+
+
+def test_a_hand_computed_case_of_nist():
+    """Four references of 7, 5, 9 and 9 words, and six words to score, in another case and with the stop attached:
+
+    the OOV cat sat down . | 1-grams: the cat sat down . (5 of 6); 2-grams: cat sat, sat down, down . (3 of 5);
+    3-grams: cat sat down, sat down . (2 of 4); 4-grams: cat sat down . (1 of 3).
+    The shortest reference has 5 words, so there is no penalty. Without it the shortest has 7: e^(1 - 7/6), and the
+    matches are the cat sat down . (5), sat down, down . (2), sat down . (1).
+    """
+    hypothesis = "the <unk> cat sat down."
+    references = [
+        "The big cat has sat down.",
+        "The cat sat down.",
+        "A cat, big, sat on it.",
+        "He said the cat was sitting over there.",
+    ]
+    counter = SentenceBLEU(recipes(nist=True)[0])
+    counts = counter.statistics([hypothesis], [[line] for line in references])
+    assert counts.tolist() == [[6, 5, 5, 3, 2, 1, 6, 5, 4, 3]]
+    assert bleu(counts.sum(axis=0)) == pytest.approx(100 * (5 / 6 * 3 / 5 * 2 / 4 / 3) ** 0.25)
+    counts = counter.statistics([hypothesis], [[line] for line in (references[0], references[2])])
+    assert counts.tolist() == [[6, 7, 5, 2, 1, 0, 6, 5, 4, 3]]
+    assert "case:lc" in counter.signature() and "tok:13a" in counter.signature()
+    assert bleu(np.array([6, 7, 5, 3, 2, 1, 6, 5, 4, 3])) == pytest.approx(
+        100 * math.exp(-1 / 6) * (5 / 6 * 3 / 5 * 2 / 4 / 3) ** 0.25
+    )
+
+
+def test_nist_with_one_reference_is_sacrebleu_lower_cased():
+    hypotheses, reference = corpus(50, 0), corpus(50, 1)
+    theirs = sacrebleu.corpus_bleu(hypotheses, [reference], lowercase=True, smooth_method="none").score
+    for recipe in recipes(nist=True)[:2]:
+        assert score(recipe, hypotheses, reference) == pytest.approx(theirs, abs=1e-9)
 
 
 def test_signatures_name_the_recipe():

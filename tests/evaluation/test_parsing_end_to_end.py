@@ -69,7 +69,13 @@ def test_trees_of_the_grammar_are_learnt_written_rebuilt_and_scored(tmp_path):
     (run / "run.yaml").write_text(yaml.safe_dump(RUN | {"corpus": str(corpus / "encoded")}), encoding="utf-8")
     train_run(run, device="cpu", threads=1)
     decoding = '{"beam_size": 3, "length_penalty": 0.3, "max_extra_length": 5}'
-    written = {"weights": run / "model.safetensors", "split": "test", "decoding": decoding, "threads": 1}
+    written = {
+        "weights": run / "model.safetensors",
+        "split": "test",
+        "decoding": decoding,
+        "threads": 1,
+        "language_model": None,
+    }
     translate.run(argparse.Namespace(**written, out=run / "test.tok", text=None))
     scored = {"dataset": dataset, "prepared": corpus / "prepared", "split": "test", "sequences": run / "test.tok"}
     score_trees.run(argparse.Namespace(**scored, trees=run / "test.trees", out=run / "test.json"))

@@ -36,7 +36,7 @@ def test_every_system_of_every_paper_resolves_at_every_scale(scale):
         for system in record.systems:
             dataset = next(iter(project.scale.datasets.values()))
             spec = project.run_spec(RunId(paper, system, dataset, 1))
-            assert spec.training.warmup_steps <= spec.training.max_steps
+            assert spec.training.warmup_steps is None or spec.training.warmup_steps <= spec.training.max_steps
 
 
 def test_attention_lists_all_rows_of_table_3_and_weighted_all_of_table_2():
@@ -196,7 +196,7 @@ def test_rules_scale_numbers_and_keep_their_kind(rule, value, expected):
 def test_as_many_checkpoints_are_written_and_kept_as_a_decoding_averages(scale):
     project = load_project(ROOT, {"scale": scale})
     for paper in project.papers:
-        cells = [cell for table in project.papers[paper].tables for cell in project.cell_runs(paper, table)]
+        cells = [cell for table in project.tables_here(paper) for cell in project.cell_runs(paper, table)]
         for run, name in {(cell.run, decoding) for cell in cells for decoding in cell.decodings}:
             training = project.run_spec(run).training
             averaged = project.decoding(run.paper, run.system, name).average_last

@@ -5,7 +5,7 @@ import pytest
 import torch
 from planning_project import ROOT, project_at
 
-from pipeline.config import RunSpec, TransformerConfig, WeightedTransformerConfig
+from pipeline.config import RunSpec, TrainingConfig, TransformerConfig, WeightedTransformerConfig
 from pipeline.data.batches import TrainingBatches
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import EOS
@@ -75,7 +75,7 @@ def real_batches(folder):
 def test_the_mean_update_is_that_of_the_training(encoded):
     batches = real_batches(encoded)
     updates = [batches.update(step) for step in range(len(batches))]
-    found = corpus_of(encoded).update_shape(TRAINING["tokens_per_update"], TRAINING["max_length"])
+    found = corpus_of(encoded).update_shape(TrainingConfig(**TRAINING))
     tokens = sum(batch.num_tokens for update in updates for batch in update)
     sentences = sum(len(batch.src) for update in updates for batch in update)
     assert found.tgt_tokens == pytest.approx(tokens / len(batches))
@@ -107,7 +107,7 @@ def test_validations_and_decodings_are_counted(encoded):
     assert found.validation_flops == pytest.approx(3 * once)  # after updates 15, 30 and 40
     project = project_at(encoded)
     greedy, beam = (project.decoding("attention", "base", name) for name in ("greedy", "final"))
-    ratio = decoding_flops(spec().model, corpus, "dev", beam) / decoding_flops(spec().model, corpus, "dev", greedy)
+    ratio = decoding_flops(spec(), corpus, "dev", beam) / decoding_flops(spec(), corpus, "dev", greedy)
     assert 2 < ratio < beam.beam_size
 
 
@@ -116,7 +116,7 @@ def test_parameters_are_counted_without_memory(kind):
     name = {TransformerConfig: "transformer", WeightedTransformerConfig: "weighted_transformer"}[kind]
     config = kind(architecture=name, **MODEL)
     torch.manual_seed(1)
-    assert parameters_of(config, (VOCABULARY, VOCABULARY)) == count_parameters(
+    assert parameters_of(spec().model_copy(update={"model": config}), (VOCABULARY, VOCABULARY)) == count_parameters(
         build_model(config, (VOCABULARY, VOCABULARY))
     )
 

@@ -98,7 +98,7 @@ def test_training_text_goes_once_it_is_encoded_and_test_text_stays(work):
 
 def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
     put(tmp_path / "downloads/training-parallel-nc-v9.tgz")  # of both language pairs
-    put(tmp_path / "downloads/training-parallel-un.tgz")  # of English-French alone
+    put(tmp_path / "downloads/training-parallel-un.tgz")  # of English-French alone, in both vocabularies
     put(tmp_path / "downloads/unknown.tgz")
 
     def names():
@@ -107,6 +107,21 @@ def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
 
     assert names() == set()
     put(tmp_path / "corpora/wmt14-en-fr/raw.done")
+    assert names() == set()
+    put(tmp_path / "corpora/wmt14-en-fr-40k/raw.done")
     assert names() == {"training-parallel-un.tgz"}
     put(tmp_path / "corpora/wmt14-en-de/encoded/corpus.json")
     assert names() == {"training-parallel-un.tgz", "training-parallel-nc-v9.tgz"}
+
+
+def test_audio_may_go_once_it_is_features(tmp_path):
+    name = "grammar-smoke-speech-source"
+    put(tmp_path / f"corpora/{name}/audio/train/000000.flac")
+    put(tmp_path / f"corpora/{name}/spoken.json")
+
+    def found():
+        return [one for one in unneeded(project_at(tmp_path)) if one.kind == "audio"]
+
+    assert not found()
+    put(tmp_path / f"corpora/{name}/encoded/corpus.json")
+    assert [path.name for one in found() for path in one.files] == ["spoken.json", "000000.flac"]

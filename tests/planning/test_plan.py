@@ -41,8 +41,9 @@ def test_every_needed_file_has_its_job_and_no_job_comes_twice(plan, tmp_path):
     files = [file for found in needed.values() for file in found]
     assert kinds["translate"] == sum(file.startswith("scores/") for file in files)
     assert kinds["perplexity"] == sum(file.startswith("perplexities/") for file in files)
-    assert kinds["attention"] == sum(file.startswith("attention/") for file in files)
-    assert kinds["generate"] == kinds["prepare"] == kinds["encode"] == len({run.dataset for run in needed})
+    assert kinds["attention"] == sum(file.startswith(("attention/", "alignments/")) for file in files)
+    assert kinds["generate"] == kinds["encode"] + kinds["features"] == len({run.dataset for run in needed})
+    assert kinds["speak"] == kinds["features"] > 0 < kinds["prepare"] < kinds["encode"]
 
 
 def test_columns_are_whole_jobs_and_hours_follow_from_operations(plan):

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.evaluation.score_file import metric_named, write_statistics
-from pipeline.experiment.paper import score_path
 from pipeline.experiment.project import Project, RunId
+from pipeline.experiment.scored import score_path
 from pipeline.files import write_json
 
 SENTENCES = 200

@@ -230,7 +230,7 @@ def test_branch_weights_are_judged_by_their_course(project_with, monkeypatch, qu
         case _:
             last = np.array([value / 2, 1 - value / 2])
     first = np.array([0.7, 0.3]) if quantity == "changes_of_rank" else np.array([0.5, 0.5])
-    write_branches(project, run, np.linspace(first, last / last.sum(), 40))
+    write_branches(project, run, np.linspace(first, last / last.sum(), 400))
     folder_of(project, run).joinpath("run.yaml").write_text(
         yaml.safe_dump(project.run_spec(run).model_dump()), encoding="utf-8"
     )

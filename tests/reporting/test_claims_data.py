@@ -38,7 +38,7 @@ def test_every_system_that_a_claim_compares_stands_in_a_table():
     shown = {
         cell.run
         for paper in PROJECT.papers
-        for table in PROJECT.papers[paper].tables
+        for table in PROJECT.tables_here(paper)
         for cell in PROJECT.cell_runs(paper, table)
     }
     for paper in PROJECT.papers:

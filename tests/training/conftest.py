@@ -19,6 +19,17 @@ SYMBOLS = [chr(ord("a") + number) for number in range(20)]
 VOCAB_SIZE = 4 + len(SYMBOLS)
 
 
+TRANSFORMER = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+RECURRENT = {"d_embedding": 12, "d_state": 12, "d_attention": 16, "d_readout": 12}
+MODELS = {
+    "transformer": TRANSFORMER,
+    "weighted_transformer": TRANSFORMER,
+    # init_scale: no gradient may be so small that Adam follows its rounding
+    "recurrent": {"channels": "ntm-rnn-emb", **RECURRENT, "init_scale": 0.5},
+    "convolutional": {"encoder_layers": 1, "decoder_layers": 2, "d_embedding": 12, "d_hidden": 16, "d_readout": 12},
+}
+
+
 @pytest.fixture(autouse=True)
 def one_thread():
     before = torch.get_num_threads()
@@ -62,9 +73,11 @@ def write_subwords(folder: Path) -> None:
 
 @pytest.fixture
 def new_run(tmp_path, copy_corpus) -> Callable[..., Path]:
-    """Makes a run folder with a `run.yaml`; keyword arguments change settings of `training`."""
+    """Makes a run folder with a `run.yaml`; `model` changes settings of the model, further arguments of `training`."""
 
-    def make(name: str = "run", seed: int = 1, architecture: str = "transformer", **training) -> Path:
+    def make(
+        name: str = "run", seed: int = 1, architecture: str = "transformer", model: dict | None = None, **training
+    ) -> Path:
         weighted = architecture == "weighted_transformer"
         spec = {
             "paper": "test",
@@ -73,7 +86,7 @@ def new_run(tmp_path, copy_corpus) -> Callable[..., Path]:
             "scale": "test",
             "seed": seed,
             "corpus": str(copy_corpus),
-            "model": {"architecture": architecture, "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2},
+            "model": {"architecture": architecture} | MODELS[architecture] | (model or {}),
             "training": {
                 "max_steps": 12,
                 "warmup_steps": 20,

@@ -30,7 +30,7 @@ def both(run: Path) -> list[subprocess.Popen]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer"])
+@pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer", "recurrent", "convolutional"])
 def test_two_processes_train_what_one_does_within_rounding(new_run, architecture):
     alone, shared = (new_run(name, architecture=architecture, max_steps=6) for name in ("alone", "shared"))
     processes = both(shared)

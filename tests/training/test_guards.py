@@ -40,7 +40,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted(new_run, spoil, ca
     assert done["skipped_updates"] == 3
     assert math.isfinite(done["dev"]["perplexity"])
     assert math.isfinite(done["train"]["loss_per_token"])
-    assert re.search(r"not finite in update 8 \(\d+ pairs x \d+ \+ \d+ subwords.*left out, 3 so far", caplog.text)
+    assert re.search(r"not finite in update 8 \(\d+ sequences x \d+ \+ \d+ positions.*left out, 3 so far", caplog.text)
 
 
 def test_many_in_a_row_end_the_training_and_name_step_batch_and_last_good_checkpoint(new_run, spoil, monkeypatch):
@@ -48,7 +48,7 @@ def test_many_in_a_row_end_the_training_and_name_step_batch_and_last_good_checkp
     run = new_run()
     spoil(range(5, 100))
     with pytest.raises(
-        UserError, match=r"in update 8 \(.*subwords.*the 4th in a row; last good .*step-8\.resume.*lr_fac"
+        UserError, match=r"in update 8 \(.*positions.*the 4th in a row; last good .*step-8\.resume.*lr_fac"
     ):
         train_run(run, threads=1)
     assert not (run / "done.json").exists()
@@ -85,7 +85,7 @@ def test_out_of_memory_names_the_batch_and_what_to_set_before_the_first_update(n
     monkeypatch.setattr(Transformer, "loss", refuse)
     run = new_run()
     with pytest.raises(
-        UserError, match=r"out of memory in update 0.*\d+ pairs x \d+ \+ \d+ .*micro_batch_tokens to 40 \(now"
+        UserError, match=r"out of memory in update 0.*\d+ sequences x \d+ \+ \d+ .*micro_batch_tokens to 40 \(now"
     ):
         train_run(run, threads=1)
     assert not (run / "progress.jsonl").exists()

@@ -65,7 +65,7 @@ def test_a_run_that_is_done_is_not_trained_again(undisturbed, outcome, monkeypat
 def test_a_checkpoint_of_another_run_is_refused_and_stays_until_a_restart_is_asked_for(new_run, monkeypatch, capsys):
     run = new_run()
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
-        patched.setattr(Trainer, "totals", lambda self, batches: [1, 1, True])
+        patched.setattr(Trainer, "totals", lambda self, batches: [1, 1, 1, True])
         train_run(run, threads=1)
     change(run, tokens_per_update=201)
     (checkpoint,) = (run / "checkpoints").iterdir()

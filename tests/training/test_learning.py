@@ -31,19 +31,55 @@ def test_copying_is_learnt_on_any_seed(new_run, architecture):
     assert read_json(run / "done.json")["dev"]["perplexity"] < 2.0, f"seed {seed}"
 
 
-def test_the_gradient_of_an_update_is_that_of_its_pairs_in_one_batch(new_run, copy_corpus, monkeypatch):
-    run = new_run(max_steps=1)
+RECURRENT = {"d_embedding": 32, "d_state": 32, "d_attention": 64, "d_readout": 32}
+RECURRENT |= {"init_scale": 0.3, "output_dropout": 0.0}
+ADAM = {"schedule": "constant", "lr": 0.005, "clip_norm": 1.0}
+# Section 4.2 of Convolutional Sequence to Sequence Learning but for sizes and the number of updates.
+NAG = {"optimiser": "nag", "schedule": "plateau", "lr": 0.25, "clip_norm": 0.1, "loss_mean": "sentence"}
+CONVOLUTIONAL = {"encoder_layers": 2, "decoder_layers": 2, "d_embedding": 32, "d_hidden": 32, "d_readout": 32}
+COPIERS = {
+    "rnn": ("recurrent", {"channels": "rnn", **RECURRENT}, ADAM),
+    "ntm-rnn-emb": ("recurrent", {"channels": "ntm-rnn-emb", **RECURRENT}, ADAM),
+    "convolutional": ("convolutional", CONVOLUTIONAL, NAG),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COPIERS)
+def test_copying_is_learnt_without_a_transformer_on_any_seed(new_run, name):
+    seed, (architecture, model, training) = random.randrange(1 << 31), COPIERS[name]
+    run = new_run(
+        seed=seed,
+        architecture=architecture,
+        model=model,
+        max_steps=400,
+        warmup_steps=None,
+        tokens_per_update=None,
+        sentences_per_update=64,
+        micro_batch_tokens=600,
+        validate_every=400,
+        checkpoint_every=400,
+        label_smoothing=0.0,
+        **training,
+    )
+    train_run(run, threads=1)
+    assert read_json(run / "done.json")["dev"]["perplexity"] < 2.0, f"seed {seed}"
+
+
+@pytest.mark.parametrize("loss_mean", ["token", "sentence"])
+def test_the_gradient_of_an_update_is_that_of_its_pairs_in_one_batch(new_run, copy_corpus, monkeypatch, loss_mean):
+    run = new_run(max_steps=1, loss_mean=loss_mean)
     compared = []
     accumulate = Trainer.accumulate
 
-    def compare(self, step, micro_batches, tokens):
-        result = accumulate(self, step, micro_batches, tokens)
+    def compare(self, step, micro_batches, tokens, divisor):
+        result = accumulate(self, step, micro_batches, tokens, divisor)
         accumulated = [gradient.clone() for gradient in self.optimiser.gradients()]
         self.optimiser.forget_gradients()
         whole = TrainingBatches(copy_corpus, "train", 200, 1000, 256, seed=1).update(step)
         assert len(micro_batches) > len(whole) == 1
         sums = self.model.loss(whole[0], 0.1)
-        (sums.loss / sums.tokens).backward()
+        (sums.loss / (sums.tokens if loss_mean == "token" else len(whole[0].src))).backward()
         compared.extend(zip(accumulated, self.optimiser.gradients(), strict=True))
         return result
 

@@ -26,6 +26,12 @@ def optimiser() -> Optimiser:
     return Optimiser(model, Schedule(CONFIG, TRAINING), TRAINING)
 
 
+@pytest.fixture(params=["adam", "adadelta", "nag"])
+def any_optimiser(request) -> Optimiser:
+    training = TRAINING.model_copy(update={"optimiser": request.param})
+    return Optimiser(build_model(CONFIG, (30, 30)), Schedule(CONFIG, training), training)
+
+
 def update(optimiser: Optimiser, number: int) -> None:
     for parameter in optimiser.parameters:
         parameter.grad = torch.randn_like(parameter)
@@ -45,6 +51,41 @@ def test_an_update_is_adam_written_out_with_the_scheduled_rate(optimiser):
     step = mean / (1 - 0.9) / ((variance / (1 - 0.98)).sqrt() + 1e-9)
     rate = 8**-0.5 * 4**-1.5
     torch.testing.assert_close(weight.detach(), before - rate * step, rtol=1e-5, atol=1e-6)
+
+
+def three_updates(optimiser: str, **settings) -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:
+    """A weight before, its gradients in three updates at a rate of 0.3, and the weight after."""
+    training = TRAINING.model_copy(update={"optimiser": optimiser, "schedule": "constant", "lr": 0.3, **settings})
+    found = Optimiser(build_model(CONFIG, (30, 30)), Schedule(CONFIG, training), training)
+    weight = found.parameters[0]
+    before, gradients = weight.detach().clone(), [torch.randn_like(weight) for _ in range(3)]
+    for number, gradient in enumerate(gradients):
+        weight.grad = gradient.clone()
+        found.update(number)
+    return before, gradients, weight.detach()
+
+
+def test_adadelta_is_zeilers_algorithm_1():
+    rho, eps = 0.9, 1e-3
+    weight, gradients, after = three_updates("adadelta", adadelta_rho=rho, adadelta_eps=eps)
+    squares, steps = torch.zeros_like(weight), torch.zeros_like(weight)
+    for gradient in gradients:
+        squares = rho * squares + (1 - rho) * gradient**2
+        step = -((steps + eps) / (squares + eps)).sqrt() * gradient
+        steps = rho * steps + (1 - rho) * step**2
+        weight = weight + 0.3 * step
+    torch.testing.assert_close(after, weight, rtol=1e-5, atol=1e-6)
+
+
+def test_nag_looks_ahead_of_its_momentum():
+    """Sutskever et al. 2013, eq. 3 and 4, with theta + mu v as the weight that is stored."""
+    mu = 0.9
+    weight, gradients, after = three_updates("nag", momentum=mu)
+    velocity, theta = torch.zeros_like(weight), weight
+    for gradient in gradients:
+        velocity = mu * velocity - 0.3 * gradient
+        theta = theta + velocity
+    torch.testing.assert_close(after, theta + mu * velocity, rtol=1e-5, atol=1e-6)
 
 
 def test_branch_weights_move_and_stay_on_the_simplex_until_they_are_frozen(optimiser):
@@ -67,7 +108,8 @@ def test_frozen_branch_weights_keep_their_bits_while_the_others_move(optimiser):
     assert not torch.equal(others[0], optimiser.parameters[0])
 
 
-def test_moments_restored_from_tensors_give_the_same_next_update(optimiser):
+def test_moments_restored_from_tensors_give_the_same_next_update(any_optimiser):
+    optimiser = any_optimiser
     update(optimiser, 0)
     kept = {name: tensor.clone() for name, tensor in optimiser.tensors().items()}
     weights = copies(optimiser.parameters)

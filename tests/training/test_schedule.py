@@ -46,3 +46,55 @@ def test_branch_weights_are_frozen_in_exactly_the_last_updates():
     frozen = [schedule(8, 1, max_steps=30, branch_freeze_steps=7).frozen(update) for update in range(30)]
     assert frozen == [False] * 23 + [True] * 7
     assert not any(schedule(8, 1, max_steps=30).frozen(update) for update in range(30))
+
+
+def plateau(**training) -> Schedule:
+    return schedule(8, 1, schedule="plateau", lr=0.25, **training)
+
+
+def rates(found: Schedule, losses: list[float]) -> list[float]:
+    """The rate after each validation."""
+    annealings, best, seen = 0, float("inf"), []
+    for loss in losses:
+        annealings = found.annealings(annealings, loss < best)
+        best = min(best, loss)
+        seen.append(found.weights(random.randint(0, 10**6), annealings))
+    return seen
+
+
+def test_a_constant_rate_is_constant():
+    constant = schedule(8, 1, schedule="constant", lr=0.1)
+    assert {constant.weights(random.randint(0, 10**6)) for _ in range(9)} == {0.1}
+    assert rates(constant, [3.0, 4.0, 5.0]) == [0.1] * 3 and not constant.finished(0)
+
+
+def test_a_slow_plateau_lowers_the_rate_at_each_validation_without_a_new_best():
+    expected = [0.25, 0.25, 0.125, 0.0625, 0.0625]
+    assert rates(plateau(plateau_factor=0.5), [3.0, 2.0, 2.5, 2.0, 1.9]) == pytest.approx(expected)
+
+
+def test_a_fast_plateau_lowers_the_rate_at_every_validation_from_the_first_such_on():
+    found = plateau(plateau_factor=0.1, plateau_annealing="fast")
+    assert rates(found, [3.0, 2.0, 2.5, 1.5, 1.4]) == pytest.approx([0.25, 0.25, 0.025, 0.0025, 0.00025])
+
+
+def test_a_plateau_ends_the_training_below_its_lowest_rate():
+    """Convolutional Sequence to Sequence Learning, section 4.2: by ten from 0.25 until below 1e-4."""
+    found = plateau(plateau_factor=0.1, min_lr=1e-4)
+    assert [found.finished(annealings) for annealings in range(5)] == [False, False, False, False, True]
+    assert not plateau(plateau_factor=0.1).finished(99)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "told"),
+    [
+        ({"schedule": "plateau"}, "plateau needs lr"),
+        ({"schedule": "constant"}, "constant needs lr"),
+        ({"warmup_steps": None}, "inverse_sqrt needs warmup_steps"),
+        ({"sentences_per_update": 3}, "exactly one"),
+        ({"tokens_per_update": None}, "exactly one"),
+    ],
+)
+def test_a_schedule_without_what_it_needs_is_refused(faulty, told):
+    with pytest.raises(ValueError, match=told):
+        schedule(8, 1, **faulty)

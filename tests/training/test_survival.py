@@ -86,6 +86,35 @@ def test_stopped_by_a_signal_between_two_updates(new_run, outcome, monkeypatch, 
     assert [start["steps"] for start in read_json(disturbed / "cost.json")["starts"]] == [at + 1, 11 - at]
 
 
+@pytest.mark.parametrize("architecture", ["recurrent", "convolutional"])
+def test_models_of_other_kinds_survive_a_kill_too(new_run, outcome, architecture):
+    undisturbed, disturbed = (new_run(name, architecture=architecture) for name in ("undisturbed", "disturbed"))
+    train_run(undisturbed, threads=1)
+    in_child(lambda: train_run(disturbed, threads=1, save_every_s=0.0), killed_after_s=random.uniform(0.1, 0.4))
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == outcome(undisturbed)
+
+
+@pytest.mark.parametrize("optimiser", ["adadelta", "nag"])
+def test_a_lowered_rate_and_any_moments_survive_a_kill(new_run, outcome, optimiser):
+    settings = {"optimiser": optimiser, "schedule": "plateau", "lr": 1e-9, "validate_every": 1, "warmup_steps": None}
+    undisturbed, disturbed = (new_run(name, **settings) for name in ("undisturbed", "disturbed"))
+    train_run(undisturbed, threads=1)
+    for _ in range(3):
+        in_child(lambda: train_run(disturbed, threads=1, save_every_s=0.0), killed_after_s=random.uniform(0.02, 0.2))
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == outcome(undisturbed)
+
+
+def test_a_training_ends_where_its_rate_does(new_run, outcome):
+    """A rate of 1e-30 moves nothing, so that no validation is better than the first and the rate falls at each."""
+    settings = {"schedule": "plateau", "lr": 1e-30, "min_lr": 2e-31, "warmup_steps": None}
+    run = new_run(max_steps=90, validate_every=2, checkpoint_every=50, **settings)
+    train_run(run, threads=1)
+    assert read_json(run / "done.json")["steps"] == 2 + 3 * 2
+    assert [step for step, _ in weight_files(run)] == [8]
+
+
 def test_saving_all_the_time_changes_nothing(undisturbed, disturbed, outcome):
     train_run(disturbed, threads=1, save_every_s=0.0)
     assert outcome(disturbed) == outcome(undisturbed)

@@ -22,7 +22,7 @@ def model() -> torch.nn.Module:
 
 
 def validation(corpus, batch_tokens: int) -> Validation:
-    return Validation(corpus, batch_tokens, CPU, Group(), lambda: torch.autocast("cpu", enabled=False))
+    return Validation(corpus, "parallel", batch_tokens, CPU, Group(), lambda: torch.autocast("cpu", enabled=False))
 
 
 def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothing_or_dropout(copy_corpus, model):

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pipeline.data.dataset import Dataset
 from pipeline.experiment.project import load_project
@@ -42,6 +44,15 @@ def test_an_unknown_config_key_stops_with_one_message(tmp_path):
     assert done.returncode != 0
     assert "sacle: unknown key; allowed: licensed, mirror, paper, scale, seeds, work" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_what_is_launched_waits_at_home_and_is_submitted_where_the_profile_says():
+    rules = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
+    launched = {text.split(":")[0] for text in rules.split("\nrule ")[1:] if "pipeline launch" in text}
+    profile = yaml.safe_load((ROOT / "slurm/profile.yaml").read_text())
+    local = re.search(r"localrules:\n(.*?)\n\n", (ROOT / "Snakefile").read_text(), re.DOTALL)[1]
+    assert launched == set(profile["set-resources"])
+    assert launched <= {name.strip(" ,") for name in local.split("\n")}
 
 
 def test_lint_finds_nothing():

@@ -17,6 +17,11 @@ RUN = f"{WORK}/{SCALE}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}"
 CORPUS = f"{WORK}/corpora/{{dataset}}"
 GRAMMAR = {name for name, dataset in datasets.items() if "grammar" in dataset.kind}
 TREEBANKS = {name for name, dataset in datasets.items() if "treebank" in dataset.kind}
+READ_ALOUD = {name for name, dataset in datasets.items() if dataset.kind == "read-aloud"}
+RECORDED = {name for name, dataset in datasets.items() if dataset.kind == "recordings"}
+SPOKEN = READ_ALOUD | RECORDED | {name for name, dataset in datasets.items() if dataset.kind == "manifest"}
+CHARACTERS = {name for name, dataset in datasets.items() if dataset.kind in ("characters", "own-text")}
+TOKENISED = set(datasets) - SPOKEN - CHARACTERS
 SETTINGS = " ".join(f"--set {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in config.items())
 
 MIRROR = f"--mirror {shlex.quote(project.config.mirror)}" if project.config.mirror else ""
@@ -24,28 +29,35 @@ PACKAGES = " ".join(f"--package {shlex.quote(f'{name}={folder}')}" for name, fol
 
 
 def either(names):
-    """A wildcard's pattern: one of these names."""
-    return "|".join(sorted(names))
+    """A wildcard's pattern: one of these names; of none, what nothing matches."""
+    return "|".join(sorted(names)) or "(?!)"
 
 
 wildcard_constraints:
     paper=either(project.papers),
-    table=either({name for paper in project.papers.values() for name in paper.tables}),
+    table=either(
+        {name for paper in project.papers.values() for name in (*paper.tables, *paper.examples, *paper.transcripts)}
+    ),
     costs=either({name for paper in project.papers.values() for name in paper.layer_costs}),
     figure=r"figure\d+",
-    shown=r"table\d+|ablations|claims",
+    shown=r"table\d+|ablations|phenomena|claims",
     choice="distant|pronoun|contrast",
     system=r"[\w-]+",
     dataset=r"[\w-]+",
+    heard=r"[\w-]+",
     seed=r"\d+",
     decoding=r"[\w-]+",
-    split="dev|test",
+    split=r"dev|test\d?",
 
 
 def tables(paper=None):
-    """Every table of one paper, or of all."""
+    """Every table of one paper, or of all, that can be made at this scale."""
     names = [paper] if paper else list(project.papers)
-    return [f"results/{SCALE}/{name}/{table}.csv" for name in names for table in project.papers[name].tables]
+    return [
+        f"results/{SCALE}/{name}/{table}.csv"
+        for name in names
+        for table in (*project.tables_here(name), *project.papers[name].examples, *project.papers[name].transcripts)
+    ]
 
 
 def statements(paper=None):
@@ -105,6 +117,28 @@ def decoding_settings(wildcards):
     return json.dumps(project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).model_dump())
 
 
+def runs_taken(wildcards):
+    """The trainings whose weights a run takes: its language model's, and those that it starts from."""
+    return [f"{WORK}/{SCALE}/runs/{run.folder}/trained.json" for run in project.runs_taken(run_of(wildcards))]
+
+
+def language_model_of_decoding(wildcards):
+    """The training of the language model that a decoding uses, if it uses one."""
+    run = project.decoding_language_model(run_of(wildcards), wildcards.decoding)
+    return f"{WORK}/{SCALE}/runs/{run.folder}/trained.json" if run else []
+
+
+def language_model_option(wildcards, input):
+    folder = os.path.dirname(input.language_model) if input.language_model else None
+    return f"--language-model {shlex.quote(folder)}" if folder else ""
+
+
+def tuned_weights(wildcards):
+    """What chose the weights of a decoding, where they are chosen."""
+    chosen = project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).tuned
+    return f"{RUN}/tuned/{{decoding}}.json" if chosen else []
+
+
 def grammar_options(wildcards):
     """What the grammar is to write for one dataset."""
     dataset = datasets[wildcards.dataset]
@@ -115,22 +149,44 @@ def grammar_options(wildcards):
     return f"--languages {languages} --domain {wanted.domain} --sizes {sizes} --seed {wanted.seed}"
 
 
+def manifests_mark(wildcards):
+    """What says that a corpus' manifests are there; nothing where they are the user's own."""
+    if wildcards.dataset in READ_ALOUD:
+        return f"{CORPUS}/spoken.json"
+    return f"{CORPUS}/raw.done" if wildcards.dataset in RECORDED else []
+
+
 def table_inputs(wildcards):
     """The trainings and scores that one table stands on; none where its numbers are those of layers."""
-    if wildcards.table in project.papers[wildcards.paper].layer_costs:
+    if wildcards.table not in project.papers[wildcards.paper].tables:
         return []
     needed = set()
     for cell in project.cell_runs(wildcards.paper, wildcards.table):
         folder = f"{WORK}/{SCALE}/runs/{cell.run.folder}"
         column = project.table(wildcards.paper, wildcards.table).cells[cell.cell]
         needed.add(f"{folder}/trained.json")
-        needed |= {f"{folder}/{column.file(decoding)}" for decoding in cell.decodings}
+        scores = project.files_of(column, cell.decodings) if cell.decodings else ()
+        needed |= {f"{folder}/{path}" for path in scores}
     return sorted(needed)
+
+
+def transcript_inputs(wildcards):
+    """The transcripts that a table shows, and the corpus that they are of."""
+    heard = project.stand_in(project.transcript_table(wildcards.paper, wildcards.table).scored_on)
+    return [f"{WORK}/corpora/{heard}/encoded/corpus.json"] + [
+        f"{WORK}/{SCALE}/runs/{file.run.folder}/{file.path}"
+        for file in project.transcript_files(wildcards.paper, wildcards.table).values()
+    ]
+
+
+def transcript_settings(wildcards):
+    """What a table of transcripts shows, as JSON."""
+    return json.dumps(project.transcript_table(wildcards.paper, wildcards.table).model_dump())
 
 
 def cost_inputs(wildcards):
     """The measured rate of this machine, for a table that counts operations by time."""
-    if wildcards.table in project.papers[wildcards.paper].layer_costs:
+    if wildcards.table not in project.papers[wildcards.paper].tables:
         return []
     cells = project.table(wildcards.paper, wildcards.table).cells.values()
     by_time = any(cell.kind == "flops_by_time" for cell in cells)
@@ -147,6 +203,19 @@ def claim_inputs(wildcards):
 def claim_settings(wildcards):
     """What the claims are, as JSON, so that a change of one rewrites them."""
     return json.dumps([project.claims[wildcards.paper].model_dump(), project.config.seed_list])
+
+
+def example_inputs(wildcards):
+    """Scores of the systems that translate an example; their translations lie beside them."""
+    return [
+        f"{WORK}/{SCALE}/runs/{file.run.folder}/{file.path}"
+        for file in project.example_files(wildcards.paper, wildcards.table)
+    ]
+
+
+def example_settings(wildcards):
+    """What a table of examples shows, as JSON."""
+    return json.dumps(project.examples(wildcards.paper, wildcards.table).model_dump())
 
 
 def figure_inputs(wildcards):
@@ -183,6 +252,11 @@ def resource(kind, name):
     return getattr(project.scale.resources[kind], name)
 
 
+def training_gpus(wildcards):
+    """GPUs of one training."""
+    return project.scale.training_gpus(project.lineage(wildcards.paper, wildcards.system))
+
+
 CALIBRATION = f"{WORK}/{SCALE}/calibration.json"
 
 
@@ -198,7 +272,8 @@ def check_files(jobs):
         check,
     )  # brings an HTTP client, which nothing else here needs
 
-    needed = {job.wildcards.dataset for job in jobs if job.rule.name in ("download", "collect_trees")}
+    reading = {"download", "collect_trees", "collect_text", "collect_recordings", "features"}
+    needed = {job.wildcards.dataset for job in jobs if job.rule.name in reading}
     try:
         check(project, sorted(needed))
     except UserError as error:

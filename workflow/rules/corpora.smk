@@ -36,7 +36,7 @@ rule download:
     log:
         f"{CORPUS}/logs/download.log",
     wildcard_constraints:
-        dataset=either(set(datasets) - GRAMMAR - TREEBANKS),
+        dataset=either(TOKENISED - GRAMMAR - TREEBANKS),
     conda:
         "../envs/pipeline.yaml"
     resources:
@@ -66,7 +66,7 @@ rule prepare:
     log:
         f"{CORPUS}/logs/prepare.log",
     wildcard_constraints:
-        dataset=either(set(datasets) - TREEBANKS),
+        dataset=either(TOKENISED - TREEBANKS),
     conda:
         "../envs/pipeline.yaml"
     threads: resource("prepare", "threads")
@@ -94,6 +94,8 @@ rule subwords:
         record=f"{CORPUS}/subwords.json",
     log:
         f"{CORPUS}/logs/subwords.log",
+    wildcard_constraints:
+        dataset=either(TOKENISED),
     conda:
         "../envs/pipeline.yaml"
     resources:
@@ -119,6 +121,8 @@ rule encode:
         f"{CORPUS}/encoded/corpus.json",
     log:
         f"{CORPUS}/logs/encode.log",
+    wildcard_constraints:
+        dataset=either(TOKENISED),
     conda:
         "../envs/pipeline.yaml"
     threads: resource("prepare", "threads")

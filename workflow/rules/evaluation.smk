@@ -30,6 +30,7 @@ rule translate:
     input:
         weights=weights,
         corpus=f"{CORPUS}/encoded/corpus.json",
+        language_model=language_model_of_decoding,
     output:
         tokenised=f"{RUN}/translations/{{decoding}}/{{split}}.tok",
         text=f"{RUN}/translations/{{decoding}}/{{split}}.txt",
@@ -43,16 +44,24 @@ rule translate:
     resources:
         mem_mb=resource("decode", "mem_mb"),
         runtime=resource("decode", "runtime"),
-        gpu=resource("decode", "gpus"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
     params:
         weights=weights_file,
         decoding=decoding_settings,
+        language_model=language_model_option,
+        job=f"{RUN}/jobs/translate-{{decoding}}-{{split}}",
     message:
         "Translating {wildcards.dataset} ({wildcards.split}) with {wildcards.paper}/{wildcards.system} -> {output.text}"
     shell:
         """
-        python -m pipeline translate --weights {params.weights:q} --split {wildcards.split} \
-            --decoding {params.decoding:q} --threads {threads} --out {output.tokenised:q} --text {output.text:q} \
+        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
+            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
+            --folder {params.job:q} --makes {output.tokenised:q} --makes {output.text:q} \
+            -- translate --weights {params.weights:q} --split {wildcards.split} \
+            --decoding {params.decoding:q} {params.language_model} --threads {threads} \
+            --out {output.tokenised:q} --text {output.text:q} \
             >{log:q} 2>&1
         """
 
@@ -73,14 +82,20 @@ rule perplexity:
     resources:
         mem_mb=resource("decode", "mem_mb"),
         runtime=resource("decode", "runtime"),
-        gpu=resource("decode", "gpus"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
     params:
         weights=weights_file,
+        job=f"{RUN}/jobs/perplexity-{{decoding}}-{{split}}",
     message:
         "Perplexity of {wildcards.paper}/{wildcards.system} on {wildcards.dataset} ({wildcards.split}) -> {output}"
     shell:
         """
-        python -m pipeline perplexity --weights {params.weights:q} --split {wildcards.split} \
+        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
+            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
+            --folder {params.job:q} --makes {output:q} \
+            -- perplexity --weights {params.weights:q} --split {wildcards.split} \
             --dataset {input.dataset:q} --threads {threads} --out {output:q} >{log:q} 2>&1
         """
 
@@ -111,4 +126,32 @@ rule score:
         """
         python -m pipeline score --dataset {input.dataset:q} --prepared {params.prepared:q} --split {wildcards.split} \
             --tokenised {input.tokenised:q} --text {input.text:q} --out {output:q} >{log:q} 2>&1
+        """
+
+
+rule phenomena:
+    """Count names, idioms and word order that came out right; of the grammar's sentences it is known what is right."""
+    input:
+        dataset="workflow/datasets/{dataset}.yaml",
+        corpus=f"{CORPUS}/encoded/corpus.json",
+        tokenised=f"{RUN}/translations/{{decoding}}/{{split}}.tok",
+    output:
+        f"{RUN}/phenomena/{{decoding}}/{{split}}.json",
+    log:
+        f"{RUN}/logs/phenomena-{{decoding}}-{{split}}.log",
+    wildcard_constraints:
+        dataset=either(GRAMMAR - TREEBANKS),
+    conda:
+        "../envs/pipeline.yaml"
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    params:
+        folder=corpus_folder,
+    message:
+        "Counting phenomena of {wildcards.paper}/{wildcards.system} on {wildcards.dataset} ({wildcards.split}) -> {output}"
+    shell:
+        """
+        python -m pipeline phenomena --dataset {input.dataset:q} --corpus {params.folder:q} --split {wildcards.split} \
+            --tokenised {input.tokenised:q} --out {output:q} >{log:q} 2>&1
         """

@@ -72,12 +72,19 @@ rule layer_times:
     resources:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
-        gpu=resource("decode", "gpus"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
+    params:
+        job=f"{WORK}/{SCALE}/jobs/layer-times",
     message:
         "Timing layers -> {output}"
     shell:
         """
-        python -m pipeline layer_cost --out {output:q} >{log:q} 2>&1
+        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
+            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
+            --folder {params.job:q} --makes {output:q} \
+            -- layer_cost --out {output:q} >{log:q} 2>&1
         """
 
 

@@ -73,15 +73,21 @@ rule parse:
     resources:
         mem_mb=resource("decode", "mem_mb"),
         runtime=resource("decode", "runtime"),
-        gpu=resource("decode", "gpus"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
     params:
         weights=weights_file,
         decoding=decoding_settings,
+        job=f"{RUN}/jobs/parse-{{decoding}}-{{split}}",
     message:
         "Parsing {wildcards.dataset} ({wildcards.split}) with {wildcards.paper}/{wildcards.system} -> {output}"
     shell:
         """
-        python -m pipeline translate --weights {params.weights:q} --split {wildcards.split} \
+        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
+            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
+            --folder {params.job:q} --makes {output:q} \
+            -- translate --weights {params.weights:q} --split {wildcards.split} \
             --decoding {params.decoding:q} --threads {threads} --out {output:q} >{log:q} 2>&1
         """
 

@@ -29,14 +29,20 @@ rule calibrate:
     resources:
         mem_mb=resource("train", "mem_mb"),
         runtime=resource("score", "runtime"),
-        gpu=resource("decode", "gpus"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
     params:
         settings=SETTINGS,
+        job=f"{WORK}/{SCALE}/jobs/calibrate",
     message:
         "Calibrating for about a minute -> {output}"
     shell:
         """
-        python -m pipeline calibrate {params.settings} --threads {threads} --out {output:q} 2>&1 | tee {log:q}
+        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
+            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
+            --folder {params.job:q} --makes {output:q} \
+            -- calibrate {params.settings} --threads {threads} --out {output:q} 2>&1 | tee {log:q}
         """
 
 

@@ -24,6 +24,7 @@ rule train:
     input:
         specification=f"{RUN}/run.yaml",
         corpus=f"{CORPUS}/encoded/corpus.json",
+        others=runs_taken,
     output:
         f"{RUN}/trained.json",
     log:
@@ -38,7 +39,7 @@ rule train:
         sbatch="",
         mem_mb=resource("train", "mem_mb"),
         runtime=resource("train", "runtime"),
-        gpus=resource("train", "gpus"),
+        gpus=training_gpus,
         nodes=resource("train", "nodes"),
     params:
         folder=run_folder,
@@ -46,7 +47,7 @@ rule train:
         "Training {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
     shell:
         """
-        python -m pipeline launch --run {params.folder:q} --out {output:q} --launcher {resources.launcher} \
-            --cpus {threads} --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} \
-            --gpus {resources.gpus} --nodes {resources.nodes} --sbatch={resources.sbatch:q} 2>&1 | tee -i {log:q}
+        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
+            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
+            --run {params.folder:q} --out {output:q} --nodes {resources.nodes} 2>&1 | tee -i {log:q}
         """

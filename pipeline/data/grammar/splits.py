@@ -10,13 +10,14 @@ from pipeline.data.grammar.corpus import DOMAINS, LANGUAGES, Domain, Sentence, e
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 
-SPLITS = ("test", "dev", "train")  # in the order drawn: another size of train leaves test as it is
+TESTS = ("test", "test2", "test3", "test4", "test5")
+SPLITS = (*TESTS, "dev", "train")  # in the order drawn: another size of train leaves test as it is
 
 
 def write_splits(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], domain: Domain, seed: int) -> None:
     """Write `raw/{split}.{language}`, `{split}.trees` (brackets of the English side) and `{split}.phenomena.jsonl`.
 
-    The same seed gives the same sentences whatever `languages` are asked for. Only the test split has held-out names
+    The same seed gives the same sentences whatever `languages` are asked for. Only test splits have held-out names
     and verb-object combinations.
     Raises UserError for an unknown language, split or domain, or a size below one.
     """
@@ -25,7 +26,7 @@ def write_splits(folder: Path, languages: Sequence[str], sizes: Mapping[str, int
     for split in SPLITS:
         if split not in sizes:
             continue
-        stream = endless(domain, Random(f"grammar/{domain}/{seed}/{split}"), held_out=split == "test")
+        stream = endless(domain, Random(f"grammar/{domain}/{seed}/{split}"), held_out=split in TESTS)
         sentences = (next_unseen(stream, seen) for _ in range(sizes[split]))
         _write(Path(folder), split, languages, sentences)
 
@@ -55,6 +56,6 @@ def _check(languages: Sequence[str], sizes: Mapping[str, int], domain: str) -> N
         raise UserError(f"domain {domain!r}: choose one of {', '.join(DOMAINS)}")
     for split, size in sizes.items():
         if split not in SPLITS:
-            raise UserError(f"split {split!r}: choose from train, dev, test")
+            raise UserError(f"split {split!r}: choose from train, dev, {', '.join(TESTS)}")
         if size < 1:
             raise UserError(f"split {split!r}: its size must be at least 1, got {size}")

@@ -1,0 +1,127 @@
+"""How many times faster than it is spoken does a core read text aloud, compute features, and put batches together?
+
+    python bench/features.py
+    python bench/features.py --utterances 400
+
+One JSON line a measurement: seconds of speech, processor seconds of this process, and their ratio, the real-time factor
+of one core; `clock_s` is what passed meanwhile. `speak` synthesises and writes FLAC; `features` reads FLAC, spells the
+transcript and computes log-mel features, at the rate of each shipped corpus; `batches` puts training batches of 64
+utterances together, with noise on two fifths of them.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from pipeline.config import validate
+from pipeline.data.dataset import Dataset, ReaderPool
+from pipeline.data.noise_mixing import NoiseSettings
+from pipeline.data.speech.features import compute_features, features_of, limits_of
+from pipeline.data.speech.manifest import Utterance, write_manifest
+from pipeline.data.speech.readers import reader_of
+from pipeline.data.speech.sentences import Sentence
+from pipeline.data.speech.speak import Task, read_part
+from pipeline.data.speech.text_lines import grammar_lines
+from pipeline.data.speech_batches import SpeechBatches
+
+SECONDS, SEED = 10.0, 1
+RATES = {8000: 3800.0, 16000: 7600.0}
+VOICES = ["gmw/en-US", "gmw/en-US+m3", "gmw/en-US+f2", "gmw/en"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--utterances", type=int, default=200)
+    count = parser.parse_args().utterances
+    with tempfile.TemporaryDirectory() as folder:
+        spoken = measure_speaking(Path(folder), count)
+        measure_features(spoken, 22050, 7600.0)
+        for rate, high_hz in RATES.items():
+            measure_features(noises(Path(folder), count // 4, rate), rate, high_hz)
+        measure_batches(Path(folder), spoken)
+
+
+def measure_speaking(folder: Path, count: int) -> list[Utterance]:
+    pool = ReaderPool(voices=VOICES, words_per_minute=(180, 230), pitch=(35, 65), seed=SEED)
+    text = {"kind": "grammar", "domains": ["film"], "sizes": {"train": count, "dev": 1, "test": 1}, "seed": SEED}
+    lines = [line for split, line in grammar_lines(dataset(22050, 7600.0, text=text).text) if split == "train"]
+    tasks = [
+        Task(folder / f"{number}.flac", Sentence(line, "a"), reader_of(pool, "train", number))
+        for number, line in enumerate(lines)
+    ]
+    return timed("speak", 22050, lambda: read_part(tasks, "film"))
+
+
+def measure_features(utterances: list[Utterance], rate: int, high_hz: float) -> None:
+    limits = limits_of(dataset(rate, high_hz))
+    timed("features", rate, lambda: [one for one, _ in features_of(utterances, limits)])
+
+
+def measure_batches(folder: Path, utterances: list[Utterance]) -> None:
+    manifests = {split: folder / f"{split}.tsv" for split in ("train", "dev", "test")}
+    for path in manifests.values():
+        write_manifest(path, utterances)
+    compute_features(dataset(22050, 7600.0), manifests, folder, processes=1)
+    data = SpeechBatches(
+        folder / "encoded",
+        "train",
+        utterances_per_update=64,
+        micro_batch_frames=1_000_000,
+        max_frames=10_000,
+        max_length=1000,
+        share=1.0,
+        sorted_first=False,
+        noise=NoiseSettings(0.4, (0.0, 15.0)),
+        seed=SEED,
+    )
+    timed("batches", 22050, lambda: epoch_of(data, utterances))
+
+
+def epoch_of(data: SpeechBatches, utterances: list[Utterance]) -> list[Utterance]:
+    """Put the batches of one epoch together, which holds all utterances."""
+    for step in range(len(data)):
+        data.update(step)
+    return utterances
+
+
+def dataset(rate: int, high_hz: float, **changes):
+    """A record of the kind that has no more than is needed here."""
+    names = dict.fromkeys(("name", "title", "licence", "citation", "dev_set", "test_set", "domain"), "bench")
+    limits = {"high_hz": high_hz, "max_seconds": 60, "max_characters": 1000}
+    if changes:
+        return validate(Dataset, names | {"kind": "characters", "max_characters": 1000} | changes, "bench")
+    own = {"kind": "manifest", "packages": {"bench": "speech"}, "otherwise": "none", "sample_rate": rate}
+    return validate(Dataset, names | own | limits, "bench")
+
+
+def noises(folder: Path, count: int, rate: int) -> list[Utterance]:
+    """Files of noise, which FLAC packs worse than speech."""
+    rng = np.random.default_rng(SEED)
+    utterances = []
+    for number in range(count):
+        path = folder / f"{rate}-{number}.flac"
+        soundfile.write(path, rng.normal(0, 0.1, int(rate * SECONDS)), rate)
+        utterances.append(Utterance(path, "a", "noise", "bench", SECONDS))
+    return utterances
+
+
+def timed(stage: str, rate: int, work: Callable[[], list[Utterance]]) -> list[Utterance]:
+    """Do the work, and say how long its utterances are and how long it took."""
+    clock, cpu = time.perf_counter(), time.process_time()
+    utterances = work()
+    clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
+    seconds = sum(one.seconds for one in utterances)
+    facts = {"stage": stage, "sample_rate": rate, "utterances": len(utterances), "speech_s": round(seconds, 1)}
+    times = {"cpu_s": round(cpu, 3), "clock_s": round(clock, 3), "times_real_time": round(seconds / cpu)}
+    print(json.dumps(facts | times), flush=True)
+    return utterances
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Settings of a decoding."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config.records import Closed, Count
+
+
+class DecodingConfig(Closed):
+    """How a trained model is turned into text."""
+
+    beam_size: Count = 4
+    length_penalty: float = Field(default=0.6, ge=0, strict=False, description="alpha of ((5+|Y|)/6)^alpha")
+    length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
+    max_extra_length: Count = Field(default=50, description="Output may exceed the source by so many subwords")
+    average_last: Count = Field(default=1, description="Checkpoints averaged; 1 = the final weights alone")
+    branch_weights: Literal["learned", "random", "uniform"] = Field(
+        default="learned", description="kappa and alpha of a Weighted Transformer at test time (its Table 3)"
+    )
+    branch_weights_seed: int = Field(default=1, description="Seed of random branch weights")
+    batch_tokens: Count = Field(default=4096, description="Source subwords decoded at once; of speech, frames")
+    language_model: str | None = Field(
+        default=None, description="`system@dataset` or `paper/system@dataset` of a language model used in decoding"
+    )
+    language_model_use: Literal["beside", "instead"] = Field(
+        default="beside",
+        description="beside: shallow fusion; instead: in the place of the one that the model was fused with",
+    )
+    lm_weight: float = Field(default=0.0, ge=0, strict=False, description="λ of shallow fusion")
+    word_bonus: float = Field(default=0.0, strict=False, description="β: added for every word, in CTC decoding")
+    lm_weights: list[Annotated[float, Field(ge=0, strict=False)]] = Field(
+        default=[], description="λ to choose among on the development set of the run's own dataset; none = as given"
+    )
+    word_bonuses: list[Annotated[float, Field(strict=False)]] = Field(
+        default=[0.0], min_length=1, description="β to choose among together with lm_weights"
+    )
+    tuning_sentences: Count = Field(default=500, description="Evenly spaced sentences on which that choice is made")
+
+    @model_validator(mode="after")
+    def has_a_language_model_to_weigh(self):
+        if (self.lm_weight or self.tuned) and (self.language_model is None or self.language_model_use != "beside"):
+            raise ValueError("lm_weight and lm_weights need a language_model, used beside the model")
+        return self
+
+    @property
+    def tuned(self) -> bool:
+        """Whether λ and β are chosen on the development set."""
+        return bool(self.lm_weights)

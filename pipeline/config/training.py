@@ -1,0 +1,98 @@
+"""Settings of a training."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config.records import Closed, Count, Probability
+
+
+class TrainingConfig(Closed):
+    """How a model is trained. Token counts are target subwords, padding included."""
+
+    max_steps: Count = Field(description="Updates at most")
+    optimiser: Literal["adam", "adadelta", "nag"] = Field(
+        default="adam", description="nag: gradient descent with Nesterov's momentum"
+    )
+    schedule: Literal["inverse_sqrt", "constant", "plateau"] = Field(
+        default="inverse_sqrt",
+        description="Learning rate: eq. 3 (Vaswani et al.); lr; or lr, lowered when the dev loss stops falling",
+    )
+    warmup_steps: Count | None = Field(default=None, description="inverse_sqrt: updates of linear warm-up (eq. 3)")
+    lr_factor: float = Field(default=1.0, gt=0, strict=False, description="inverse_sqrt: multiplier of the schedule")
+    lr: float | None = Field(default=None, gt=0, strict=False, description="constant, plateau: (first) learning rate")
+    plateau_factor: float = Field(
+        default=0.5, gt=0, lt=1, strict=False, description="plateau: what the rate is multiplied by"
+    )
+    plateau_annealing: Literal["slow", "fast"] = Field(
+        default="slow",
+        description="plateau: lower at each validation without a new best; or at every one from the first such on",
+    )
+    min_lr: float | None = Field(
+        default=None,
+        gt=0,
+        strict=False,
+        description="plateau: the training ends when the rate falls below; null = never",
+    )
+    adam_beta1: Probability = 0.9
+    adam_beta2: Probability = 0.98
+    adam_eps: float = Field(default=1e-9, gt=0, strict=False)
+    adadelta_rho: Probability = 0.95
+    adadelta_eps: float = Field(default=1e-6, gt=0, strict=False)
+    momentum: Probability = Field(default=0.99, description="nag")
+    label_smoothing: Probability = Field(default=0.1, description="eps_ls: mass spread over the other symbols")
+    tokens_per_update: Count | None = Field(
+        default=None, description="Tokens a side and update, whatever the number of devices"
+    )
+    sentences_per_update: Count | None = Field(
+        default=None, description="Sentence pairs an update, in the place of tokens_per_update"
+    )
+    loss_mean: Literal["token", "sentence"] = Field(
+        default="token", description="What an update's summed loss is divided by the number of"
+    )
+    micro_batch_tokens: Count = Field(
+        default=8192, description="Tokens a side that a device holds at once; the rest is accumulated"
+    )
+    max_length: Count = Field(default=256, description="Longer pairs (subwords a side) are left out and counted")
+    clip_norm: float | None = Field(default=None, gt=0, strict=False, description="Global gradient norm; null = none")
+    validate_every: Count = Field(description="Updates between validations")
+    checkpoint_every: Count = Field(description="Updates between checkpoints kept for averaging")
+    keep_checkpoints: Count = Field(default=20, description="Checkpoints kept, newest first")
+    precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Autocast of matrix products")
+    branch_warmup_steps: Count | None = Field(default=None, description="Warm-up of kappa and alpha (400 as printed)")
+    branch_lr_factor: float = Field(
+        default=1.0, gt=0, strict=False, description="Multiplier of the schedule of kappa and alpha"
+    )
+    branch_freeze_steps: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="Last updates during which kappa and alpha are frozen (10000 as printed)"
+    )
+    scheduled_sampling: Probability = Field(
+        default=0.0, description="How often a position reads the model's own prediction in place of the reference"
+    )
+    trained_part: Literal["all", "fusion"] = Field(
+        default="all", description="fusion: the fusion layer alone, everything else as it was in the `initial` run"
+    )
+    train_share: float = Field(
+        default=1.0, gt=0, le=1, strict=False, description="Share of the training data used; smaller ones are in larger"
+    )
+    sorted_first_epoch: bool = Field(default=False, description="Speech: first epoch from short to long (SortaGrad)")
+    micro_batch_frames: Count = Field(default=100_000, description="Speech: frames that a device holds at once")
+    max_frames: Count = Field(default=3000, description="Speech: longer utterances (frames) are left out and counted")
+    noise_probability: Probability = Field(default=0.0, description="Speech: how often an utterance is given noise")
+    noise_snr_db: tuple[float, float] = Field(
+        default=(0.0, 15.0), strict=False, description="Speech: lowest and highest signal-to-noise ratio, in dB"
+    )
+    compile: bool = Field(default=False, description="torch.compile (pays off on GPUs only)")
+
+    @model_validator(mode="after")
+    def has_one_size_of_updates(self):
+        if (self.tokens_per_update is None) == (self.sentences_per_update is None):
+            raise ValueError("needs exactly one of tokens_per_update and sentences_per_update")
+        return self
+
+    @model_validator(mode="after")
+    def has_what_its_schedule_needs(self):
+        needed = "warmup_steps" if self.schedule == "inverse_sqrt" else "lr"
+        if getattr(self, needed) is None:
+            raise ValueError(f"schedule {self.schedule} needs {needed}")
+        return self

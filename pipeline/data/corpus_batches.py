@@ -1,0 +1,117 @@
+"""What follows from the kind of a corpus, and is decided nowhere else: the batches of a run, and its vocabularies.
+
+`corpus.json` says the kind: `parallel` (sentence pairs, also where it says nothing), `speech` (features and
+transcripts) or `text` (sentences without a source, for language models).
+"""
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from pipeline.config import LanguageModelConfig, RunSpec, TrainingConfig
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.batches import EvaluationBatches, TextBatch, TrainingBatches
+from pipeline.data.noise_mixing import NoiseSettings
+from pipeline.data.speech_batches import SpeechBatch, SpeechBatches, SpeechEvaluationBatches
+from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlyEvaluationBatches
+from pipeline.data.vocabulary import Subwords, load_vocabularies
+from pipeline.errors import UserError
+from pipeline.files import read_json
+
+Kind = Literal["parallel", "speech", "text"]
+AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
+AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
+AnyEvaluationBatches = EvaluationBatches | SpeechEvaluationBatches | TextOnlyEvaluationBatches
+
+
+def corpus_kind(corpus_folder: Path) -> Kind:
+    """Kind of an encoded corpus. Raises UserError when this version knows none of that name."""
+    path = Path(corpus_folder) / "corpus.json"
+    kind = read_json(path).get("kind", "parallel")
+    if kind not in get_args(Kind):
+        raise UserError(f"{path}: unknown kind {kind!r}, known are {', '.join(get_args(Kind))}; encode it again")
+    return kind
+
+
+def kind_read(spec: RunSpec) -> Kind:
+    """What a run reads of its corpus: a language model the target side alone, of whatever kind the corpus is."""
+    return "text" if isinstance(spec.model, LanguageModelConfig) else corpus_kind(Path(spec.corpus))
+
+
+def training_batches(spec: RunSpec) -> AnyTrainingBatches:
+    """The updates of a run. Raises UserError when its settings do not fit its corpus."""
+    corpus, training = Path(spec.corpus), spec.training
+    kind = kind_read(spec)
+    if kind != "parallel" and training.sentences_per_update is None:
+        raise UserError(f"{spec.name}: updates on {kind} are counted in sentences; set training.sentences_per_update")
+    match kind:
+        case "parallel":
+            return TrainingBatches(
+                corpus,
+                "train",
+                training.tokens_per_update,
+                training.micro_batch_tokens,
+                training.max_length,
+                spec.seed,
+                training.sentences_per_update,
+            )
+        case "speech":
+            return SpeechBatches(
+                corpus,
+                "train",
+                utterances_per_update=training.sentences_per_update,
+                micro_batch_frames=training.micro_batch_frames,
+                max_frames=training.max_frames,
+                max_length=training.max_length,
+                share=training.train_share,
+                sorted_first=training.sorted_first_epoch,
+                noise=noise_settings(training),
+                seed=spec.seed,
+            )
+        case "text":
+            return TextOnlyBatches(
+                corpus,
+                "train",
+                sentences_per_update=training.sentences_per_update,
+                micro_batch_tokens=training.micro_batch_tokens,
+                max_length=training.max_length,
+                share=training.train_share,
+                seed=spec.seed,
+            )
+    raise AssertionError(kind)
+
+
+def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
+    return NoiseSettings(training.noise_probability, training.noise_snr_db) if training.noise_probability else None
+
+
+def evaluation_batches(
+    corpus_folder: Path, split: str, batch_size: int, trained_on: Path | None = None, kind: Kind | None = None
+) -> AnyEvaluationBatches:
+    """Every sequence of a split once, with its number.
+
+    Args:
+        batch_size: positions of a batch at most, padding counted: source subwords, frames of speech, symbols of text.
+        trained_on: encoded corpus of the model's training, by whose statistics speech is normalised; None = this one.
+        kind: what is read of the corpus; None = all there is.
+    """
+    match kind or corpus_kind(corpus_folder):
+        case "parallel":
+            return EvaluationBatches(corpus_folder, split, batch_size)
+        case "speech":
+            return SpeechEvaluationBatches(corpus_folder, split, batch_size, trained_on)
+        case "text":
+            return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
+    raise AssertionError(corpus_folder)
+
+
+def batch_size(spec: RunSpec) -> int:
+    """`batch_size` of `evaluation_batches` that fits where the training fits."""
+    speech = kind_read(spec) == "speech"
+    return spec.training.micro_batch_frames if speech else spec.training.micro_batch_tokens
+
+
+def vocabularies(corpus_folder: Path) -> tuple[Subwords | None, Subwords | Alphabet]:
+    """Source and target symbols of an encoded corpus; None where the source is speech, or there is none."""
+    if corpus_kind(corpus_folder) == "parallel":
+        return load_vocabularies(Path(corpus_folder).parent)
+    return None, Alphabet()

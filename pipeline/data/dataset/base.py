@@ -1,0 +1,139 @@
+"""What the records of all datasets are made of."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config import Closed, Count
+
+Language = Literal["en", "de", "fr", "zh"]
+SplitName = Literal["train", "dev", "test", "test2", "test3", "test4", "test5"]
+SPLITS: tuple[SplitName, ...] = ("train", "dev", "test")
+FURTHER_TESTS: tuple[SplitName, ...] = ("test2", "test3", "test4", "test5")
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class Source(Closed):
+    """One file to fetch."""
+
+    urls: list[str] = Field(default=[], description="Addresses, tried in turn; none = only a mirror has it")
+    mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
+    sha256: Sha256 | None = Field(default=None, description="SHA-256 of the file")
+    md5: Md5 | None = Field(default=None, description="MD5 of the file, where nobody published a SHA-256")
+    bytes: Count | None = Field(default=None, description="Size of the file, in bytes, where known")
+
+    @model_validator(mode="after")
+    def has_one_checksum(self):
+        if (self.sha256 is None) == (self.md5 is None):
+            raise ValueError("needs exactly one of sha256 and md5")
+        return self
+
+    @property
+    def known_hash(self) -> str:
+        return f"sha256:{self.sha256}" if self.sha256 else f"md5:{self.md5}"
+
+
+class BpeSubwords(Closed):
+    """A byte-pair encoding (sentencepiece), of both languages unless the target side has its own."""
+
+    kind: Literal["bpe"] = Field(description="Byte-pair encoding")
+    vocab_size: Count = Field(description="Entries, the four reserved ids included")
+    sample_pairs: Count = Field(description="Training pairs it is learnt from, drawn at random; all if there are fewer")
+    seed: Annotated[int, Field(ge=0)] = Field(default=1, description="Seed of that draw")
+
+
+class WordVocabulary(Closed):
+    """The most frequent words of one side; all others are the one symbol <unk>, in the output too."""
+
+    kind: Literal["word"] = Field(description="Words, separated by spaces in the tokenised text")
+    vocab_size: Count = Field(description="Entries, the four reserved ids included")
+
+
+class SymbolVocabulary(Closed):
+    """Each space-separated symbol whole, as of linearised trees."""
+
+    kind: Literal["symbols"] = Field(description="Every symbol of the training text is an entry")
+
+
+class CorpusSize(Closed):
+    """How large the encoded corpus is expected to be, for `plan`; once it is encoded, what it has is counted."""
+
+    pairs: list[Count] = Field(min_length=3, description="Sentence pairs of train, dev, and each test set")
+    src_subwords: float = Field(gt=0, strict=False, description="Subwords of a source sentence, on average")
+    tgt_subwords: float = Field(gt=0, strict=False, description="Subwords of a target sentence, on average")
+    tgt_vocab: Count | None = Field(default=None, description="Entries of the target vocabulary, if its own symbols")
+    raw_bytes: Count = Field(description="Bytes of the raw splits, both sides")
+
+
+class DatasetRecord(Closed):
+    """What is common to all datasets."""
+
+    name: str = Field(description="Name of the file, given by `load_dataset`")
+    title: str = Field(description="What it is, in a line")
+    licence: str = Field(description="Under which terms the text may be used")
+    citation: str = Field(description="What to cite when using it")
+    stands_in_for: str | None = Field(default=None, description="What it replaces at a smaller scale, and why")
+    dev_set: str = Field(description="Name of the dev set, shown with every score on it")
+    test_set: str = Field(description="Name of the test set, shown with every score on it")
+    further_test_sets: list[str] = Field(
+        default=[], max_length=len(FURTHER_TESTS), description="Names of further test sets: splits test2, test3, …"
+    )
+
+    @property
+    def test_sets(self) -> dict[SplitName, str]:
+        """Every test set's name by its split."""
+        return {"test": self.test_set, **dict(zip(FURTHER_TESTS, self.further_test_sets, strict=False))}
+
+    @property
+    def split_names(self) -> tuple[SplitName, ...]:
+        return ("train", "dev", *self.test_sets)
+
+
+class TokenisedRecord(DatasetRecord):
+    """What is common to all datasets of subwords or other symbols on both sides."""
+
+    subwords: Annotated[BpeSubwords | WordVocabulary, Field(discriminator="kind")] = Field(
+        description="The models' vocabulary, of the source side alone if the target has one"
+    )
+    tgt_subwords: Annotated[BpeSubwords | WordVocabulary | SymbolVocabulary, Field(discriminator="kind")] | None = (
+        Field(default=None, description="The target side's own vocabulary; null = one for both sides")
+    )
+    size: CorpusSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")
+
+    @model_validator(mode="after")
+    def size_is_of_all_splits(self):
+        if self.size and len(self.size.pairs) != len(self.split_names):
+            raise ValueError(f"size.pairs needs a number for each of {', '.join(self.split_names)}")
+        return self
+
+
+def check_splits(dataset: DatasetRecord, described: dict[SplitName, Any]) -> None:
+    """Raises ValueError unless exactly the dataset's splits are described."""
+    if missing := set(dataset.split_names) - set(described):
+        raise ValueError(f"split {', '.join(sorted(missing))} is missing")
+    if unknown := set(described) - set(dataset.split_names):
+        raise ValueError(f"split {', '.join(sorted(unknown))} has no name under further_test_sets")
+
+
+class LicensedPackages(Closed):
+    """Data that must be had from its owners: config.yaml names the folders that hold it."""
+
+    packages: dict[str, str] = Field(default={}, description="Licensed packages: what the folder in config.yaml holds")
+    otherwise: str | None = Field(
+        default=None, description="Dataset that stands in as long as config.yaml names no folder for a package"
+    )
+
+    @model_validator(mode="after")
+    def has_a_stand_in(self):
+        if bool(self.packages) != bool(self.otherwise):
+            raise ValueError("needs `otherwise` where there are packages, and only there")
+        return self
+
+
+class GrammarSource(Closed):
+    """What the embedded grammar is to write."""
+
+    domain: Literal["film", "search"] = Field(description="Full sentences of film scripts, or search queries")
+    sizes: dict[SplitName, Count] = Field(description="Pairs of each split")
+    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of all its choices")

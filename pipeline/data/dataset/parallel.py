@@ -1,0 +1,168 @@
+"""Records of parallel text."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config import Closed, Count
+from pipeline.data.dataset.base import (
+    GrammarSource,
+    Language,
+    LicensedPackages,
+    Sha256,
+    Source,
+    SplitName,
+    TokenisedRecord,
+    check_splits,
+)
+
+
+class Side(Closed):
+    """One language of a part: a file, a member of an archive, or a file of a licensed package.
+
+    `.gz` is unpacked, `.sgm` and `.xml` are read by segments.
+    """
+
+    source: str | None = Field(default=None, description="A name under `sources`")
+    package: str | None = Field(default=None, description="A name under `packages`")
+    member: str | None = Field(
+        default=None, description="Path in the archive or below the package's folder; null = the file itself"
+    )
+    translator: str | None = Field(default=None, description="Of an .xml file: whose reference; null = the source side")
+
+    @model_validator(mode="after")
+    def has_one_place(self):
+        if (self.source is None) == (self.package is None) or (self.package and not self.member):
+            raise ValueError("needs either a source, or a package and a member")
+        return self
+
+    @property
+    def file_name(self) -> str:
+        return self.member or self.source
+
+
+class Part(Closed):
+    """Parallel lines from one place; line n of one side translates line n of the other."""
+
+    src: Side = Field(description="Where the source side is")
+    tgt: Side = Field(description="Where the target side is")
+    further_references: list[Side] = Field(default=[], description="Of a dev or test set: further translations")
+    first: Count = Field(default=1, description="Number of the first line taken")
+    every: Count = Field(default=1, description="From the first one on, one line of so many is taken")
+    lines: Count | None = Field(default=None, description="Lines a side, asserted of what is taken")
+
+    @property
+    def sides(self) -> list[Side]:
+        return [self.src, self.tgt, *self.further_references]
+
+
+class DownloadedSplit(Closed):
+    """The parts of a split, joined in order."""
+
+    parts: list[Part] = Field(min_length=1, description="Joined in this order")
+
+    @property
+    def references(self) -> int:
+        return 1 + len(self.parts[0].further_references)
+
+    @model_validator(mode="after")
+    def parts_have_equal_references(self):
+        if len({len(part.further_references) for part in self.parts}) > 1:
+            raise ValueError("all parts of a split need equally many references")
+        return self
+
+
+class Expected(Closed):
+    """What a split must be, so that no score is taken on another set of that name."""
+
+    lines: Count = Field(description="Lines a side")
+    src_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<src>")
+    tgt_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<tgt>")
+
+
+class Cleaning(Closed):
+    """Which training pairs are left out; counts are of Moses tokens. Empty sides always are."""
+
+    max_tokens: Count = Field(description="A pair with a longer side is left out")
+    max_ratio: float = Field(ge=1, strict=False, description="Longer side over shorter side; above it, left out")
+
+
+class CorpusRecord(TokenisedRecord):
+    """What is common to all datasets of sentence pairs."""
+
+    src: Language = Field(description="Source language")
+    tgt: Language = Field(description="Target language")
+    expected: dict[SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
+    cleaning: Cleaning = Field(description="Which training pairs are left out")
+    tokeniser: Literal["moses"] = Field(description="sacremoses, no escaping, no splitting of dashes")
+    segmenter: Literal["jieba", "characters"] | None = Field(
+        default=None, description="What parts Chinese into words, in the place of Moses; null = nothing"
+    )
+    lowercase: bool = Field(default=False, description="Lower-case the tokenised text")
+    compound_split: bool = Field(description="Whether the paper's BLEU splits compounds (`-` -> `##AT##-##AT##`)")
+    bleu: Literal["multi-bleu", "nist"] = Field(
+        default="multi-bleu",
+        description="The paper's BLEU: of tokenised text; or NIST's: case-insensitive, shortest reference's length",
+    )
+
+    @property
+    def languages(self) -> tuple[Language, Language]:
+        return self.src, self.tgt
+
+    def references(self, split: SplitName) -> list[str]:
+        """Suffixes of the files that hold a split's target side: its language, then `en2`, `en3` …"""
+        return [self.tgt]
+
+    @model_validator(mode="after")
+    def segmenter_has_chinese(self):
+        if self.segmenter and "zh" not in self.languages:
+            raise ValueError("segmenter is for Chinese, which is on neither side")
+        return self
+
+
+class DownloadedDataset(CorpusRecord, LicensedPackages):
+    """Parallel text from public addresses or from licensed packages."""
+
+    kind: Literal["download"] = Field(description="Fetched, or taken from the folder of a licensed package")
+    sources: dict[str, Source] = Field(default={}, description="Files to fetch, by file name")
+    splits: dict[SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
+
+    @property
+    def sides(self) -> list[Side]:
+        return [side for split in self.splits.values() for part in split.parts for side in part.sides]
+
+    def references(self, split: SplitName) -> list[str]:
+        further = range(2, self.splits[split].references + 1)
+        return [self.tgt, *(f"{self.tgt}{number}" for number in further)]
+
+    def package_members(self, package: str) -> list[str]:
+        """Files of a package that splits read."""
+        return list(dict.fromkeys(side.member for side in self.sides if side.package == package))
+
+    @model_validator(mode="after")
+    def splits_name_places(self):
+        check_splits(self, self.splits)
+        if self.splits["train"].references > 1:
+            raise ValueError("splits.train: training pairs have one translation")
+        for where in ("source", "package"):
+            named, described = {getattr(side, where) for side in self.sides} - {None}, set(getattr(self, f"{where}s"))
+            if unknown := named - described:
+                raise ValueError(f"splits name {', '.join(sorted(unknown))}, which is not under {where}s")
+            if unused := described - named:
+                raise ValueError(f"no split uses {where} {', '.join(sorted(unused))}")
+        if unsafe := [name for name in self.sources if name != Path(name).name]:
+            raise ValueError(f"source {unsafe[0]!r} must be a plain file name")
+        return self
+
+
+class GrammarDataset(CorpusRecord):
+    """Parallel text written by the embedded grammar; needs no download."""
+
+    kind: Literal["grammar"] = Field(description="Written by the embedded grammar; needs no download")
+    generator: GrammarSource = Field(description="What the grammar writes")
+
+    @model_validator(mode="after")
+    def every_split_has_a_size(self):
+        check_splits(self, self.generator.sizes)
+        return self

@@ -1,0 +1,244 @@
+"""Records of speech, read aloud or recorded, and of text in its characters."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config import Closed, Count
+from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, Sha256, Source, SplitName, check_splits
+
+TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
+Positive = Annotated[float, Field(gt=0, strict=False)]
+Range = Annotated[tuple[float, float], Field(strict=False)]
+
+
+class TextPart(Closed):
+    """Lines of one file."""
+
+    source: str = Field(description="A name under `sources`")
+    member: str | None = Field(
+        default=None, description="Pattern of paths in the archive, such as LM/*.gz; null = the file itself"
+    )
+    layout: TextLayout = Field(
+        default="plain",
+        description="plain: a sentence a line; transcripts: an id before it; "
+        "stm: after six fields; tedlium: clitics apart (it 's) and </s> at the end",
+    )
+    first: Count = Field(default=1, description="Number of the first line taken")
+    every: Count = Field(default=1, description="From the first one on, one line of so many is taken")
+    lines: Count | None = Field(default=None, description="Lines taken at most; null = all")
+
+
+class FetchedText(Closed):
+    """Text from public addresses, in English."""
+
+    kind: Literal["fetched"] = Field(description="Fetched, as the sources say")
+    sources: dict[str, Source] = Field(description="Files to fetch, by file name")
+    splits: dict[SplitName, list[TextPart]] = Field(description="Which lines each split is drawn from")
+
+    @model_validator(mode="after")
+    def splits_name_sources(self):
+        check_named({part.source for parts in self.splits.values() for part in parts}, self.sources)
+        return self
+
+
+class GrammarText(Closed):
+    """Sentences of the embedded grammar, which needs no download.
+
+    Two texts of one seed and one size of dev and test have the same dev and test sentences, and of two training texts
+    the shorter one is the beginning of the longer: a language model of the larger text has met no test sentence.
+    """
+
+    kind: Literal["grammar"] = Field(description="Written by the embedded grammar")
+    domains: list[Literal["film", "search"]] = Field(
+        min_length=1, description="Full sentences of film scripts, search queries, or both"
+    )
+    sizes: dict[SplitName, Count] = Field(description="Sentences of each domain and split, before any is left out")
+    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of all its choices")
+
+
+Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
+
+
+def check_named(named: set[str], described: dict[str, Source]) -> None:
+    """Raises ValueError unless exactly the described sources are named, by plain file names."""
+    if named != set(described):
+        raise ValueError(f"splits name {sorted(named)}, but described are {sorted(described)}")
+    if unsafe := [name for name in described if name != Path(name).name]:
+        raise ValueError(f"source {unsafe[0]!r} must be a plain file name")
+
+
+class SpeechSize(Closed):
+    """How large the corpus is expected to be, for `plan`; once it is encoded, what it has is counted."""
+
+    utterances: list[Count] = Field(min_length=3, description="Utterances of train, dev and test")
+    seconds: Positive = Field(description="Of an utterance, on average")
+    characters: Positive = Field(description="Of a transcript, on average")
+    raw_bytes: Count = Field(description="Bytes of audio and text before features")
+
+
+class ExpectedUtterances(Closed):
+    """What a split must be, so that no score is taken on another set of that name."""
+
+    utterances: Count = Field(description="Utterances that are kept")
+    sha256: Sha256 | None = Field(default=None, description="Digest of prepared/<split>.en, the transcripts kept")
+
+
+class SpokenRecord(DatasetRecord):
+    """What is common to all datasets of speech: audio on the source side, English characters on the target side."""
+
+    domain: str = Field(pattern=r"^[\w-]+$", description="Of the text")
+    sample_rate: Count = Field(description="Of all audio, in Hz; another rate is rejected")
+    high_hz: Positive = Field(description="Upper edge of the mel filters, in Hz")
+    min_seconds: Positive = Field(default=0.1, description="Shorter utterances are left out and counted")
+    max_seconds: Positive = Field(description="Longer utterances are left out and counted")
+    max_characters: Count = Field(description="Utterances of a longer transcript are left out and counted")
+    expected: dict[SplitName, ExpectedUtterances] = Field(default={}, description="Asserted of what is kept")
+    size: SpeechSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        return "speech", "en"
+
+    @model_validator(mode="after")
+    def filters_end_below_half_the_rate(self):
+        if self.high_hz > self.sample_rate / 2:
+            raise ValueError(f"high_hz {self.high_hz} is above half the sample_rate {self.sample_rate}")
+        return self
+
+
+class ReaderPool(Closed):
+    """Who reads aloud. A reader is drawn for each utterance by its number alone: domains differ in their text only."""
+
+    voices: list[str] = Field(min_length=1, description="eSpeak NG voice files with variant, such as gmw/en-US+f2")
+    words_per_minute: tuple[Count, Count] = Field(strict=False, description="Slowest and fastest rate")
+    pitch: tuple[Count, Count] = Field(strict=False, description="Lowest and highest base pitch, of 1-99")
+    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of the draws")
+
+    @model_validator(mode="after")
+    def ranges_rise(self):
+        if self.words_per_minute[0] > self.words_per_minute[1] or self.pitch[0] > self.pitch[1]:
+            raise ValueError("a range goes from low to high")
+        return self
+
+
+class ReadAloudDataset(SpokenRecord):
+    """Text read aloud by eSpeak NG."""
+
+    kind: Literal["read-aloud"] = Field(description="Text read aloud by eSpeak NG")
+    text: Text = Field(description="What is read")
+    utterances: dict[SplitName, Count] = Field(description="Sentences read of each split: the first that fit")
+    readers: ReaderPool = Field(description="Who reads")
+    sample_rate: Literal[22050] = Field(default=22050, description="Of eSpeak NG's voices, in Hz")
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        return sources_of_text(self.text)
+
+
+class RecordingPart(Closed):
+    """Utterances from one archive."""
+
+    source: str = Field(description="A name under `sources`: an archive of audio")
+    members: str = Field(description="Pattern of the paths in it that are taken, such as an4/train/*")
+    table: str | None = Field(default=None, description="Layout `table`: a name under `sources`, a TSV file")
+
+
+class RecordedDataset(SpokenRecord):
+    """Recordings from public archives."""
+
+    kind: Literal["recordings"] = Field(description="Recordings from public archives")
+    layout: Literal["librispeech", "tedlium", "table"] = Field(
+        description="How audio and transcript find each other: <chapter>.trans.txt beside the audio; <talk>.stm beside "
+        "<talk>.sph; or a table of path, speaker and transcript"
+    )
+    sources: dict[str, Source] = Field(description="Files to fetch, by file name")
+    splits: dict[SplitName, list[RecordingPart]] = Field(description="Where each split comes from")
+
+    @model_validator(mode="after")
+    def splits_name_sources(self):
+        check_splits(self, self.splits)
+        parts = [part for split in self.splits.values() for part in split]
+        check_named({part.source for part in parts} | {part.table for part in parts} - {None}, self.sources)
+        if any((part.table is None) == (self.layout == "table") for part in parts):
+            raise ValueError("`table` is given with layout `table`, and only with it")
+        return self
+
+
+class OwnFolder(LicensedPackages):
+    """One folder of the user's own, named in config.yaml as a licensed package is."""
+
+    @property
+    def package(self) -> str:
+        return next(iter(self.packages))
+
+    @model_validator(mode="after")
+    def is_one_folder(self):
+        if len(self.packages) != 1:
+            raise ValueError("needs exactly one package: the user's folder")
+        return self
+
+
+class ManifestDataset(SpokenRecord, OwnFolder):
+    """A corpus of the user's own: a folder that holds <split>.tsv and the audio that it names."""
+
+    kind: Literal["manifest"] = Field(description="Audio named by manifests, in a folder of the user's own")
+
+    def package_members(self, package: str) -> list[str]:
+        """Files of the package that are looked for beforehand."""
+        return [f"{split}.tsv" for split in self.split_names]
+
+
+class TextSize(Closed):
+    """How large the corpus is expected to be, for `plan`; once it is encoded, what it has is counted."""
+
+    sentences: list[Count] = Field(min_length=3, description="Sentences of train, dev and test")
+    characters: Positive = Field(description="Of a sentence, on average")
+    raw_bytes: Count = Field(description="Bytes of the raw text")
+
+
+class TextRecord(DatasetRecord):
+    """What is common to all texts without a source, for character language models."""
+
+    domain: str = Field(pattern=r"^[\w-]+$", description="Of the text")
+    max_characters: Count = Field(description="Longer sentences are left out and counted")
+    sentences: dict[SplitName, Count] = Field(
+        default={}, description="Sentences taken at most of a split, the first that fit; none = all"
+    )
+    expected: dict[SplitName, ExpectedUtterances] = Field(default={}, description="Asserted of what is kept")
+    size: TextSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        return ("en",)
+
+
+class CharacterDataset(TextRecord):
+    """Text of the grammar, or from public addresses."""
+
+    kind: Literal["characters"] = Field(description="Text alone, in the characters of transcripts")
+    text: Text = Field(description="Where it comes from")
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        return sources_of_text(self.text)
+
+
+class OwnText(TextRecord, OwnFolder):
+    """Text of the user's own: a folder that holds <split>.txt, a sentence a line."""
+
+    kind: Literal["own-text"] = Field(description="Text alone, in a folder of the user's own")
+
+    def package_members(self, package: str) -> list[str]:
+        """Files of the package that are looked for beforehand."""
+        return [f"{split}.txt" for split in self.split_names]
+
+
+def sources_of_text(text: FetchedText | GrammarText) -> dict[str, Source]:
+    return text.sources if isinstance(text, FetchedText) else {}
+
+
+SpokenDataset = ReadAloudDataset | RecordedDataset | ManifestDataset
+WrittenDataset = ReadAloudDataset | CharacterDataset | OwnText
+"""Datasets that begin with text."""

@@ -1,0 +1,116 @@
+"""Records of treebanks."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config import Closed, Count
+from pipeline.data.dataset.base import (
+    GrammarSource,
+    LicensedPackages,
+    Sha256,
+    Source,
+    SplitName,
+    TokenisedRecord,
+    check_splits,
+)
+
+
+class Documents(Closed):
+    """Files of one folder on the web, read one after the other; they are verified by the digest of the split."""
+
+    folder: str = Field(pattern="/$", description="Address of the folder")
+    names: list[str] = Field(min_length=1, description="Files in it, in the order in which they are read")
+
+
+class TreeSource(Source):
+    """Trees in Penn bracketing: one file, or else the documents that it was joined from."""
+
+    documents: Documents = Field(description="Where the trees are published, if the one file is nowhere to be had")
+
+
+class TreePart(Closed):
+    """Trees from one place: of a source, or of files of a licensed package."""
+
+    source: str | None = Field(default=None, description="A name under `sources`")
+    package: str | None = Field(default=None, description="A name under `packages`")
+    files: list[str] = Field(default=[], description="Files of the package; `{0200..0299}` stands for each number")
+    first: Count = Field(default=1, description="Number of the first tree taken")
+    trees: Count | None = Field(default=None, description="Trees taken; null = all from the first on")
+    parser: str | None = Field(default=None, description="What parsed the sentences; null = they were parsed by hand")
+
+    @model_validator(mode="after")
+    def has_one_place(self):
+        if (self.source is None) == (self.package is None) or bool(self.files) != bool(self.package):
+            raise ValueError("needs either a source, or a package and its files")
+        return self
+
+
+class TreeSplit(Closed):
+    """The parts of a split, joined in order."""
+
+    parts: list[TreePart] = Field(min_length=1, description="Joined in this order")
+
+
+class ExpectedTrees(Closed):
+    """What a split must be, so that no score is taken on another set of that name."""
+
+    lines: Count = Field(description="Trees of the split, one a line")
+    sha256: Sha256 | None = Field(default=None, description="Digest of the split's raw trees")
+
+
+class TreebankRecord(TokenisedRecord):
+    """What is common to all treebanks: sentences on the source side, their linearised trees on the target side."""
+
+    src: Literal["en"] = Field(description="Language of the sentences")
+    tgt: Literal["brackets"] = Field(default="brackets", description="Linearised trees")
+    expected: dict[SplitName, ExpectedTrees] = Field(default={}, description="Asserted of the raw splits")
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        return self.src, self.tgt
+
+
+class TreebankDataset(TreebankRecord, LicensedPackages):
+    """Trees that others annotated."""
+
+    kind: Literal["treebank"] = Field(description="Fetched, or taken from the folder of a licensed package")
+    sources: dict[str, TreeSource] = Field(default={}, description="Files to fetch, by file name")
+    splits: dict[SplitName, TreeSplit] = Field(description="Where train, dev and test come from")
+
+    def package_members(self, package: str) -> list[str]:
+        """Files of a package that splits read; `{0200..0299}` stands for each number."""
+        parts = [part for split in self.splits.values() for part in split.parts if part.package == package]
+        return [file for part in parts for file in part.files]
+
+    @model_validator(mode="after")
+    def splits_name_places(self):
+        check_splits(self, self.splits)
+        parts = [part for split in self.splits.values() for part in split.parts]
+        for places, named in (
+            (self.sources, {part.source for part in parts} - {None}),
+            (self.packages, {part.package for part in parts} - {None}),
+        ):
+            if named != set(places):
+                raise ValueError(f"splits name {sorted(named)}, but described are {sorted(places)}")
+        return self
+
+
+class ExtraTrees(Closed):
+    """Training trees that stand for those of a parser, which makes errors."""
+
+    parser: str = Field(description="What they stand for, in words")
+    after: Count = Field(description="Training trees before them, which are free of error")
+    errors: float = Field(ge=0, le=1, strict=False, description="Share of phrases whose last part is set too high")
+    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of the errors")
+
+
+class GrammarTreebank(TreebankRecord):
+    """English sentences of the embedded grammar, with the trees they were derived by; needs no download."""
+
+    kind: Literal["grammar-treebank"] = Field(description="Written by the embedded grammar; needs no download")
+    generator: GrammarSource = Field(description="What the grammar writes")
+    extra: ExtraTrees | None = Field(default=None, description="Which training trees stand for a parser's; null = none")
+
+
+Treebank = TreebankDataset | GrammarTreebank

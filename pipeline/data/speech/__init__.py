@@ -1,0 +1,1 @@
+"""Speech: read aloud or collected, listed in manifests, turned into features."""

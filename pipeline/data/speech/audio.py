@@ -1,0 +1,46 @@
+"""Reading the audio of an utterance, a whole file or a stretch of one: FLAC, WAV, NIST SPHERE not `shorten`ed."""
+
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from pipeline.data.speech.manifest import Utterance
+
+TOLERANCE_S = 0.02  # two frames: manifests round
+
+
+class RejectedError(Exception):
+    """An utterance that can't be used; the message is the reason by which it is counted."""
+
+
+def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
+    """Samples (n,) float32 in [-1, 1].
+
+    Raises:
+        RejectedError: the file is missing, unreadable, of another rate, of several channels, or too short.
+    """
+    try:
+        with soundfile.SoundFile(utterance.audio) as file:
+            if file.samplerate != sample_rate:
+                raise RejectedError("wrong rate")
+            if file.channels != 1:
+                raise RejectedError("several channels")
+            wanted = round(utterance.seconds * sample_rate)
+            file.seek(min(round(utterance.start * sample_rate), file.frames))
+            samples = file.read(wanted, dtype="float32")
+    except (soundfile.SoundFileError, OSError) as error:
+        raise RejectedError(fault_of(utterance.audio)) from error
+    if len(samples) < wanted - TOLERANCE_S * sample_rate:
+        raise RejectedError("truncated audio")
+    return samples
+
+
+def fault_of(path: Path) -> str:
+    """Why a file can't be opened."""
+    if not path.is_file():
+        return "missing audio"
+    with open(path, "rb") as file:
+        header = file.read(1024)
+    shortened = header.startswith(b"NIST_1A") and b"shorten" in header
+    return "SPHERE audio compressed by shorten, to be converted" if shortened else "unreadable audio"

@@ -1,0 +1,100 @@
+"""Fetch the archives of a corpus of recordings, verify and unpack them, and list its utterances.
+
+    python -m pipeline collect-recordings --dataset workflow/datasets/fsdd.yaml --downloads work/downloads \\
+        --corpus work/corpora/fsdd --mirror ../shared/data
+
+reads   the mirror, <downloads>/<file>, or the addresses of the dataset file
+writes  <corpus>/audio/<archive>/<member>   the files that its layout is made of (layouts.py), and no others
+        <corpus>/manifests/<split>.tsv      the utterances of each split (manifest.py)
+
+A training utterance of a recording that a dev or test set has too is left out. Files that are unpacked already are
+not written again.
+"""
+
+import argparse
+import logging
+import shutil
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+from pipeline.data.archives import DAMAGE, members
+from pipeline.data.dataset import RecordedDataset, load_spoken
+from pipeline.data.download import fetch_all
+from pipeline.data.speech.layouts import LAYOUTS
+from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
+from pipeline.disk import require_space
+from pipeline.errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
+    parser.add_argument("--mirror", help="folder or URL tried first")
+
+
+def run(args: argparse.Namespace) -> None:
+    dataset = load_spoken(args.dataset)
+    if not isinstance(dataset, RecordedDataset):
+        raise UserError(f"{args.dataset}: has no recordings, its kind is {dataset.kind!r}")
+    collect(dataset, fetch_all(dataset, args.downloads, args.mirror), args.corpus)
+
+
+def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> None:
+    """Unpack, and write the manifests. files: fetched files by source.
+
+    Raises:
+        UserError: an archive is damaged, has a member that escapes its folder, or has no utterance of a split.
+    """
+    layout, wanted = LAYOUTS[dataset.layout], {}
+    for part in (part for parts in dataset.splits.values() for part in parts):
+        wanted.setdefault(part.source, []).append(part.members)
+    for source, patterns in wanted.items():
+        unpack(files[source], patterns, layout.suffixes, folder_of(corpus, source))
+    held_out: set[str] = set()
+    for split in reversed(dataset.split_names):
+        found = list(utterances(dataset, split, files, corpus))
+        kept = [one for one in found if split != "train" or layout.recording(one) not in held_out]
+        held_out |= {layout.recording(one) for one in kept}
+        if not kept:
+            raise UserError(
+                f"{dataset.name}: split {split} has no utterance; correct its `members` in the dataset file"
+            )
+        write_manifest(manifest_path(corpus, split), kept)
+        hours, doubled = sum(one.seconds for one in kept) / 3600, len(found) - len(kept)
+        log.info("%s %s: %d utterances, %.2f h; %d also in a test set", dataset.name, split, len(kept), hours, doubled)
+
+
+def utterances(dataset: RecordedDataset, split: str, files: dict[str, Path], corpus: Path) -> Iterator[Utterance]:
+    layout = LAYOUTS[dataset.layout]
+    for part in dataset.splits[split]:
+        table = files[part.table] if part.table else None
+        yield from layout.utterances(folder_of(corpus, part.source), part.members, dataset.domain, table)
+
+
+def folder_of(corpus: Path, source: str) -> Path:
+    """Where an archive is unpacked."""
+    return corpus / "audio" / source
+
+
+def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder: Path) -> None:
+    """Write the members of these suffixes that fit a pattern, under their names, below `folder`."""
+    require_space(folder, archive.stat().st_size, f"the recordings of {archive.name}")
+    count = 0
+    try:
+        for name, size, content in members(archive):
+            if not name.endswith(suffixes) or not any(fnmatch(name, pattern) for pattern in patterns):
+                continue
+            path = folder / name
+            count += 1
+            if path.exists() and path.stat().st_size == size:
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "wb") as output:
+                shutil.copyfileobj(content, output, 1 << 20)
+    except DAMAGE as error:
+        raise UserError(f"{archive}: damaged archive ({error}); remove it and fetch it again") from error
+    log.info("%s: %d files in %s", archive.name, count, folder)

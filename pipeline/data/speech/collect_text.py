@@ -1,0 +1,72 @@
+"""Write or fetch the text that is read aloud, or that a character language model learns from.
+
+    python -m pipeline collect-text --dataset workflow/datasets/grammar-speech-source.yaml --downloads work/downloads \\
+        --corpus work/corpora/grammar-speech-source
+
+reads   the mirror, <downloads>/<file>, or the addresses of the dataset file; <split>.txt in a
+        folder of the user's own; nothing where the grammar writes the text
+writes  <corpus>/raw/{train,dev,test}.en   a sentence a line, as it was written
+"""
+
+import argparse
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from pipeline.data.dataset import FetchedText, OwnText, WrittenDataset, load_text
+from pipeline.data.download import fetch_all
+from pipeline.data.packages import existing_files, package_folders
+from pipeline.data.speech.text_lines import fetched_lines, grammar_lines
+from pipeline.errors import UserError
+from pipeline.files import atomic_write
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
+    parser.add_argument("--mirror", help="folder or URL tried first")
+    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a user's own text")
+
+
+def run(args: argparse.Namespace) -> None:
+    collect_text(load_text(args.dataset), args.downloads, args.corpus, args.mirror, args.package)
+
+
+def collect_text(
+    dataset: WrittenDataset, downloads: Path, corpus: Path, mirror: str | None, packages: Sequence[str] = ()
+) -> None:
+    """Write raw/<split>.en, whole or not at all.
+
+    Raises:
+        UserError: a file can't be had, is damaged, or holds less than the dataset file says.
+    """
+    if isinstance(dataset, OwnText):
+        lines = own_lines(dataset, package_folders(dataset, packages)[dataset.package])
+    elif isinstance(dataset.text, FetchedText):
+        lines = fetched_lines(dataset.text, fetch_all(dataset, downloads, mirror))
+    else:
+        lines = grammar_lines(dataset.text)
+    counts = Counter()
+    with ExitStack() as stack:
+        names = dataset.split_names
+        files = {split: stack.enter_context(atomic_write(corpus / f"raw/{split}.en")) for split in names}
+        for split, line in lines:
+            files[split].write(f"{line}\n")
+            counts[split] += 1
+    log.info("%s: %s", dataset.name, ", ".join(f"{split} {counts[split]:,} sentences" for split in names))
+
+
+def own_lines(dataset: OwnText, folder: Path) -> Iterator[tuple[str, str]]:
+    """(split, line) of the files in a user's folder."""
+    paths = existing_files(dataset.package, folder, dataset.package_members(dataset.package))
+    for split, path in zip(dataset.split_names, paths, strict=True):
+        try:
+            with open(path, encoding="utf-8", newline="\n") as lines:
+                yield from ((split, line.removesuffix("\n")) for line in lines)
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: is not UTF-8 ({error.reason}); save it as UTF-8") from error

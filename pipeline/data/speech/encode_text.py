@@ -1,0 +1,94 @@
+"""Turn the text of a character language model into ids that training maps into memory.
+
+    python -m pipeline encode-text --dataset workflow/datasets/grammar-text-full.yaml \\
+        --corpus work/corpora/grammar-text-full
+
+reads   <corpus>/raw/<split>.en
+writes  <corpus>/prepared/<split>.en                   sentences in the characters of transcripts
+        <corpus>/prepared/report.json                  counts, and what was left out by reason
+        <corpus>/encoded/<split>.tgt.{tokens,offsets}  their ids (alphabet.py, token_store.py)
+        <corpus>/encoded/corpus.json                   sizes and digests, written last
+"""
+
+import argparse
+import logging
+from pathlib import Path
+
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.dataset import TextRecord, load_text
+from pipeline.data.parallel import chunks
+from pipeline.data.speech.sentences import Sentence, select
+from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, sha256_file, sha256_json, write_json
+
+log = logging.getLogger(__name__)
+
+LINES_PER_CHUNK = 10_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has raw/")
+
+
+def run(args: argparse.Namespace) -> None:
+    dataset = load_text(args.dataset)
+    if not isinstance(dataset, TextRecord):
+        raise UserError(f"{args.dataset}: its text is to be read aloud, kind is {dataset.kind!r}; run `speak`")
+    encode_text(dataset, args.corpus)
+
+
+def encode_text(dataset: TextRecord, corpus: Path) -> dict:
+    """Write `prepared/` and `encoded/`; returns the content of corpus.json.
+
+    Raises:
+        UserError: raw text is missing, too short, or not as expected.
+    """
+    chosen = select(dataset, corpus, dataset.sentences)
+    report, splits, files = {}, {}, []
+    for split in dataset.split_names:
+        sentences = chosen.sentences[split]
+        characters = write_split(corpus, split, sentences)
+        check_split(dataset, split, len(sentences), corpus / f"prepared/{split}.en")
+        words = sum(one.spelt.count(" ") + 1 for one in sentences)
+        report[split] = {"kept": len(sentences), "characters": characters, "words": words, **chosen.record(split)}
+        splits[split] = {"pairs": len(sentences), "tgt_tokens": characters}
+        stem = corpus / f"encoded/{split}.tgt"
+        files += [tokens_path(stem), offsets_path(stem)]
+        log.info("%s %s: %d sentences, %d words, %d characters", dataset.name, split, len(sentences), words, characters)
+    write_json(corpus / "prepared/report.json", {"dataset": dataset.name, "splits": report})
+    alphabet = Alphabet()
+    record = {
+        "kind": "text",
+        "dataset": dataset.name,
+        "tgt": "en",
+        "vocab_size": len(alphabet),
+        "vocab_digest": alphabet.digest,
+        "digest": sha256_json({path.name: sha256_file(path) for path in files}),
+        "splits": splits,
+    }
+    write_json(corpus / "encoded/corpus.json", record)
+    return record
+
+
+def write_split(corpus: Path, split: str, sentences: list[Sentence]) -> int:
+    """Write text and ids of a split; returns its characters."""
+    alphabet = Alphabet()
+    with (
+        atomic_write(corpus / f"prepared/{split}.en") as text,
+        write_tokens(corpus / f"encoded/{split}.tgt", len(alphabet)) as tokens,
+    ):
+        for part in chunks((one.spelt for one in sentences), LINES_PER_CHUNK):
+            text.writelines(f"{line}\n" for line in part)
+            tokens.append(*alphabet.flat(part))
+        return tokens.count
+
+
+def check_split(dataset: TextRecord, split: str, kept: int, path: Path) -> None:
+    """Raises UserError when the split is not the one that the dataset file expects."""
+    expected = dataset.expected.get(split)
+    if expected and expected.utterances != kept:
+        raise UserError(f"{path}: {kept} sentences kept, expected {expected.utterances}; its text is another one")
+    if expected and expected.sha256 not in (None, digest := sha256_file(path)):
+        raise UserError(f"{path}: sha256 is {digest}, expected {expected.sha256}; its text is another one")

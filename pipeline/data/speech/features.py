@@ -1,0 +1,274 @@
+"""Turn the utterances of a corpus into features and character ids that training maps into memory.
+
+    python -m pipeline features --dataset workflow/datasets/grammar-speech-source.yaml \\
+        --corpus work/corpora/grammar-speech-source --processes 2
+
+reads   <corpus>/manifests/<split>.tsv, or <split>.tsv in the folder of a user's own corpus (manifest.py), and the audio
+writes  <corpus>/prepared/<split>.en             transcripts of the utterances that are kept
+        <corpus>/prepared/<split>.speakers       their speakers, a name a line
+        <corpus>/prepared/report.json            counts, seconds, what was left out by reason
+        <corpus>/encoded/<split>.frames[.offsets]  log-mel features (frame_store.py)
+        <corpus>/encoded/<split>.tgt.{tokens,offsets}  characters (alphabet.py, token_store.py)
+        <corpus>/encoded/noise.frames[.offsets]  background noises for training (noises.py)
+        <corpus>/encoded/corpus.json             sizes, statistics and digests, written last
+
+Features are stored as they are; what normalises them, mean and standard deviation of each over all training frames, is
+in corpus.json.
+"""
+
+import argparse
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.data.alphabet import Alphabet, spelt
+from pipeline.data.dataset import ManifestDataset, SpokenDataset, load_spoken
+from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, STORED, frame_offsets_path, frames_path, write_frames
+from pipeline.data.noise_mixing import NOISE_STEM
+from pipeline.data.packages import existing_files, package_folders
+from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.data.speech.audio import RejectedError, read_audio
+from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
+from pipeline.data.speech.mel import MelFilters
+from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
+from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
+from pipeline.disk import require_space
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, sha256_file, sha256_json, write_json
+
+log = logging.getLogger(__name__)
+
+UTTERANCES_PER_CHUNK = 50
+EXAMPLES = 5
+NOISE_SEED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
+    parser.add_argument("--processes", type=int, default=1, help="processes that compute features")
+    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a user's own corpus")
+
+
+def run(args: argparse.Namespace) -> None:
+    dataset = load_spoken(args.dataset)
+    manifests = {split: manifest_path(args.corpus, split) for split in dataset.split_names}
+    if isinstance(dataset, ManifestDataset):
+        folder = package_folders(dataset, args.package)[dataset.package]
+        files = existing_files(dataset.package, folder, dataset.package_members(dataset.package))
+        manifests = dict(zip(dataset.split_names, files, strict=True))
+    compute_features(dataset, manifests, args.corpus, args.processes)
+
+
+@dataclass
+class Kept:
+    """What is known of the utterances of one split.
+
+    Attributes:
+        sums, squares: (FEATURES,) over all frames.
+    """
+
+    read: int = 0
+    utterances: int = 0
+    frames: int = 0
+    seconds: float = 0.0
+    characters: int = 0
+    words: int = 0
+    rejected: Counter = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    sums: np.ndarray = field(default_factory=lambda: np.zeros(FEATURES))
+    squares: np.ndarray = field(default_factory=lambda: np.zeros(FEATURES))
+
+    def reject(self, utterance: Utterance, reason: str) -> None:
+        self.rejected[reason] += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(f"{reason}: {utterance.audio.name}: {utterance.text[:80]}")
+
+    def add(self, utterance: Utterance, text: str, frames: np.ndarray) -> None:
+        self.utterances += 1
+        self.frames += len(frames)
+        self.seconds += utterance.seconds
+        self.characters += len(text)
+        self.words += text.count(" ") + 1
+        exact = frames.astype(np.float64)
+        self.sums += exact.sum(axis=0)
+        self.squares += (exact**2).sum(axis=0)
+
+    def statistics(self) -> dict[str, list[float]]:
+        """Mean and standard deviation of each feature."""
+        mean = self.sums / self.frames
+        deviation = np.sqrt(np.maximum(self.squares / self.frames - mean**2, 1e-8))
+        return {"mean": mean.tolist(), "deviation": deviation.tolist()}
+
+    def record(self) -> dict:
+        """For report.json."""
+        names = ("read", "utterances", "frames", "characters", "words")
+        counts = {name: getattr(self, name) for name in names}
+        rejections = {"rejected": dict(self.rejected), "examples": self.examples}
+        return counts | {"kept": self.utterances, "seconds": round(self.seconds, 3)} | rejections
+
+
+def compute_features(dataset: SpokenDataset, manifests: dict[str, Path], corpus: Path, processes: int) -> dict:
+    """Write `prepared/` and `encoded/`; returns the content of corpus.json.
+
+    Raises:
+        UserError: a manifest is missing or faulty, a split is empty or not as expected, or the disk is too small.
+    """
+    seconds = sum(one.seconds for path in manifests.values() for one in read_manifest(path))
+    bytes_needed = seconds * FRAMES_A_SECOND * FEATURES * STORED.itemsize
+    require_space(corpus, bytes_needed, "the features")
+    kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
+    write_noises(dataset, manifests["train"], corpus)
+    write_json(
+        corpus / "prepared/report.json",
+        {"dataset": dataset.name, "splits": {split: one.record() for split, one in kept.items()}},
+    )
+    return write_record(dataset, kept, corpus)
+
+
+def write_split(dataset: SpokenDataset, split: str, manifest: Path, corpus: Path, processes: int) -> Kept:
+    """Features, ids, transcripts and speakers of the utterances that are kept."""
+    found, alphabet = Kept(), Alphabet()
+    progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
+    work = partial(features_of, limits=limits_of(dataset))
+    with ExitStack() as stack:
+        stem = corpus / "encoded" / split
+        frames = stack.enter_context(write_frames(stem))
+        tokens = stack.enter_context(write_tokens(stem.with_name(f"{split}.tgt"), len(alphabet)))
+        texts = stack.enter_context(atomic_write(corpus / f"prepared/{split}.en"))
+        speakers = stack.enter_context(atomic_write(corpus / f"prepared/{split}.speakers"))
+        for part in map_in_order(work, chunks(read_manifest(manifest), UTTERANCES_PER_CHUNK), processes):
+            for utterance, result in part:
+                found.read += 1
+                if isinstance(result, str):
+                    found.reject(utterance, result)
+                    continue
+                text, features = result
+                found.add(utterance, text, features)
+                frames.append(features)
+                ids, lengths = alphabet.flat([text])
+                tokens.append(ids, lengths)
+                texts.write(f"{text}\n")
+                speakers.write(f"{utterance.speaker}\n")
+            progress.advance(len(part))
+    progress.finish()
+    check_split(dataset, split, found, corpus / f"prepared/{split}.en", manifest)
+    return found
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an utterance must keep to, and how it is turned into features."""
+
+    sample_rate: int
+    high_hz: float
+    min_seconds: float
+    max_seconds: float
+    max_characters: int
+
+
+def limits_of(dataset: SpokenDataset) -> Limits:
+    return Limits(
+        dataset.sample_rate, dataset.high_hz, dataset.min_seconds, dataset.max_seconds, dataset.max_characters
+    )
+
+
+def features_of(part: list[Utterance], limits: Limits) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
+    """Of each utterance its spelling and features (T, FEATURES) float16, or else the reason why it is left out."""
+    filters = MelFilters(limits.sample_rate, limits.high_hz)
+    results = []
+    for utterance in part:
+        try:
+            results.append((utterance, features_of_one(utterance, limits, filters)))
+        except RejectedError as reason:
+            results.append((utterance, str(reason)))
+    return results
+
+
+def features_of_one(utterance: Utterance, limits: Limits, filters: MelFilters) -> tuple[str, np.ndarray]:
+    text, strange = spelt(utterance.text)
+    if strange:
+        raise RejectedError("outside the alphabet")
+    if not text:
+        raise RejectedError("empty text")
+    if len(text) > limits.max_characters or utterance.seconds > limits.max_seconds:
+        raise RejectedError("too long")
+    if utterance.seconds < limits.min_seconds:
+        raise RejectedError("too short")
+    features = filters(read_audio(utterance, limits.sample_rate))
+    if not len(features):
+        raise RejectedError("too short")
+    return text, features.astype(STORED)
+
+
+def check_split(dataset: SpokenDataset, split: str, found: Kept, transcripts: Path, manifest: Path) -> None:
+    """Raises UserError when nothing is left, or the split is not the one that the dataset file expects."""
+    if found.rejected:
+        log.warning(
+            "%s %s: %d of %d left out: %s", dataset.name, split, found.rejected.total(), found.read, found.rejected
+        )
+    reasons = ", ".join(f"{count} {reason}" for reason, count in found.rejected.most_common()) or "none left out"
+    if not found.utterances:
+        raise UserError(f"{manifest}: no utterance can be used ({reasons}); see `python -m pipeline features --help`")
+    expected = dataset.expected.get(split)
+    if expected and expected.utterances != found.utterances:
+        raise UserError(f"{manifest}: {found.utterances} utterances kept, expected {expected.utterances} ({reasons})")
+    if expected and expected.sha256 not in (None, digest := sha256_file(transcripts)):
+        raise UserError(f"{transcripts}: sha256 is {digest}, expected {expected.sha256}; its text is another one")
+
+
+def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:
+    """Features of the noises; the babble is of the first training utterances that can be read."""
+    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
+    readable = voices(manifest, dataset.sample_rate)
+    with write_frames(corpus / "encoded" / NOISE_STEM) as store:
+        for noise in coloured_noises(dataset.sample_rate, NOISE_SEED):
+            store.append(filters(noise))
+        for _ in range(BABBLES):
+            if some := list(islice(readable, VOICES)):
+                store.append(filters(babble(some, dataset.sample_rate)))
+
+
+def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
+    for utterance in read_manifest(manifest):
+        try:
+            yield read_audio(utterance, sample_rate)
+        except RejectedError:
+            continue
+
+
+def write_record(dataset: SpokenDataset, kept: dict[str, Kept], corpus: Path) -> dict:
+    """Write corpus.json."""
+    encoded, alphabet = corpus / "encoded", Alphabet()
+    stems = [encoded / split for split in kept]
+    files = [path(stem) for stem in [*stems, encoded / NOISE_STEM] for path in (frames_path, frame_offsets_path)]
+    files += [path(stem.with_name(f"{stem.name}.tgt")) for stem in stems for path in (tokens_path, offsets_path)]
+    record = {
+        "kind": "speech",
+        "dataset": dataset.name,
+        "src": "speech",
+        "tgt": "en",
+        "features": FEATURES,
+        "vocab_size": len(alphabet),
+        "vocab_digest": alphabet.digest,
+        "statistics": kept["train"].statistics(),
+        "digest": sha256_json({path.name: sha256_file(path) for path in files}),
+        "splits": {
+            split: {
+                "pairs": one.utterances,
+                "src_tokens": one.frames,
+                "tgt_tokens": one.characters,
+                "seconds": round(one.seconds, 3),
+            }
+            for split, one in kept.items()
+        },
+    }
+    write_json(encoded / "corpus.json", record)
+    return record

@@ -1,0 +1,109 @@
+"""The one format in which every speech corpus is listed, and in which a user lists his own.
+
+A manifest is a TSV file, UTF-8, with a header. Its columns, in any order:
+
+    audio     file, relative to the manifest's folder
+    text      what is said
+    speaker   name
+    domain    of the text
+    seconds   length of the utterance
+    start     where it begins in the file, in seconds; the column may be left out where every utterance is a file
+
+`<corpus>/manifests/<split>.tsv` lists what was collected or read aloud.
+"""
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.files import atomic_write
+
+REQUIRED = ("audio", "text", "speaker", "domain", "seconds")
+COLUMNS = (*REQUIRED, "start")
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One line. `audio` is an existing or missing file, in place."""
+
+    audio: Path
+    text: str
+    speaker: str
+    domain: str
+    seconds: float
+    start: float = 0.0
+
+
+def manifest_path(corpus: Path, split: str) -> Path:
+    return corpus / f"manifests/{split}.tsv"
+
+
+def write_manifest(path: Path, utterances: Iterable[Utterance]) -> int:
+    """Write a manifest, paths relative to its folder; returns how many utterances it lists."""
+    count = 0
+    with atomic_write(path) as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for one in utterances:
+            count += 1
+            audio = os.path.relpath(one.audio, path.parent)
+            fields = (audio, one.text, one.speaker, one.domain, f"{one.seconds:.6f}", f"{one.start:.6f}")
+            file.write("\t".join(fields) + "\n")
+    return count
+
+
+def read_manifest(path: Path) -> Iterator[Utterance]:
+    """Utterances in order.
+
+    Raises:
+        UserError: the file is missing or no manifest: a column is missing, unknown or no number, by line.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="\n") as lines:
+            columns = header(path, next(lines, ""))
+            for number, line in enumerate(lines, start=2):
+                yield utterance(path, number, columns, line.removesuffix("\n"))
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such manifest; it lists {', '.join(REQUIRED)} of each utterance") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from error
+
+
+def header(path: Path, line: str) -> list[str]:
+    columns = line.removesuffix("\n").split("\t")
+    missing, unknown = set(REQUIRED) - set(columns), set(columns) - set(COLUMNS)
+    if missing or unknown or len(set(columns)) != len(columns):
+        raise UserError(
+            f"{path}: its first line must name the columns {', '.join(REQUIRED)} and perhaps start, by tabs; "
+            f"missing: {', '.join(sorted(missing)) or 'none'}; unknown: {', '.join(sorted(unknown)) or 'none'}"
+        )
+    return columns
+
+
+def utterance(path: Path, number: int, columns: list[str], line: str) -> Utterance:
+    where = f"{path}: line {number}"
+    fields = line.split("\t")
+    if len(fields) != len(columns):
+        raise UserError(f"{where}: {len(fields)} fields, expected {len(columns)}; a text must not hold tabs")
+    values = dict(zip(columns, fields, strict=True))
+    return Utterance(
+        audio=path.parent / values["audio"],
+        text=values["text"],
+        speaker=values["speaker"],
+        domain=values["domain"],
+        seconds=number_of(values["seconds"], f"{where}: seconds"),
+        start=number_of(values.get("start", "0"), f"{where}: start"),
+    )
+
+
+def number_of(text: str, where: str) -> float:
+    """A number that is not negative. Raises UserError for anything else."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise UserError(f"{where}: {text!r} is no number of seconds")
+    return value

@@ -1,0 +1,136 @@
+"""Read text aloud with eSpeak NG: the same readers for every domain, so that domains differ in their text only.
+
+    python -m pipeline speak --dataset workflow/datasets/grammar-speech-source.yaml \\
+        --corpus work/corpora/grammar-speech-source --processes 2
+
+reads   <corpus>/raw/<split>.en
+writes  <corpus>/audio/<split>/<number>.flac   one an utterance, 16 bits
+        <corpus>/manifests/<split>.tsv         what was said, by whom, and how long it took (manifest.py)
+        <corpus>/spoken.json                   sentences read, and those left out by reason
+
+The synthesiser's state goes on from utterance to utterance. So utterances are read in chunks of fixed size, each in a
+process of its own: the same dataset file gives the same samples with any number of processes.
+"""
+
+import argparse
+import logging
+import multiprocessing
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import soundfile
+
+from pipeline.data.dataset import ReadAloudDataset, load_spoken
+from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.data.speech.espeak import Synthesiser, version
+from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
+from pipeline.data.speech.readers import Reader, reader_of
+from pipeline.data.speech.sentences import Sentence, select
+from pipeline.disk import require_space
+from pipeline.errors import UserError
+from pipeline.files import write_json
+
+log = logging.getLogger(__name__)
+
+UTTERANCES_PER_PROCESS = 250
+BYTES_A_CHARACTER = 2000  # of FLAC at a slow rate
+
+
+@dataclass(frozen=True)
+class Task:
+    """One utterance to read."""
+
+    audio: Path
+    sentence: Sentence
+    reader: Reader
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has raw/")
+    parser.add_argument("--processes", type=int, default=1, help="processes that read")
+
+
+def run(args: argparse.Namespace) -> None:
+    dataset = load_spoken(args.dataset)
+    if not isinstance(dataset, ReadAloudDataset):
+        raise UserError(f"{args.dataset}: nothing to read aloud, kind is {dataset.kind!r}; it has recordings")
+    speak(dataset, args.corpus, args.processes)
+
+
+def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> dict:
+    """Write audio and manifests; returns the content of spoken.json, which is written last.
+
+    Raises:
+        UserError: raw text is missing or too short, a voice is unknown, or the disk is too small.
+    """
+    chosen = select(dataset, corpus, dataset.utterances)
+    characters = sum(len(one.spelt) for split in chosen.sentences.values() for one in split)
+    require_space(corpus, BYTES_A_CHARACTER * characters, "speech read aloud")
+    report = {"dataset": dataset.name, "synthesiser": f"eSpeak NG {version()}", "splits": {}}
+    for split in dataset.split_names:
+        folder = corpus / "audio" / split
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        tasks = [
+            Task(folder / f"{number:06}.flac", sentence, reader_of(dataset.readers, split, number))
+            for number, sentence in enumerate(chosen.sentences[split])
+        ]
+        progress = Progress(log, f"{dataset.name} {split}: read", "utterances")
+        spoken = read_aloud(tasks, dataset.domain, processes, progress)
+        kept = write_manifest(manifest_path(corpus, split), spoken)
+        progress.finish()
+        report["splits"][split] = {"utterances": kept, **chosen.record(split)}
+    write_json(corpus / "spoken.json", report)
+    return report
+
+
+def read_aloud(tasks: list[Task], domain: str, processes: int, progress: Progress) -> Iterator[Utterance]:
+    """Utterances in order, their audio written."""
+    parts = chunks(tasks, UTTERANCES_PER_PROCESS)
+    for part in map_in_order(partial(in_fresh_process, domain=domain), parts, processes):
+        yield from part
+        progress.advance(len(part))
+
+
+def in_fresh_process(tasks: list[Task], domain: str) -> list[Utterance]:
+    """`read_part` in a process in which the synthesiser has not said anything yet.
+
+    Raises:
+        UserError: as it does, or the process was killed.
+    """
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=send_part, args=(there, tasks, domain))
+    process.start()
+    there.close()
+    try:
+        answer = here.recv()
+    except EOFError:
+        answer = UserError("the process that reads aloud was killed, perhaps for want of memory; run it again")
+    process.join()
+    if isinstance(answer, UserError):
+        raise answer
+    return answer
+
+
+def send_part(connection, tasks: list[Task], domain: str) -> None:
+    try:
+        connection.send(read_part(tasks, domain))
+    except UserError as error:
+        connection.send(error)
+
+
+def read_part(tasks: list[Task], domain: str) -> list[Utterance]:
+    synthesiser = Synthesiser()
+    return [read_one(synthesiser, task, domain) for task in tasks]
+
+
+def read_one(synthesiser: Synthesiser, task: Task, domain: str) -> Utterance:
+    reader = task.reader
+    samples = synthesiser.say(task.sentence.written, reader.voice, reader.words_per_minute, reader.pitch)
+    soundfile.write(task.audio, samples, synthesiser.rate, subtype="PCM_16", format="FLAC")
+    return Utterance(task.audio, task.sentence.spelt, reader.name, domain, len(samples) / synthesiser.rate)

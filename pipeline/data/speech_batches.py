@@ -1,0 +1,203 @@
+"""Batches of utterances, counted in utterances, each a pure function of (seed, step): noise and order included."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.data.batches import random_keys
+from pipeline.data.counted_updates import CountedUpdates
+from pipeline.data.frame_store import FrameStore
+from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
+from pipeline.data.token_store import TokenStore
+from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.errors import UserError
+from pipeline.files import read_json
+
+FRAMES_PER_CHARACTER = 3
+"""Nobody says more than 33 characters a second."""
+
+
+@dataclass(frozen=True)
+class SpeechBatch:
+    """B utterances: frames (B, S, features) float32, normalised, zero beyond frame_counts (B,) int64; transcripts
+    tgt_in (B, T) = BOS + y and tgt_out (B, T) = y + EOS, padded with PAD."""
+
+    frames: Tensor
+    frame_counts: Tensor
+    tgt_in: Tensor
+    tgt_out: Tensor
+
+    @property
+    def src_mask(self) -> Tensor:
+        """(B, S) bool, True at real frames."""
+        positions = torch.arange(self.frames.shape[1], device=self.frames.device)
+        return positions < self.frame_counts[:, None]
+
+    @property
+    def expected_length(self) -> Tensor:
+        """(B,): characters that a transcript may have before it counts as long."""
+        return self.frame_counts // FRAMES_PER_CHARACTER
+
+    @property
+    def src_shape(self) -> tuple[int, int]:
+        """Utterances and frames of the longest."""
+        return self.frames.shape[0], self.frames.shape[1]
+
+    @property
+    def num_tokens(self) -> int:
+        """Characters that are predicted, EOS included, padding not."""
+        return int((self.tgt_out != PAD).sum())
+
+    def to(self, device: torch.device | str) -> "SpeechBatch":
+        parts = (self.frames, self.frame_counts, self.tgt_in, self.tgt_out)
+        return SpeechBatch(*(part.to(device, non_blocking=True) for part in parts))
+
+
+class SpeechSplit:
+    """Features and transcripts of one split of an encoded speech corpus.
+
+    Args:
+        normalised_as: folder of the encoded corpus whose training statistics (mean and deviation of each feature)
+            normalise the frames: that of the model's training. None = this corpus.
+    """
+
+    def __init__(self, corpus_folder: Path, split: str, normalised_as: Path | None = None):
+        corpus_folder = Path(corpus_folder)
+        self.name = f"{corpus_folder}: split {split}"
+        features = read_json(corpus_folder / "corpus.json")["features"]
+        statistics = read_json(Path(normalised_as or corpus_folder) / "corpus.json")["statistics"]
+        self.mean, self.deviation = (np.array(statistics[key], np.float32) for key in ("mean", "deviation"))
+        self.src = FrameStore(corpus_folder / split, features)
+        self.tgt = TokenStore(corpus_folder / f"{split}.tgt")
+        if len(self.src) != len(self.tgt):
+            raise UserError(
+                f"{self.name}: {len(self.src)} utterances but {len(self.tgt)} transcripts; run `features` again"
+            )
+        self.src_lengths = self.src.lengths()
+        self.tgt_lengths = self.tgt.lengths() + 1
+
+    def batch(self, indices: np.ndarray, noise: NoiseMixer | None = None, step: int = 0) -> SpeechBatch:
+        """The utterances of `indices`, with noise as update `step` has it, or without."""
+        counts = self.src_lengths[indices].astype(np.int64)
+        frames = np.zeros((len(indices), int(counts.max()), len(self.mean)), np.float32)
+        for row, index in enumerate(indices.tolist()):
+            plain = self.src[index]
+            heard = noise.mixed(plain, step, index) if noise else plain.astype(np.float32)
+            frames[row, : len(heard)] = (heard - self.mean) / self.deviation
+        tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
+        tgt_out = self.tgt.padded(indices, first=None, last=EOS, pad=PAD)
+        return SpeechBatch(*map(torch.from_numpy, (frames, counts, tgt_in, tgt_out)))
+
+
+class SpeechBatches:
+    """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
+
+    Args:
+        utterances_per_update: the last ones of an epoch may have one less.
+        micro_batch_frames: frames of a micro-batch at most, padding counted; updates are the same whatever it is.
+        max_frames, max_length: utterances with more frames or characters are left out, counted in `left_out`.
+        share: of the utterances that are left, drawn at random; a smaller share is always part of a larger one.
+        sorted_first: first epoch from short to long.
+        noise: None = as recorded.
+
+    Raises:
+        UserError: nothing is left to train on, or a single utterance exceeds `micro_batch_frames`.
+    """
+
+    def __init__(
+        self,
+        corpus_folder: Path,
+        split: str,
+        *,
+        utterances_per_update: int,
+        micro_batch_frames: int,
+        max_frames: int,
+        max_length: int,
+        share: float,
+        sorted_first: bool,
+        noise: NoiseSettings | None,
+        seed: int,
+    ):
+        self.pairs = SpeechSplit(corpus_folder, split)
+        self.micro_batch_frames = micro_batch_frames
+        fits = (self.pairs.src_lengths <= max_frames) & (self.pairs.tgt_lengths <= max_length + 1)
+        kept = drawn(np.flatnonzero(fits), share, seed)
+        if not len(kept):
+            raise UserError(
+                f"{self.pairs.name}: no utterance of at most {max_frames} frames and {max_length} characters; raise "
+                "`max_frames` or `max_length`"
+            )
+        self.left_out = int(len(fits) - fits.sum())
+        lengths = self.pairs.src_lengths[kept]
+        if lengths.max() > micro_batch_frames:
+            raise UserError(
+                f"{self.pairs.name}: an utterance has {lengths.max()} frames but micro_batch_frames is "
+                f"{micro_batch_frames}; raise it or lower max_frames"
+            )
+        self.updates = CountedUpdates(kept, lengths, utterances_per_update, seed, sorted_first)
+        self.padding = self.updates.padding
+        self.noise = NoiseMixer(Path(corpus_folder), len(self.pairs.mean), noise, seed) if noise else None
+
+    def __len__(self) -> int:
+        return len(self.updates)
+
+    @property
+    def sequences(self) -> int:
+        """Utterances of an epoch."""
+        return len(self.updates.numbers)
+
+    def epoch_of(self, step: int) -> int:
+        return step // len(self)
+
+    def update(self, step: int, rank: int = 0, world_size: int = 1) -> list[SpeechBatch]:
+        """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`.
+
+        Micro-batch i of the update goes to process i % world_size.
+        """
+        parts = self._split(self.updates.numbers_of(step))[rank::world_size]
+        return [self.pairs.batch(part, self.noise, step) for part in parts]
+
+    def largest(self) -> list[SpeechBatch]:
+        """The update of the longest utterances, to fail early if it does not fit."""
+        return [self.pairs.batch(part) for part in self._split(self.updates.longest())]
+
+    def _split(self, indices: np.ndarray) -> list[np.ndarray]:
+        rows = self.micro_batch_frames // int(self.pairs.src_lengths[indices].max())
+        return np.array_split(indices, -(-len(indices) // rows))
+
+
+class SpeechEvaluationBatches:
+    """Every utterance of a split exactly once, the longest first, as (indices (B,), SpeechBatch).
+
+    A batch holds at most `batch_frames` frames, padding counted, but always one utterance.
+    """
+
+    def __init__(self, corpus_folder: Path, split: str, batch_frames: int, normalised_as: Path | None = None):
+        self.pairs = SpeechSplit(corpus_folder, split, normalised_as)
+        self.batch_frames = batch_frames
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, SpeechBatch]]:
+        for indices in length_order(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_frames):
+            yield indices, self.pairs.batch(indices)
+
+
+def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Numbers of sequences, longest source first, in groups of at most `budget` padded source positions."""
+    order = np.lexsort((tgt_lengths, src_lengths))[::-1]
+    begin = 0
+    while begin < len(order):
+        rows = max(1, budget // int(src_lengths[order[begin]]))
+        yield order[begin : begin + rows]
+        begin += rows
+
+
+def drawn(numbers: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """A share of `numbers`, in rising order: those of the smallest random keys, so that draws are nested."""
+    if share >= 1 or not len(numbers):
+        return numbers
+    keys = random_keys(seed, 0, 0, int(numbers[-1]) + 1, stream=3)[numbers]
+    return np.sort(numbers[np.argsort(keys)[: max(1, round(share * len(numbers)))]])

@@ -1,0 +1,125 @@
+"""Batches of text without a source, for language models, each a pure function of (seed, step)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.data.counted_updates import CountedUpdates
+from pipeline.data.speech_batches import drawn, length_order
+from pipeline.data.token_store import TokenStore
+from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.errors import UserError
+
+
+@dataclass(frozen=True)
+class TextOnlyBatch:
+    """B sentences: tgt_in (B, T) = BOS + y, tgt_out (B, T) = y + EOS, padded with PAD."""
+
+    tgt_in: Tensor
+    tgt_out: Tensor
+
+    @property
+    def src_shape(self) -> tuple[int, int]:
+        """Sentences, and no source position."""
+        return len(self.tgt_out), 0
+
+    @property
+    def num_tokens(self) -> int:
+        """Symbols that are predicted, EOS included, padding not."""
+        return int((self.tgt_out != PAD).sum())
+
+    def to(self, device: torch.device | str) -> "TextOnlyBatch":
+        return TextOnlyBatch(*(side.to(device, non_blocking=True) for side in (self.tgt_in, self.tgt_out)))
+
+
+class TextOnlySplit:
+    """The target side of one split of an encoded corpus, speech or text; `tgt_lengths` (sentences,) count EOS."""
+
+    def __init__(self, corpus_folder: Path, split: str):
+        self.name = f"{corpus_folder}: split {split}"
+        self.tgt = TokenStore(Path(corpus_folder) / f"{split}.tgt")
+        self.tgt_lengths = self.tgt.lengths() + 1
+
+    def batch(self, indices: np.ndarray) -> TextOnlyBatch:
+        tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
+        tgt_out = self.tgt.padded(indices, first=None, last=EOS, pad=PAD)
+        return TextOnlyBatch(torch.from_numpy(tgt_in), torch.from_numpy(tgt_out))
+
+
+class TextOnlyBatches:
+    """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
+
+    Args:
+        sentences_per_update: the last ones of an epoch may have one less.
+        micro_batch_tokens: symbols of a micro-batch at most, padding counted.
+        max_length: sentences with more symbols (EOS not counted) are left out, counted in `left_out`.
+        share: of the sentences that are left, drawn at random; a smaller share is always part of a larger one.
+
+    Raises:
+        UserError: nothing is left to train on, or a single sentence exceeds `micro_batch_tokens`.
+    """
+
+    def __init__(
+        self,
+        corpus_folder: Path,
+        split: str,
+        *,
+        sentences_per_update: int,
+        micro_batch_tokens: int,
+        max_length: int,
+        share: float,
+        seed: int,
+    ):
+        self.pairs, self.micro_batch_tokens = TextOnlySplit(corpus_folder, split), micro_batch_tokens
+        fits = self.pairs.tgt_lengths <= max_length + 1
+        kept = drawn(np.flatnonzero(fits), share, seed)
+        if not len(kept):
+            raise UserError(f"{self.pairs.name}: no sentence of at most {max_length} symbols; raise `max_length`")
+        self.left_out = int(len(fits) - fits.sum())
+        lengths = self.pairs.tgt_lengths[kept]
+        if lengths.max() > micro_batch_tokens:
+            raise UserError(
+                f"{self.pairs.name}: a sentence has {lengths.max()} symbols but micro_batch_tokens is "
+                f"{micro_batch_tokens}; raise it or lower max_length"
+            )
+        self.updates = CountedUpdates(kept, lengths, sentences_per_update, seed, sorted_first=False)
+        self.padding = self.updates.padding
+
+    def __len__(self) -> int:
+        return len(self.updates)
+
+    @property
+    def sequences(self) -> int:
+        """Sentences of an epoch."""
+        return len(self.updates.numbers)
+
+    def epoch_of(self, step: int) -> int:
+        return step // len(self)
+
+    def update(self, step: int, rank: int = 0, world_size: int = 1) -> list[TextOnlyBatch]:
+        """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`."""
+        return [self.pairs.batch(part) for part in self._split(self.updates.numbers_of(step))[rank::world_size]]
+
+    def largest(self) -> list[TextOnlyBatch]:
+        """The update of the longest sentences, to fail early if it does not fit."""
+        return [self.pairs.batch(part) for part in self._split(self.updates.longest())]
+
+    def _split(self, indices: np.ndarray) -> list[np.ndarray]:
+        rows = self.micro_batch_tokens // int(self.pairs.tgt_lengths[indices].max())
+        return np.array_split(indices, -(-len(indices) // rows))
+
+
+class TextOnlyEvaluationBatches:
+    """Every sentence of a split exactly once, the longest first: (indices (B,), TextOnlyBatch)."""
+
+    def __init__(self, corpus_folder: Path, split: str, batch_tokens: int):
+        self.pairs, self.batch_tokens = TextOnlySplit(corpus_folder, split), batch_tokens
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, TextOnlyBatch]]:
+        lengths = self.pairs.tgt_lengths
+        for indices in length_order(lengths, lengths, self.batch_tokens):
+            yield indices, self.pairs.batch(indices)

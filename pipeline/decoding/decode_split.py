@@ -1,0 +1,79 @@
+"""Every sequence of a split decoded once, and what is written of it: the outputs, one a line, and a report beside."""
+
+import json
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.config import DecodingConfig, validate
+from pipeline.data.corpus_batches import AnyEvaluationBatches
+from pipeline.decoding.search import Search
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.errors import UserError
+from pipeline.files import atomic_write
+
+log = logging.getLogger(__name__)
+REPORT_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The symbols of each sequence in the split's order, and how long that took."""
+
+    outputs: list[list[int]]
+    seconds: float
+
+    def report(self, trained: TrainedModel, split: str, config: DecodingConfig) -> dict:
+        """What lies beside the outputs."""
+        return {
+            "split": split,
+            "lines": len(self.outputs),
+            "weights": trained.weights_digest,
+            "decoding": config.model_dump(),
+            "precision": trained.spec.training.precision,
+            "device": trained.device.type,
+            "seconds": round(self.seconds, 3),
+            "sentences_per_second": round(len(self.outputs) / self.seconds, 2),
+        }
+
+
+def parse_decoding(text: str) -> DecodingConfig:
+    """Raises UserError when `text` is not JSON or not a decoding setting."""
+    try:
+        return validate(DecodingConfig, json.loads(text), "--decoding")
+    except json.JSONDecodeError as error:
+        raise UserError(f"--decoding: not valid JSON ({error}): {text}") from error
+
+
+def decode_split(trained: TrainedModel, batches: AnyEvaluationBatches, search: Search) -> Decoded:
+    """The best hypothesis of each sequence of a split.
+
+    Raises:
+        UserError: one came out twice or not at all.
+    """
+    total = len(batches.pairs.tgt)
+    outputs: list[list[int] | None] = [None] * total
+    finished, started, reported = 0, time.perf_counter(), time.perf_counter()
+    for indices, batch in batches:
+        with trained.autocast():
+            found = search(batch.to(trained.device))
+        for sentence, best in zip(indices.tolist(), found, strict=True):
+            if outputs[sentence] is not None:
+                raise UserError(f"{batches.pairs.name}: sentence {sentence} was decoded twice; run `encode` again")
+            outputs[sentence] = best.tokens
+        finished += len(found)
+        if time.perf_counter() - reported > REPORT_EVERY_S:
+            reported = time.perf_counter()
+            log.info("%d/%d sentences, %.1f a second", finished, total, finished / (reported - started))
+    if finished != total:
+        raise UserError(f"{batches.pairs.name}: {finished} of {total} sentences were decoded; run `encode` again")
+    return Decoded(outputs, time.perf_counter() - started)
+
+
+def write_lines(path: Path, lines: list[str]) -> None:
+    """One line a sentence. Raises UserError when a sentence holds a line feed."""
+    if any("\n" in line for line in lines):
+        raise UserError(f"{path}: a translation holds a line feed; the subword model has one in its vocabulary")
+    with atomic_write(path) as handle:
+        handle.writelines(line + "\n" for line in lines)

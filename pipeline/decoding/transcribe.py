@@ -1,0 +1,57 @@
+"""Write down what is said in one split of a corpus of speech, the run's own or another one.
+
+    python -m pipeline transcribe --weights work/demo/runs/coldfusion/CF4/…/seed1/model.safetensors \\
+        --corpus work/corpora/grammar-speech-film/encoded --split test --decoding '{"beam_size": 8}' \\
+        --language-model work/demo/runs/coldfusion/lm-full/…/seed1 --out transcripts/test.txt
+
+Writes transcripts/test.txt, one line an utterance in the order of the split, and transcripts/test.json (weights,
+settings, speed). `--tuned tuned.json` gives the weights that the stage `tune` chose. Features are normalised as those
+of the run's own training were.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+
+from pipeline.config import DecodingConfig
+from pipeline.data.corpus_batches import evaluation_batches, vocabularies
+from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
+from pipeline.decoding.search import search_for
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.errors import UserError
+from pipeline.files import read_json, write_json
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    parser.add_argument("--corpus", type=Path, required=True, help="folder encoded/ of the speech to write down")
+    parser.add_argument("--split", default="test", help="train, dev or test")
+    parser.add_argument("--decoding", default="{}", metavar="JSON", help="settings that differ from the default")
+    parser.add_argument("--language-model", type=Path, metavar="FOLDER", help="run of the decoding's language model")
+    parser.add_argument("--tuned", type=Path, help="weights chosen by the stage `tune`")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+    parser.add_argument("--out", type=Path, required=True, help="transcripts")
+
+
+def run(args: argparse.Namespace) -> None:
+    config = with_tuned_weights(parse_decoding(args.decoding), args.tuned)
+    trained = TrainedModel.load(args.weights, args.threads)
+    search = search_for(trained, config, args.language_model)
+    batches = evaluation_batches(args.corpus, args.split, config.batch_tokens, Path(trained.spec.corpus))
+    decoded = decode_split(trained, batches, search)
+    write_lines(args.out, vocabularies(args.corpus)[1].decode(decoded.outputs))
+    report = decoded.report(trained, args.split, config) | {"corpus": str(args.corpus)}
+    write_json(args.out.with_suffix(".json"), report)
+    log.info("%s: %d utterances, %.1f a second", args.out, report["lines"], report["sentences_per_second"])
+
+
+def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingConfig:
+    """Raises UserError when the decoding asks for weights that are not given, or the reverse."""
+    if config.tuned != (tuned is not None):
+        raise UserError("--tuned: goes with a decoding that has `lm_weights`, and only so; run the stage `tune` first")
+    if tuned is None:
+        return config
+    chosen = read_json(tuned)
+    return config.model_copy(update={key: chosen[key] for key in ("lm_weight", "word_bonus")})

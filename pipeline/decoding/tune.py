@@ -1,0 +1,81 @@
+"""Choose the weights of shallow fusion on the development set of the run's own corpus (Cold Fusion, section 5).
+
+    python -m pipeline tune --weights work/demo/runs/coldfusion/ctc/…/seed1/model.safetensors \\
+        --language-model work/demo/runs/coldfusion/lm-full/…/seed1 --out tuned/shallow.json \\
+        --decoding '{"language_model": "lm-full@full", "lm_weights": [0, 0.5], "tuning_sentences": 100}'
+
+Writes tuned/shallow.json: {lm_weight, word_bonus, wer, sentences, grid: [{lm_weight, word_bonus, wer, cer}]}. The
+lowest word error rate decides, among equals the lowest character error rate, then the smaller weights.
+"""
+
+import argparse
+import logging
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.config import DecodingConfig
+from pipeline.data.corpus_batches import AnyBatch, evaluation_batches, vocabularies
+from pipeline.decoding.decode_split import parse_decoding
+from pipeline.decoding.search import weighted_search
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.errors import UserError
+from pipeline.evaluation.error_rates import error_rate, error_statistics
+from pipeline.files import write_json
+from pipeline.models.language_model import LanguageModel
+from pipeline.training.parts import load_language_model
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    parser.add_argument("--decoding", required=True, metavar="JSON", help="a decoding with `lm_weights`")
+    parser.add_argument("--language-model", type=Path, required=True, metavar="FOLDER", help="its run")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+    parser.add_argument("--out", type=Path, required=True, help="a .json file")
+
+
+def run(args: argparse.Namespace) -> None:
+    config = parse_decoding(args.decoding)
+    if not config.tuned:
+        raise UserError("--decoding: has no `lm_weights`, so there is nothing to choose")
+    trained = TrainedModel.load(args.weights, args.threads)
+    language_model = load_language_model(args.language_model, trained.spec).to(trained.device)
+    grid = scored_grid(trained, config, language_model)
+    best = min(grid, key=lambda point: (point["wer"], point["cer"], point["lm_weight"], abs(point["word_bonus"])))
+    write_json(args.out, best | {"sentences": config.tuning_sentences, "grid": grid})
+    log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best["lm_weight"], best["word_bonus"], best["wer"])
+
+
+def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel) -> list[dict]:
+    """Error rates of every pair of weights."""
+    batches, references = sample(trained, config)
+    points = []
+    for weight, bonus in product(config.lm_weights, config.word_bonuses):
+        weights = {"lm_weight": weight, "word_bonus": bonus}
+        search = weighted_search(trained, config.model_copy(update=weights), language_model)
+        symbols = vocabularies(Path(trained.spec.corpus))[1]
+        outputs = []
+        for batch in batches:
+            with trained.autocast():
+                outputs += [best.tokens for best in search(batch)]
+        statistics = error_statistics(references, symbols.decode(outputs))
+        rates = {name: float(error_rate(rows.sum(axis=0))) for name, rows in statistics.items()}
+        points.append(weights | rates)
+        log.info("lambda %g, beta %g: WER %.2f, CER %.2f", weight, bonus, rates["wer"], rates["cer"])
+    return points
+
+
+def sample(trained: TrainedModel, config: DecodingConfig) -> tuple[list[AnyBatch], list[str]]:
+    """Batches of evenly spaced utterances of the development set, like lengths together, and their transcripts."""
+    corpus = Path(trained.spec.corpus)
+    pairs = evaluation_batches(corpus, "dev", config.batch_tokens).pairs
+    count = min(config.tuning_sentences, len(pairs.tgt))
+    chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, count).round().astype(np.int64))
+    chosen = chosen[np.argsort(pairs.src_lengths[chosen], kind="stable")]
+    rows = max(1, config.batch_tokens // int(pairs.src_lengths[chosen].max()))
+    parts = [chosen[begin : begin + rows] for begin in range(0, len(chosen), rows)]
+    references = vocabularies(corpus)[1].decode([pairs.tgt[index] for index in chosen])
+    return [pairs.batch(part).to(trained.device) for part in parts], references

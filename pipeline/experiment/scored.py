@@ -1,0 +1,35 @@
+"""Which score of a run a table, a claim or a figure means, and where it lies in the run's folder."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline.config import Closed
+
+ScoredSplit = Literal["dev", "test", "test2", "test3", "test4", "test5"]
+PHENOMENA = ("names", "rare_names", "idioms", "clauses", "reorderings")
+"""Metrics of the grammar's phenomena (pipeline/evaluation/phenomena.py)."""
+
+
+def score_path(metric: str, decoding: str, split: str, scored_on: str | None = None) -> str:
+    """Where a score lies in a run's folder; `scored_on` names another dataset than the run's own."""
+    name = f"{split}@{scored_on}" if scored_on else split
+    folder = "perplexities" if metric == "perplexity" else "phenomena" if metric in PHENOMENA else "scores"
+    return f"{folder}/{decoding}/{name}.json"
+
+
+class ScoredSplits(Closed):
+    """A metric of one split, or its mean over several."""
+
+    metric: str = Field(description="Metric of the score file, e.g. bleu_paper, gleu, perplexity")
+    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
+    split: ScoredSplit | Annotated[list[ScoredSplit], Field(min_length=2)] = Field(
+        description="Split that is scored; of several, the mean of their scores"
+    )
+    scored_on: str | None = Field(
+        default=None, description="Dataset whose split is scored; null = `dataset`, which the system is trained on"
+    )
+
+    @property
+    def splits(self) -> list[ScoredSplit]:
+        return self.split if isinstance(self.split, list) else [self.split]

@@ -1,0 +1,136 @@
+"""Every system's translation of one sentence, beside what the paper printed for one of its own.
+
+    python -m pipeline example-table --paper multichannel --table table3 --set scale=demo \\
+        --out results/demo/multichannel/table3.csv
+
+writes the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule that looks at no system's name
+(`Examples` in pipeline/experiment/paper.py). Settings come from config.yaml; `--set scale=small` replaces one of them.
+"""
+
+import argparse
+import csv
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.data.dataset import load_parallel
+from pipeline.errors import UserError
+from pipeline.evaluation.bleu import bleu
+from pipeline.evaluation.inputs import read_lines
+from pipeline.evaluation.score_file import read_statistics
+from pipeline.evaluation.test_sets import name_of_split
+from pipeline.experiment.paper import Examples
+from pipeline.experiment.project import Project, RunId, load_project, parse_settings
+from pipeline.experiment.scored import score_path
+from pipeline.files import atomic_write
+from pipeline.reporting.lengths import source_lengths
+from pipeline.reporting.markdown import grid
+from pipeline.reporting.measured import RunFolders
+
+log = logging.getLogger(__name__)
+
+METRIC = "sacrebleu"
+"""Smoothed, so that a sentence alone has a score."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The sentence: its line (from 0) in a split, its words, and each system's BLEU for it."""
+
+    split: str
+    line: int
+    words: int
+    scores: dict[str, float]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
+    parser.add_argument("--paper", required=True)
+    parser.add_argument("--table", required=True)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    entry, runs = project.examples(args.paper, args.table), project.example_runs(args.paper, args.table)
+    choice = choose(project, entry, runs)
+    rows = table_rows(project, args.paper, args.table, choice)
+    with atomic_write(args.out) as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    with atomic_write(args.out.with_suffix(".md")) as handle:
+        handle.write(render(project, args.paper, args.table, choice, rows))
+    log.info("%s: line %d of %s", args.out, choice.line + 1, choice.split)
+
+
+def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
+    """The sentence about which the systems differ most. Raises UserError when none has a length in the range."""
+    folders, best = RunFolders(project), (-1.0, "", 0)
+    fewest, most = entry.words
+    for split in entry.splits:
+        lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [split])
+        spread = np.std(list(sentence_scores(folders, entry, runs, split).values()), axis=0)
+        spread[(lengths < fewest) | (lengths > most)] = -1
+        line = int(np.argmax(spread))
+        if spread[line] > best[0]:
+            best = (float(spread[line]), split, line)
+    spread, split, line = best
+    if spread < 0:
+        raise UserError(f"no sentence of {fewest} to {most} words in {', '.join(entry.splits)}; widen `words`")
+    lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [split])
+    found = sentence_scores(folders, entry, runs, split)
+    return Choice(split, line, int(lengths[line]), {item: float(scores[line]) for item, scores in found.items()})
+
+
+def sentence_scores(folders: RunFolders, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:
+    """(N,) BLEU of each sentence alone, by row of the table."""
+    path = score_path(METRIC, entry.decoding, split)
+    return {
+        item: bleu(read_statistics(folders.folder(run) / path, METRIC), smoothing="exp") for item, run in runs.items()
+    }
+
+
+def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list[dict[str, str]]:
+    entry, runs = project.examples(paper, table), project.example_runs(paper, table)
+    name = project.stand_in(entry.dataset)
+    dataset = load_parallel(project.datasets[name])
+    folder = project.corpus(name) / "prepared"
+    texts = {
+        "input": folder / f"{choice.split}.{dataset.src}",
+        "reference": folder / f"{choice.split}.{dataset.tgt}",
+    }
+    rows = []
+    for printed in project.printed[paper][table]:
+        item, source = printed["item"], printed["source"]
+        if source == "ours-to-run":
+            file = f"translations/{entry.decoding}/{choice.split}.txt"
+            path = RunFolders(project).folder(runs[item]) / file
+        else:
+            path = texts[source]
+        score = f"{choice.scores[item]:.1f}" if item in choice.scores else ""
+        ours = read_lines(path)[choice.line]
+        place = {"test_set": name_of_split(dataset, choice.split), "line": str(choice.line + 1)}
+        rows.append({"item": item, "printed": printed["text"], "ours": ours, "bleu": score, "source": source, **place})
+    return rows
+
+
+def render(project: Project, paper: str, table: str, choice: Choice, rows: list[dict[str, str]]) -> str:
+    entry, seed = project.examples(paper, table), project.config.seed_list[0]
+    chosen = (
+        f"Ours: line {choice.line + 1} of {rows[0]['test_set']}, {choice.words} words, the sentence of "
+        f"{entry.words[0]} to {entry.words[1]} words about which the systems' BLEU (of the sentence alone, smoothed) "
+        f"differs most: standard deviation {np.std(list(choice.scores.values())):.1f}. Seed {seed}."
+    )
+    return "\n\n".join(
+        (
+            f"# {project.papers[paper].title}: {table}, scale {project.config.scale}",
+            entry.caption.strip(),
+            grid(["", "ours", "BLEU"], [[row["item"], row["ours"], row["bleu"]] for row in rows]),
+            grid(["", "printed"], [[row["item"], row["printed"]] for row in rows]),
+            chosen + "\n",
+        )
+    )

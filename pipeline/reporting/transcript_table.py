@@ -1,0 +1,130 @@
+"""What systems write down of a few utterances, next to the paper's own examples.
+
+    python -m pipeline transcript-table --paper coldfusion --table table1 --out results/demo/coldfusion/table1.csv
+
+writes the CSV (example, model, printed, utterance, ours, word_errors, run) and a Markdown twin. The utterances are
+those of enough words on which one system, named by the paper's file, makes most word errors; of equals the first.
+Transcripts are those of the first seed. Settings come from config.yaml; `--set scale=small` replaces one of them.
+"""
+
+import argparse
+import csv
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.token_store import TokenStore
+from pipeline.errors import UserError
+from pipeline.evaluation.error_rates import error_statistics
+from pipeline.evaluation.inputs import check_lines, read_lines
+from pipeline.experiment.paper import TranscriptTable
+from pipeline.experiment.project import Project, RunFile, load_project, parse_settings
+from pipeline.files import atomic_write
+from pipeline.reporting.measured import RunFolders
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
+    parser.add_argument("--paper", required=True)
+    parser.add_argument("--table", required=True)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    rows = example_rows(project, args.paper, args.table)
+    with atomic_write(args.out) as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    with atomic_write(args.out.with_suffix(".md")) as handle:
+        handle.write(render(project, args.paper, args.table, rows))
+    log.info("%s: %d texts", args.out, len(rows))
+
+
+def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]:
+    """The printed examples in their order, each model's text beside the printed one; a missing run's is empty."""
+    entry, printed = project.transcript_table(paper, table), project.printed[paper][table]
+    texts = Texts(project, entry, project.transcript_files(paper, table))
+    chosen = texts.chosen(len({row["example"] for row in printed}))
+    places = list(dict.fromkeys(row["example"] for row in printed))
+    rows = []
+    for row in printed:
+        number = chosen[places.index(row["example"])] if chosen else None
+        found = texts.of(row["system"], number) if chosen else {"ours": "", "word_errors": "", "run": ""}
+        rows.append(
+            {
+                "example": row["example"],
+                "model": row["model"],
+                "printed": row["prediction"],
+                "utterance": "" if number is None else number + 1,
+                **found,
+            }
+        )
+    return rows
+
+
+class Texts:
+    """References and transcripts of the scored split."""
+
+    def __init__(self, project: Project, entry: TranscriptTable, files: dict[str, RunFile]):
+        self.entry, self.files = entry, files
+        self.folders, self.scored_on = RunFolders(project), project.stand_in(entry.scored_on)
+        store = TokenStore(Path(project.config.work) / f"corpora/{self.scored_on}/encoded/{entry.split}.tgt")
+        self.references = Alphabet().decode([store[index] for index in range(len(store))])
+
+    def transcripts(self, system: str) -> tuple[str, list[str] | None]:
+        """(run, lines) of a system with the first seed; None when it was not run."""
+        file = self.files[system]
+        path = self.folders.folder(file.run) / file.path
+        if not path.exists():
+            return file.run.folder, None
+        lines = read_lines(path)
+        check_lines(path, lines, len(self.references))
+        return file.run.folder, lines
+
+    def chosen(self, count: int) -> list[int] | None:
+        """The utterances shown; None when the system that chooses was not run. Raises UserError if there are fewer."""
+        _, lines = self.transcripts(self.entry.chosen_by)
+        if lines is None:
+            return None
+        errors, words = error_statistics(self.references, lines)["wer"].T
+        long_enough = np.flatnonzero(words >= self.entry.least_words)
+        if len(long_enough) < count:
+            raise UserError(f"{self.scored_on}: {len(long_enough)} utterances have {self.entry.least_words} words")
+        return sorted(long_enough[np.argsort(-errors[long_enough], kind="stable")[:count]].tolist())
+
+    def of(self, system: str, number: int) -> dict[str, Any]:
+        """What `system` wrote of an utterance; without a system, what was said."""
+        if not system:
+            return {"ours": self.references[number], "word_errors": "", "run": ""}
+        run, lines = self.transcripts(system)
+        if lines is None:
+            return {"ours": "", "word_errors": "", "run": run}
+        errors = error_statistics([self.references[number]], [lines[number]])["wer"][0, 0]
+        return {"ours": lines[number], "word_errors": int(errors), "run": run}
+
+
+def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
+    """Example after example, the printed text above ours."""
+    entry, record = project.transcript_table(paper, table), project.papers[paper]
+    parts = [f"# {record.title}: {table}, scale {project.config.scale}", entry.caption.strip()]
+    for example in dict.fromkeys(row["example"] for row in rows):
+        lines = [f"## Example {example}", ""]
+        for row in (row for row in rows if row["example"] == example):
+            errors = f" ({row['word_errors']} word errors)" if row["word_errors"] != "" else ""
+            lines += [
+                f"- {row['model']}",
+                f"  - printed: {row['printed']}",
+                f"  - ours: {row['ours'] or 'not run'}{errors}",
+            ]
+        parts.append("\n".join(lines))
+    used = project.stand_in(entry.scored_on)
+    parts.append(f"Ours are utterances of `{used}` ({entry.split}).")
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,94 @@
+"""A run's model with the weights that it takes from other runs: its language model, and the model it starts from."""
+
+from pathlib import Path
+
+import torch
+
+from pipeline.config import RunSpec, load_run
+from pipeline.data.vocabulary import vocab_sizes
+from pipeline.errors import UserError
+from pipeline.files import read_json
+from pipeline.models.build import build_run
+from pipeline.models.language_model import LanguageModel
+from pipeline.models.seq2seq import Seq2Seq
+from pipeline.training.key import run_key
+from pipeline.training.tensor_file import DamagedFileError, read_tensor_file
+
+FINAL = "model.safetensors"
+
+
+def assemble(spec: RunSpec) -> Seq2Seq:
+    """The run's model as its training begins; new weights are drawn from torch's global generator.
+
+    Raises:
+        UserError: a run that it needs is missing, is not trained, or has another vocabulary or other shapes.
+    """
+    corpus = read_json(Path(spec.corpus) / "corpus.json")
+    model = build_run(spec, vocab_sizes(corpus))
+    if spec.language_model:
+        check_vocabulary(spec, Path(spec.language_model.run), corpus)
+        fill(model.language_model, Path(spec.language_model.run), spec)
+    if spec.initial:
+        take_over(model, Path(spec.initial), spec)
+    return model
+
+
+def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
+    """The trained language model of `run_folder`, for use beside the model of `spec`. Raises UserError."""
+    lm_spec = load_run(run_folder / "run.yaml")
+    corpus = read_json(Path(spec.corpus) / "corpus.json")
+    check_vocabulary(spec, run_folder, corpus)
+    model = build_run(lm_spec, vocab_sizes(corpus))
+    if not isinstance(model, LanguageModel):
+        raise UserError(f"{spec.name}: {run_folder}: is a {lm_spec.model.architecture}, not a language model")
+    fill(model, run_folder, spec)
+    return model.requires_grad_(False).eval()
+
+
+def check_vocabulary(spec: RunSpec, run_folder: Path, corpus: dict) -> None:
+    """Raises UserError unless the language model of `run_folder` has the target vocabulary of `corpus`."""
+    theirs = read_json(Path(load_run(run_folder / "run.yaml").corpus) / "corpus.json")
+    if vocabulary_digest(theirs) != vocabulary_digest(corpus):
+        raise UserError(
+            f"{spec.name}: the language model of {run_folder} has another vocabulary than {spec.corpus}; train one on "
+            "text of the same vocabulary"
+        )
+
+
+def vocabulary_digest(corpus: dict) -> str:
+    """Of the target symbols, of the content of corpus.json."""
+    return corpus.get("tgt_vocab_digest", corpus["vocab_digest"])
+
+
+def take_over(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None:
+    """Put the weights of a finished run into `model`: all of them, or those of its task model alone.
+
+    A run of the same shape gives everything; one without fusion gives the fused task model all but its output layer.
+    """
+    initial = load_run(run_folder / "run.yaml")
+    whole = initial.fusion is not None or spec.fusion is None
+    if initial.initial:
+        take_over(model, Path(initial.initial), spec)
+    fill(model if whole else model.task, run_folder, spec, without=None if whole else "output.")
+
+
+def fill(part: torch.nn.Module, run_folder: Path, spec: RunSpec, without: str | None = None) -> None:
+    """Load the final weights of `run_folder` into `part` of the model of `spec`.
+
+    without: what the names of weights that `part` has no place for begin with.
+    """
+    path = run_folder / FINAL
+    if not path.exists():
+        raise UserError(f"{spec.name}: {path}: no such weights; train that run first")
+    try:
+        tensors, facts = read_tensor_file(path)
+    except DamagedFileError as error:
+        raise UserError(f"{path}: can't be loaded: {error}; train that run again") from error
+    if facts["key"] != run_key(run_folder):
+        raise UserError(f"{path}: is of other settings than its run.yaml; train that run again")
+    own = part.state_dict()
+    given = {name: value for name, value in tensors.items() if without is None or not name.startswith(without)}
+    strange = sorted(name for name, value in given.items() if name not in own or own[name].shape != value.shape)
+    if strange:
+        raise UserError(f"{spec.name}: {path}: its {strange[0]} does not fit this model; name a run of the same sizes")
+    part.load_state_dict(given, strict=False)

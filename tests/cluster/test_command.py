@@ -1,0 +1,88 @@
+"""A stage as a job: done once, done again when what it reads or makes is no longer there."""
+
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.cluster import command as commands
+from pipeline.cluster.command import job_key, order_command, perform_command
+from pipeline.cluster.markers import is_done
+from pipeline.errors import UserError
+
+
+@pytest.fixture
+def order(tmp_path):
+    """Orders the same stage of one input and one output; `describe` writes a run's specification."""
+    read, made = tmp_path / "read.json", tmp_path / "made.yaml"
+    read.write_text("{}")
+
+    def order(*more: str) -> str:
+        order_command(tmp_path / "job", ["describe", str(read), str(made), *more], [made])
+        return job_key(tmp_path / "job")
+
+    order.folder, order.read, order.made = tmp_path / "job", read, made
+    return order
+
+
+@pytest.fixture
+def stage(monkeypatch, order):
+    """What the job runs in place of a stage: writes the output and counts."""
+    calls = []
+
+    def perform(arguments):
+        calls.append(arguments)
+        order.made.write_text("made")
+
+    monkeypatch.setattr(commands, "perform", perform)
+    return calls
+
+
+def test_a_finished_command_stays_done_for_whoever_orders_it_again(order, stage):
+    key = order()
+    perform_command(order.folder)
+    assert order() == key
+    assert is_done(order.folder, key)
+    assert len(stage) == 1
+
+
+def test_a_command_is_another_one_when_its_input_or_an_argument_changed(order, stage):
+    key = order()
+    perform_command(order.folder)
+    assert order("--more") != key
+    order.read.write_text("{ }")
+    assert order() != key
+    assert not is_done(order.folder, order())
+
+
+def test_settings_longer_than_a_file_name_are_arguments_like_others(order):
+    assert order('{"setting": "' + 300 * "x" + '"}') != order('{"setting": "' + 300 * "y" + '"}')
+
+
+def test_a_command_whose_output_was_removed_is_done_again(order, stage):
+    key = order()
+    perform_command(order.folder)
+    order.made.unlink()
+    assert order() == key
+    assert not is_done(order.folder, key)
+
+
+def test_a_stage_that_makes_nothing_is_no_success(order, monkeypatch):
+    order()
+    monkeypatch.setattr(commands, "perform", lambda arguments: None)
+    with pytest.raises(UserError, match="without writing"):
+        perform_command(order.folder)
+    assert not (order.folder / "done.json").exists()
+
+
+def test_without_a_cluster_the_stage_runs_here_and_its_error_is_the_launchers(tmp_path, capsys):
+    missing = tmp_path / "missing.json"
+    job = ["launch", "--folder", str(tmp_path / "job"), "--makes", str(tmp_path / "out"), "--"]
+    assert main([*job, "describe", "--spec", str(missing), "--out", str(tmp_path / "out")]) == 1
+    assert "error: " in capsys.readouterr().err
+    assert not (tmp_path / "job").exists()
+
+
+def test_folder_without_a_stage_and_a_stage_without_a_folder_are_refused(tmp_path, capsys):
+    assert main(["launch", "--folder", str(tmp_path)]) == 1
+    assert "name the stage after `--`" in capsys.readouterr().err
+    assert main(["launch", "--run", str(tmp_path), "--", "describe"]) == 1
+    assert "use --folder" in capsys.readouterr().err

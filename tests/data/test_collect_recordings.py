@@ -1,0 +1,122 @@
+"""Published corpora of recordings become manifests; nothing else of an archive is unpacked, and nothing escapes it."""
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from pipeline.config import validate
+from pipeline.data.dataset import Dataset, RecordedDataset, TextPart
+from pipeline.data.speech.collect_recordings import collect
+from pipeline.data.speech.manifest import manifest_path, read_manifest
+from pipeline.data.speech.text_lines import joined_clitics, lines_of
+from pipeline.errors import UserError
+
+RATE = 8000
+
+
+def audio(seconds: float, kind: str = "FLAC") -> bytes:
+    buffer = io.BytesIO()
+    soundfile.write(buffer, np.random.default_rng(1).normal(0, 0.1, int(RATE * seconds)), RATE, format=kind)
+    return buffer.getvalue()
+
+
+def archive(path: Path, members: dict[str, bytes | str]) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in members.items():
+            data = content.encode() if isinstance(content, str) else content
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return path
+
+
+def dataset(layout: str, parts: dict[str, list[dict]]) -> RecordedDataset:
+    record = dict.fromkeys(("name", "title", "licence", "citation", "dev_set", "test_set", "domain"), "x")
+    named = {value for split in parts.values() for part in split for key, value in part.items() if key != "members"}
+    sources = {name: {"sha256": "0" * 64} for name in named}
+    record |= {"kind": "recordings", "layout": layout, "sources": sources, "splits": parts}
+    record |= {"sample_rate": RATE, "high_hz": 3800, "max_seconds": 9, "max_characters": 99}
+    return validate(Dataset, record, "test")
+
+
+def unpacked(corpus: Path) -> list[str]:
+    return sorted(path.name for path in (corpus / "audio").rglob("*") if path.is_file())
+
+
+def test_librispeech_is_listed_by_its_transcripts(tmp_path):
+    members = {"LibriSpeech/README.TXT": "read me"}
+    for split, reader in (("train-clean-100", 7), ("dev-clean", 8), ("test-clean", 9)):
+        folder = f"LibriSpeech/{split}/{reader}/1"
+        members |= {f"{folder}/{reader}-1-000{number}.flac": audio(0.5 + number / 4) for number in range(2)}
+        members[f"{folder}/{reader}-1.trans.txt"] = f"{reader}-1-0000 FIRST LINE\n{reader}-1-0001 SECOND\n"
+    path = archive(tmp_path / "libri.tar.gz", members)
+    splits = {"train": "train-clean-100", "dev": "dev-clean", "test": "test-clean"}
+    parts = {split: [{"source": "libri.tar.gz", "members": f"LibriSpeech/{name}/*"}] for split, name in splits.items()}
+    collect(dataset("librispeech", parts), {"libri.tar.gz": path}, tmp_path / "corpus")
+    listed = list(read_manifest(manifest_path(tmp_path / "corpus", "dev")))
+    assert [(one.text, one.speaker, one.seconds) for one in listed] == [("FIRST LINE", "8", 0.5), ("SECOND", "8", 0.75)]
+    assert all(one.audio.is_file() for one in listed)
+    assert len(unpacked(tmp_path / "corpus")) == 9
+
+
+def test_tedlium_is_listed_by_segments_and_test_talks_are_kept_out_of_training(tmp_path):
+    head = "{talk} 1 {talk} {start} {end} <o,f0,male> {text}\n"
+    members = {}
+    for folder, talks in (("data", ["A", "B"]), ("legacy/dev", ["C"]), ("legacy/test", ["B"])):
+        for talk in talks:
+            lines = [("0.25", "1.50", "it 's the <sil> end{SMACK} of(2) it"), ("1.5", "1.9", "<unk> word")]
+            lines.append(("1.9", "2.0", "ignore_time_segment_in_scoring"))
+            text = "".join(head.format(talk=talk, start=a, end=b, text=t) for a, b, t in lines)
+            members |= {f"T/{folder}/stm/{talk}.stm": text, f"T/{folder}/sph/{talk}.sph": audio(2, "NIST")}
+    path = archive(tmp_path / "ted.tgz", members)
+    folders = {"train": "T/data/*", "dev": "T/legacy/dev/*", "test": "T/legacy/test/*"}
+    parts = {split: [{"source": "ted.tgz", "members": members}] for split, members in folders.items()}
+    collect(dataset("tedlium", parts), {"ted.tgz": path}, tmp_path / "corpus")
+    train = list(read_manifest(manifest_path(tmp_path / "corpus", "train")))
+    assert [(one.speaker, one.start, one.seconds, one.text.split()) for one in train] == [
+        ("A", 0.25, 1.25, ["it's", "the", "end", "of", "it"]),
+        ("A", 1.5, 0.4, ["<unk>", "word"]),
+    ]
+
+
+def test_a_table_names_files_and_a_pattern_chooses_among_them(tmp_path):
+    path = archive(tmp_path / "a.tar", {f"a/{who}/{n}.flac": audio(0.5) for who in "xyz" for n in range(2)})
+    rows = "".join(f"a/{who}/{n}.flac\t{who}\tWORD {n}\n" for who in "xyz" for n in range(2))
+    (tmp_path / "a.tsv").write_text(f"path\tspeaker\ttranscript\n{rows}")
+    parts = {
+        split: [{"source": "a.tar", "table": "a.tsv", "members": f"a/{who}/*"}]
+        for split, who in (("train", "[!yz]"), ("dev", "y"), ("test", "z"))
+    }
+    files = {"a.tar": path, "a.tsv": tmp_path / "a.tsv"}
+    collect(dataset("table", parts), files, tmp_path / "corpus")
+    listed = list(read_manifest(manifest_path(tmp_path / "corpus", "train")))
+    assert [(one.speaker, one.text, one.seconds) for one in listed] == [("x", "WORD 0", 0.5), ("x", "WORD 1", 0.5)]
+    parts["dev"][0]["members"] = "a/none/*"
+    with pytest.raises(UserError, match="split dev has no utterance"):
+        collect(dataset("table", parts), files, tmp_path / "corpus")
+
+
+def test_an_archive_that_escapes_its_folder_is_not_used(tmp_path):
+    path = archive(tmp_path / "a.tar", {"../a/x/1.flac": audio(0.5)})
+    (tmp_path / "a.tsv").write_text("path\tspeaker\ttranscript\n")
+    part = [{"source": "a.tar", "table": "a.tsv", "members": "*"}]
+    files = {"a.tar": path, "a.tsv": tmp_path / "a.tsv"}
+    with pytest.raises(UserError, match="leads out of its folder"):
+        collect(dataset("table", {"train": part, "dev": part, "test": part}), files, tmp_path / "corpus")
+    assert not (tmp_path / "corpus/audio").exists() and not list(tmp_path.glob("a/*"))
+
+
+def test_text_of_archives_is_read_by_its_layout(tmp_path):
+    lines = "it 's a test </s>\nwe don 't know </s>\n"
+    path = archive(tmp_path / "t.tgz", {"T/LM/a.en.gz": gzip.compress(lines.encode()), "T/other": "no"})
+    part = TextPart(source="t.tgz", member="T/LM/*.en.gz", layout="tedlium")
+    assert [line.strip() for line in lines_of(part, path)] == ["it's a test", "we don't know"]
+    assert joined_clitics("you 'll see 'em") == "you'll see 'em"
+    segments = ["T 1 S 0.1 0.9 <o> what 's up", "T 1 S 1 2 <o>", "T 1 S 2 3 <o> ignore_time_segment_in_scoring"]
+    stm = archive(tmp_path / "s.tgz", {"a.stm": "".join(f"{line}\n" for line in segments)})
+    assert list(lines_of(TextPart(source="s", member="*.stm", layout="stm"), stm)) == ["what's up"]

@@ -1,0 +1,111 @@
+"""Test sets beside the first, further references of one, and parts of a file: as data, from raw files to the store."""
+
+import gzip
+import hashlib
+import json
+
+import pytest
+from toy_corpus import make_dataset, record
+
+from pipeline.config import validate
+from pipeline.data.dataset import Dataset
+from pipeline.data.download import fetch_all
+from pipeline.data.encode import encode
+from pipeline.data.grammar.splits import write_splits
+from pipeline.data.prepare import prepare
+from pipeline.data.raw_text import write_raw_splits
+from pipeline.data.subwords import learn_subwords
+from pipeline.errors import UserError
+from pipeline.evaluation.test_sets import name_of_split
+
+LINES = [f"line {number} of a file ." for number in range(40)]
+XML = """<dataset id="x"><doc id="d1"><src lang="en"><p><seg id="1">One &amp; all</seg><seg id="2">Two
+ lines</seg></p></src><ref lang="de" translator="A"><p><seg id="1">Eins A</seg><seg id="2">Zwei A</seg></p></ref>
+<ref lang="de" translator="B"><p><seg id="1">Eins B</seg><seg id="2">Zwei B</seg></p></ref></doc></dataset>
+"""
+WORD = {"kind": "word", "vocab_size": 12}
+SIDE = {"source": "all.gz"}
+
+
+def downloaded(tmp_path, **changes):
+    """A dataset of one file and one XML test set in a mirror."""
+    files = {"all.gz": gzip.compress(("\n".join(LINES) + "\n").encode(), mtime=0), "x.xml": XML.encode()}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    sources = {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in files.items()}
+    xml = {name: {"source": "x.xml", "translator": translator} for name, translator in (("A", "A"), ("B", "B"))}
+    splits = {split: {"parts": [{"src": SIDE, "tgt": SIDE}]} for split in ("train", "dev")}
+    splits["test"] = {"parts": [{"src": {"source": "x.xml"}, "tgt": xml["A"], "further_references": [xml["B"]]}]}
+    splits["test2"] = {"parts": [{"src": SIDE, "tgt": SIDE, "first": 3, "every": 5, "lines": 8}]}
+    content = record(kind="download", sources=sources, splits=splits, further_test_sets=["second"], subwords=WORD)
+    del content["generator"]
+    return validate(Dataset, content | changes, "toy.yaml")
+
+
+def test_splits_references_and_parts_of_files_are_written_prepared_and_encoded(tmp_path):
+    dataset = downloaded(tmp_path)
+    write_raw_splits(dataset, fetch_all(dataset, tmp_path / "downloads", str(tmp_path)), tmp_path)
+    assert (tmp_path / "raw/test.en").read_text() == "One & all\nTwo lines\n"
+    assert (tmp_path / "raw/test.de").read_text() == "Eins A\nZwei A\n"
+    assert (tmp_path / "raw/test.de2").read_text() == "Eins B\nZwei B\n"
+    assert (tmp_path / "raw/test2.de").read_text().split("\n")[:-1] == LINES[2::5]
+    assert dataset.references("test") == ["de", "de2"] and dataset.references("test2") == ["de"]
+    report = prepare(dataset, tmp_path, 1)
+    assert list(report["splits"]) == ["train", "dev", "test", "test2"]
+    assert (tmp_path / "prepared/test.tok.de2").read_text() == "Eins B\nZwei B\n"
+    learn_subwords(dataset, tmp_path)
+    assert encode(dataset, tmp_path, 1)["splits"]["test2"]["pairs"] == 8
+    assert [name_of_split(dataset, split) for split in ("dev", "test", "test2")] == ["toy-dev", "toy-test", "second"]
+
+
+def test_a_reference_without_a_line_is_refused(tmp_path):
+    dataset = downloaded(tmp_path)
+    write_raw_splits(dataset, fetch_all(dataset, tmp_path / "downloads", str(tmp_path)), tmp_path)
+    (tmp_path / "raw/test.de2").write_text("Eins B\n \n")
+    with pytest.raises(UserError, match=r"test\.de2: line 2: empty; no reference is left out"):
+        prepare(dataset, tmp_path, 1)
+
+
+def test_an_unknown_translator_is_named(tmp_path):
+    side = {"source": "x.xml", "translator": "C"}
+    splits = {split: {"parts": [{"src": SIDE, "tgt": SIDE}]} for split in ("train", "dev", "test2")}
+    splits["test"] = {"parts": [{"src": {"source": "x.xml"}, "tgt": side}]}
+    dataset = downloaded(tmp_path, splits=splits)
+    with pytest.raises(UserError, match=r"document d1 has 0 of ref.*'C'"):
+        write_raw_splits(dataset, fetch_all(dataset, tmp_path / "downloads", str(tmp_path)), tmp_path)
+
+
+def test_a_file_that_only_a_mirror_has_is_named(tmp_path):
+    dataset = downloaded(tmp_path)
+    with pytest.raises(UserError, match=r"all\.gz: no address is known, only a mirror has it"):
+        fetch_all(dataset, tmp_path / "downloads", None)
+
+
+FAULTS = {
+    "a test set without a name": ({"further_test_sets": []}, "test2 has no name under further_test_sets"),
+    "a name without a split": ({"further_test_sets": ["b", "c"]}, "split test3 is missing"),
+    "sizes of other splits": (
+        {"size": {"pairs": [1, 1, 1], "src_subwords": 1, "tgt_subwords": 1, "raw_bytes": 1}},
+        "size.pairs needs a number for each of train, dev, test, test2",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_splits_and_names_have_to_agree(tmp_path, fault):
+    changes, message = FAULTS[fault]
+    with pytest.raises(UserError, match=message):
+        downloaded(tmp_path, **changes)
+
+
+def test_the_grammar_writes_each_test_set_it_is_asked_for_and_the_others_stay_as_they_are(tmp_path):
+    generator = {"domain": "film", "sizes": {"train": 30, "dev": 9, "test": 9, "test2": 9, "test3": 9}, "seed": 3}
+    make_dataset(generator=generator, further_test_sets=["b", "c"])
+    for name, sizes in (("several", generator["sizes"]), ("one", {"train": 30, "dev": 9, "test": 9})):
+        write_splits(tmp_path / name, ["zh", "en"], sizes, "film", 3)
+    sets = [(tmp_path / f"several/raw/{split}.en").read_text().split("\n")[:-1] for split in generator["sizes"]]
+    assert [len(lines) for lines in sets] == [30, 9, 9, 9, 9]
+    assert len(set().union(*sets)) == 66
+    assert (tmp_path / "several/raw/test.en").read_bytes() == (tmp_path / "one/raw/test.en").read_bytes()
+    found = [json.loads(line) for line in (tmp_path / "several/test3.phenomena.jsonl").read_text().split("\n")[:-1]]
+    assert [one["line"] for one in found] == list(range(9))

@@ -1,0 +1,230 @@
+"""Batches of utterances: every one once an epoch, position computed, noise a function of seed and step."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from random_speech import FEATURES, write_speech
+
+from pipeline.config import LanguageModelConfig, RunSpec, validate
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.corpus_batches import batch_size, evaluation_batches, training_batches, vocabularies
+from pipeline.data.counted_updates import CountedUpdates
+from pipeline.data.frame_store import FrameStore, frames_path
+from pipeline.data.noise_mixing import NoiseSettings, with_noise
+from pipeline.data.speech_batches import SpeechBatches, SpeechEvaluationBatches, SpeechSplit, drawn
+from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlyEvaluationBatches
+from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.errors import UserError
+
+NOISE = NoiseSettings(0.4, (0.0, 15.0))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("speech")
+    return folder, write_speech(folder, 53, seed=11)
+
+
+def batches(folder, **changes) -> SpeechBatches:
+    settings = {
+        "utterances_per_update": 8,
+        "micro_batch_frames": 200,
+        "max_frames": 10_000,
+        "max_length": 100,
+        "share": 1.0,
+        "sorted_first": True,
+        "noise": None,
+        "seed": 5,
+    } | changes
+    return SpeechBatches(folder, "train", **settings)
+
+
+def same(one, other) -> bool:
+    pairs = zip(one, other, strict=True)
+    return all(torch.equal(a.frames, b.frames) and torch.equal(a.tgt_out, b.tgt_out) for a, b in pairs)
+
+
+def test_a_batch_holds_normalised_frames_and_shifted_transcripts(corpus):
+    folder, frames = corpus
+    split = SpeechSplit(folder, "train")
+    indices = np.array([7, 3, 20])
+    batch = split.batch(indices)
+    for row, index in enumerate(indices):
+        length = len(frames["train"][index])
+        expected = (frames["train"][index].astype(np.float32) - 2) / 3
+        np.testing.assert_allclose(batch.frames[row, :length], expected, rtol=1e-6, atol=1e-6)
+        assert not batch.frames[row, length:].any() and batch.frame_counts[row] == length
+        text = split.tgt[index].tolist()
+        assert batch.tgt_in[row, : len(text) + 1].tolist() == [BOS, *text]
+        assert batch.tgt_out[row, : len(text) + 1].tolist() == [*text, EOS]
+        assert (batch.tgt_out[row, len(text) + 1 :] == PAD).all()
+    assert torch.equal(batch.src_mask.sum(1), batch.frame_counts)
+    assert batch.num_tokens == sum(len(split.tgt[index]) + 1 for index in indices)
+
+
+def test_frames_are_normalised_as_another_corpus_on_request(corpus, tmp_path):
+    folder, frames = corpus
+    write_speech(tmp_path, 4, seed=1)
+    text = (tmp_path / "corpus.json").read_text().replace("2.0", "4.0")
+    (tmp_path / "corpus.json").write_text(text)
+    batch = SpeechSplit(folder, "dev", normalised_as=tmp_path).batch(np.array([0]))
+    np.testing.assert_allclose(batch.frames[0], (frames["dev"][0].astype(np.float32) - 4) / 3, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 4])
+def test_every_utterance_comes_once_an_epoch_in_updates_of_even_size(corpus, epoch):
+    data = batches(corpus[0])
+    updates = [data.updates.numbers_of(step) for step in range(epoch * len(data), (epoch + 1) * len(data))]
+    assert sorted(np.concatenate(updates).tolist()) == list(range(53))
+    assert {len(update) for update in updates} <= {7, 8} and data.epoch_of(epoch * len(data)) == epoch
+
+
+def test_the_first_epoch_goes_from_short_to_long_and_later_ones_do_not(corpus):
+    data = batches(corpus[0])
+    first, second = (
+        [data.pairs.src_lengths[data.updates.numbers_of(epoch * len(data) + step)] for step in range(len(data))]
+        for epoch in (0, 1)
+    )
+    assert np.all(np.diff(np.concatenate(first)) >= 0)
+    means = [update.mean() for update in second]
+    assert np.any(np.diff(means) < 0) and all(np.all(np.diff(update) >= 0) for update in second)
+
+
+def test_updates_are_of_like_length_and_epochs_differ():
+    lengths = np.random.default_rng(0).integers(100, 400, 5000)
+    updates = CountedUpdates(np.arange(5000), lengths, 16, seed=2, sorted_first=False)
+    assert updates.padding < 0.06
+    one, other = (
+        {tuple(sorted(updates.numbers_of(epoch * len(updates) + i))) for i in range(len(updates))} for epoch in (1, 2)
+    )
+    assert not one & other
+
+
+def test_an_update_is_a_function_of_seed_and_step(corpus):
+    folder, _ = corpus
+    one, other = batches(folder, noise=NOISE), batches(folder, noise=NOISE)
+    for step in (17, 3, 30):
+        assert same(one.update(step), other.update(step))
+    assert same(one.update(3), one.update(3))
+    assert not same(one.update(17), batches(folder, noise=NOISE, seed=6).update(17))
+
+
+def test_processes_share_the_micro_batches_of_an_update(corpus):
+    data = batches(corpus[0], noise=NOISE)
+    for step in (2, 9):
+        whole = data.update(step)
+        shared = [data.update(step, rank, 3) for rank in range(3)]
+        assert same(whole, [shared[i % 3][i // 3] for i in range(len(whole))])
+        assert all(batch.frames.shape[0] * batch.frames.shape[1] <= 200 for batch in whole)
+
+
+def test_noise_comes_as_often_and_as_loud_as_asked_for(corpus):
+    folder, frames = corpus
+    data = batches(folder, noise=NOISE)
+    louder = 0
+    for step in range(150):
+        for index in range(10):
+            plain = frames["train"][index].astype(np.float32)
+            heard = data.noise.mixed(frames["train"][index], step, index)
+            if np.array_equal(plain, heard):
+                continue
+            louder += 1
+            power = np.exp(plain.astype(np.float64)).sum()
+            snr_db = 10 * np.log10(power / (np.exp(heard.astype(np.float64)).sum() - power))
+            assert -0.05 < snr_db < 15.2
+    assert abs(louder / 1500 - 0.4) < 4 * np.sqrt(0.4 * 0.6 / 1500)
+
+
+def test_powers_add_up():
+    rng = np.random.default_rng(3)
+    speech, noise = rng.normal(0, 2, (30, 4)), rng.normal(1, 2, (30, 4))
+    power, other = np.exp(speech), np.exp(noise)
+    gain = power.sum() / other.sum() / 10**0.7
+    np.testing.assert_allclose(with_noise(speech, noise, 7.0), np.log(power + gain * other), rtol=1e-5, atol=1e-5)
+
+
+def test_evaluation_meets_every_utterance_once_without_noise(corpus):
+    folder, frames = corpus
+    seen = []
+    for indices, batch in SpeechEvaluationBatches(folder, "test", 150):
+        seen += indices.tolist()
+        assert batch.frames.shape[0] == 1 or batch.frames.shape[0] * batch.frames.shape[1] <= 150
+        np.testing.assert_allclose(
+            batch.frames[0, : len(frames["test"][indices[0]])],
+            (frames["test"][indices[0]].astype(np.float32) - 2) / 3,
+            rtol=1e-6,
+            atol=1e-6,
+        )
+    assert sorted(seen) == list(range(53))
+
+
+def test_smaller_draws_are_among_larger_ones():
+    numbers = np.random.default_rng(4).permutation(1000)[:600]
+    numbers.sort()
+    small, large = drawn(numbers, 0.1, seed=9), drawn(numbers, 0.4, seed=9)
+    assert len(small) == 60 and set(small) < set(large) < set(numbers)
+    assert set(drawn(numbers, 0.1, seed=10)) != set(small)
+
+
+def test_what_is_too_long_is_left_out_and_counted(corpus):
+    folder, frames = corpus
+    longer = sum(len(one) > 30 for one in frames["train"])
+    data = batches(folder, max_frames=30)
+    assert data.left_out == longer and data.sequences == 53 - longer
+    with pytest.raises(UserError, match="micro_batch_frames is 20"):
+        batches(folder, micro_batch_frames=20)
+    with pytest.raises(UserError, match="raise `max_frames`"):
+        batches(folder, max_frames=0)
+
+
+def test_a_cut_store_is_noticed(tmp_path):
+    write_speech(tmp_path, 4, seed=1)
+    path = frames_path(tmp_path / "dev")
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(UserError, match="damaged"):
+        FrameStore(tmp_path / "dev", FEATURES)
+    with pytest.raises(UserError, match=r"run the stage `features`"):
+        FrameStore(tmp_path / "none", FEATURES)
+
+
+def test_text_without_a_source_is_batched_the_same_way(corpus):
+    folder, _ = corpus
+    settings = {"sentences_per_update": 10, "micro_batch_tokens": 40, "max_length": 50, "share": 1.0}
+    data = TextOnlyBatches(folder, "train", **settings, seed=1)
+    rows = [row for step in range(len(data)) for batch in data.update(step) for row in batch.tgt_out.tolist()]
+    expected = [[*data.pairs.tgt[i].tolist(), EOS] for i in range(53)]
+    assert sorted([i for i in row if i != PAD] for row in rows) == sorted(expected)
+    seen = [i for indices, _ in TextOnlyEvaluationBatches(folder, "dev", 30) for i in indices.tolist()]
+    assert sorted(seen) == list(range(53))
+    assert len(Alphabet()) == 32
+
+
+def run(folder, **training) -> RunSpec:
+    settings = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
+    model = {"architecture": "ctc", "channels": 1, "num_layers": 1, "hidden_width": 2}
+    names = {"paper": "p", "system": "s", "dataset": "d", "scale": "c", "seed": 5}
+    settings |= {"sentences_per_update": 8} | training
+    return validate(RunSpec, {**names, "corpus": str(folder), "model": model, "training": settings}, "run")
+
+
+def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
+    folder, _ = corpus
+    noisy = {"noise_probability": 0.4, "sorted_first_epoch": True, "micro_batch_frames": 200}
+    data = training_batches(run(folder, **noisy))
+    assert isinstance(data, SpeechBatches) and same(data.update(3), batches(folder, noise=NOISE).update(3))
+    assert isinstance(evaluation_batches(folder, "dev", 100), SpeechEvaluationBatches)
+    assert batch_size(run(folder, **noisy)) == 200 and isinstance(vocabularies(folder)[1], Alphabet)
+    with pytest.raises(UserError, match="counted in sentences"):
+        training_batches(run(folder, sentences_per_update=None, tokens_per_update=10))
+    shutil.copytree(folder, tmp_path / "text")
+    text = (tmp_path / "text/corpus.json").read_text()
+    (tmp_path / "text/corpus.json").write_text(text.replace('"speech"', '"text"'))
+    assert isinstance(training_batches(run(tmp_path / "text")), TextOnlyBatches)
+    lm = LanguageModelConfig(architecture="language_model", hidden_width=2)
+    assert isinstance(training_batches(run(folder).model_copy(update={"model": lm})), TextOnlyBatches)
+    assert isinstance(evaluation_batches(tmp_path / "text", "dev", 100), TextOnlyEvaluationBatches)
+    (tmp_path / "text/corpus.json").write_text(text.replace('"speech"', '"smell"'))
+    with pytest.raises(UserError, match="unknown kind 'smell'"):
+        training_batches(run(tmp_path / "text"))

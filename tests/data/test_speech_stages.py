@@ -1,0 +1,236 @@
+"""From text to features: reading aloud is a function of the dataset file, and each fault of an utterance is counted."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from pipeline.config import validate
+from pipeline.data.alphabet import Alphabet, spelt
+from pipeline.data.dataset import Dataset, ManifestDataset, ReadAloudDataset
+from pipeline.data.frame_store import FEATURES, FrameStore
+from pipeline.data.noise_mixing import NOISE_STEM
+from pipeline.data.speech.audio import RejectedError, read_audio
+from pipeline.data.speech.collect_text import collect_text
+from pipeline.data.speech.encode_text import encode_text
+from pipeline.data.speech.features import compute_features
+from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest, write_manifest
+from pipeline.data.speech.mel import MelFilters
+from pipeline.data.speech.readers import reader_of
+from pipeline.data.speech.sentences import select
+from pipeline.data.speech.speak import speak
+from pipeline.data.token_store import TokenStore
+from pipeline.errors import UserError
+from pipeline.files import sha256_file
+
+RATE = 8000
+
+
+def record(**changes) -> dict:
+    names = dict.fromkeys(("name", "title", "licence", "citation", "dev_set", "test_set", "domain"), "x")
+    return names | {"max_characters": 40} | changes
+
+
+def grammar(domains=("search",), **sizes) -> dict:
+    sizes = {"train": 12, "dev": 6, "test": 6} | sizes
+    return {"kind": "grammar", "domains": list(domains), "sizes": sizes, "seed": 3}
+
+
+def read_aloud(**changes) -> ReadAloudDataset:
+    readers = {"voices": ["gmw/en", "gmw/en-US+f2"], "words_per_minute": [180, 230], "pitch": [40, 60], "seed": 1}
+    settings = {"kind": "read-aloud", "text": grammar(), "utterances": {"train": 5, "dev": 2, "test": 2}}
+    settings |= {"readers": readers, "high_hz": 7600, "max_seconds": 6} | changes
+    return validate(Dataset, record(**settings), "test")
+
+
+def own(**changes) -> ManifestDataset:
+    settings = {"kind": "manifest", "packages": {"mine": "speech"}, "otherwise": "y"}
+    settings |= {"sample_rate": RATE, "high_hz": 3800, "max_seconds": 2, "min_seconds": 0.1} | changes
+    return validate(Dataset, record(**settings), "test")
+
+
+def write_noise(path: Path, seconds: float, rate: int = RATE, channels: int = 1, **settings) -> Path:
+    samples = np.random.default_rng(1).normal(0, 0.1, (int(rate * seconds), channels))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, samples, rate, **settings)
+    return path
+
+
+def test_spelling_keeps_letters_apostrophes_and_spaces():
+    assert spelt("Don’t  stop—it's Café!") == ("don't stop it's cafe", "")
+    assert spelt("two (2) cats, 5%") == ("two cats", "%25")
+    assert spelt(" ' - ") == ("", "")
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        text = "".join(rng.choice(list("abz' ")) for _ in range(20))
+        text = " ".join(text.split())
+        alphabet = Alphabet()
+        assert alphabet.decode(alphabet.encode([text])) == [text]
+        flat, lengths = alphabet.flat([text, "ab"])
+        assert flat.tolist() == [*alphabet.encode([text])[0], *alphabet.encode(["ab"])[0]] and lengths[1] == 2
+
+
+def test_reading_aloud_is_a_function_of_the_dataset_file(tmp_path):
+    dataset = read_aloud()
+    for folder, processes in (("one", 1), ("two", 2)):
+        collect_text(dataset, tmp_path, tmp_path / folder, None)
+        speak(dataset, tmp_path / folder, processes)
+        manifests = {split: manifest_path(tmp_path / folder, split) for split in dataset.split_names}
+        compute_features(dataset, manifests, tmp_path / folder, processes)
+    one, two = (
+        {path.relative_to(tmp_path / name): sha256_file(path) for path in files(tmp_path / name)}
+        for name in ("one", "two")
+    )
+    assert one == two and len([path for path in one if path.suffix == ".flac"]) == 9
+    corpus = json.loads((tmp_path / "one/encoded/corpus.json").read_text())
+    assert corpus["kind"] == "speech" and corpus["splits"]["train"]["pairs"] == 5
+    utterances = list(read_manifest(manifest_path(tmp_path / "one", "train")))
+    text = Alphabet().decode(list(TokenStore(tmp_path / "one/encoded/train.tgt")))
+    assert text == [one.text for one in utterances] and all(not spelt(line)[1] for line in text)
+    frames = np.concatenate(list(FrameStore(tmp_path / "one/encoded/train", FEATURES))).astype(np.float64)
+    np.testing.assert_allclose(corpus["statistics"]["mean"], frames.mean(0), rtol=1e-9)
+    np.testing.assert_allclose(corpus["statistics"]["deviation"], frames.std(0), rtol=1e-6)
+    assert frames.std() > 1 and np.isfinite(frames).all()
+    assert len(FrameStore(tmp_path / "one/encoded" / NOISE_STEM, FEATURES)) > 9
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_reader_does_not_depend_on_the_text_and_all_voices_read():
+    pool = read_aloud().readers
+    drawn = [reader_of(pool, "train", number) for number in range(60)]
+    assert drawn == [reader_of(pool, "train", number) for number in range(60)]
+    assert {reader.voice for reader in drawn} == set(pool.voices)
+    assert all(180 <= reader.words_per_minute <= 230 and 40 <= reader.pitch <= 60 for reader in drawn)
+    assert len({reader.words_per_minute for reader in drawn}) > 10
+
+
+def test_an_unknown_voice_is_named(tmp_path):
+    dataset = read_aloud(readers=read_aloud().readers.model_dump(mode="json") | {"voices": ["gmw/klingon"]})
+    collect_text(dataset, tmp_path, tmp_path, None)
+    with pytest.raises(UserError, match="no voice 'gmw/klingon'"):
+        speak(dataset, tmp_path, 1)
+
+
+def test_a_language_model_meets_no_test_sentence_of_speech_of_the_same_seed(tmp_path):
+    speech = read_aloud(text=grammar(["film"]))
+    full = validate(Dataset, record(kind="characters", text=grammar(["search", "film"], train=200)), "test")
+    for name, dataset in (("speech", speech), ("text", full)):
+        collect_text(dataset, tmp_path, tmp_path / name, None)
+    spoken = select(speech, tmp_path / "speech", {})
+    encode_text(full, tmp_path / "text")
+    train = set((tmp_path / "text/prepared/train.en").read_text().split("\n"))
+    held_out = {one.spelt for split in ("dev", "test") for one in spoken.sentences[split]}
+    assert held_out and not held_out & train
+    assert {one.spelt for one in spoken.sentences["train"]} <= train
+
+
+def test_left_out_sentences_are_counted_by_reason(tmp_path):
+    dataset = validate(Dataset, record(kind="characters", text=grammar(), max_characters=10), "test")
+    (tmp_path / "raw").mkdir()
+    for split, lines in {
+        "test": ["Seen once."],
+        "dev": ["a dev line"],
+        "train": ["seen once", "route 66", "!", "far too long a line", "fits", "Fits"],
+    }.items():
+        (tmp_path / f"raw/{split}.en").write_text("".join(f"{line}\n" for line in lines))
+    chosen = select(dataset, tmp_path, {})
+    assert [one.spelt for one in chosen.sentences["train"]] == ["fits"]
+    reasons = {"repeated": 2, "outside the alphabet": 1, "empty": 1, "too long": 1}
+    assert chosen.record("train")["rejected"] == reasons and chosen.read["train"] == 6
+    with pytest.raises(UserError, match="1 sentences of train fit, 4 are wanted"):
+        select(read_aloud(max_characters=10), tmp_path, {"train": 4})
+
+
+def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path):
+    sound = write_noise(tmp_path / "a.wav", 1.0)
+    broken = tmp_path / "broken.flac"
+    broken.write_bytes(b"fLaC and no more")
+    cut = write_noise(tmp_path / "cut.wav", 0.5)
+    faults = {
+        "missing audio": (tmp_path / "nowhere.wav", "a", 1.0),
+        "unreadable audio": (broken, "a", 1.0),
+        "wrong rate": (write_noise(tmp_path / "fast.wav", 1.0, rate=16000), "a", 1.0),
+        "several channels": (write_noise(tmp_path / "two.wav", 1.0, channels=2), "a", 1.0),
+        "truncated audio": (cut, "a", 1.0),
+        "too long": (sound, "a", 2.5),
+        "too short": (sound, "a", 0.05),
+        "empty text": (sound, "?!", 1.0),
+        "outside the alphabet": (sound, "a 4 b", 1.0),
+    }
+    good = [Utterance(sound, "Hello, world", "me", "x", 1.0), Utterance(sound, "again", "you", "x", 0.5, start=0.25)]
+    bad = [Utterance(path, text, "me", "x", seconds) for path, text, seconds in faults.values()]
+    for split in ("train", "dev", "test"):
+        write_manifest(tmp_path / f"{split}.tsv", good + (bad if split == "train" else []))
+    manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
+    compute_features(own(), manifests, tmp_path / "corpus", 1)
+    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]
+    assert report["train"]["rejected"] == dict.fromkeys(faults, 1) and report["train"]["kept"] == 2
+    assert (tmp_path / "corpus/prepared/train.en").read_text() == "hello world\nagain\n"
+    assert (tmp_path / "corpus/prepared/train.speakers").read_text() == "me\nyou\n"
+    assert FrameStore(tmp_path / "corpus/encoded/dev", FEATURES).lengths().tolist() == [98, 48]
+    expected = {"train": {"utterances": 3}}
+    with pytest.raises(UserError, match=r"2 utterances kept, expected 3 .*1 missing audio"):
+        compute_features(own(expected=expected), manifests, tmp_path / "corpus", 1)
+
+
+def test_a_manifest_is_closed(tmp_path):
+    path = tmp_path / "train.tsv"
+    good = "audio\ttext\tspeaker\tdomain\tseconds\n"
+    for content, message in {
+        "audio\ttext\n": "missing: domain, seconds, speaker",
+        good.replace("\n", "\tmood\n"): "unknown: mood",
+        good + "a\tb\tc\td\n": "line 2: 4 fields, expected 5",
+        good + "a\tb\tc\td\tlong\n": "line 2: seconds: 'long' is no number",
+        good + "a\tb\tc\td\t-1\n": "line 2: seconds: '-1' is no number",
+    }.items():
+        path.write_text(content)
+        with pytest.raises(UserError, match=message):
+            list(read_manifest(path))
+    path.write_bytes(good.encode() + b"\xff\tb\tc\td\t1\n")
+    with pytest.raises(UserError, match="not UTF-8"):
+        list(read_manifest(path))
+    with pytest.raises(UserError, match="no such manifest"):
+        list(read_manifest(tmp_path / "dev.tsv"))
+
+
+def test_a_stretch_of_a_sphere_file_is_read_and_shorten_is_refused(tmp_path):
+    samples = np.random.default_rng(5).integers(-3000, 3000, RATE * 2).astype(np.int16)
+    path = tmp_path / "talk.sph"
+    head = [
+        "NIST_1A",
+        "   1024",
+        "channel_count -i 1",
+        f"sample_count -i {len(samples)}",
+        f"sample_rate -i {RATE}",
+        "sample_n_bytes -i 2",
+        "sample_byte_format -s2 01",
+        "sample_sig_bits -i 16",
+        "sample_coding -s3 pcm",
+        "end_head",
+    ]
+    header = ("\n".join(head) + "\n").ljust(1024).encode()
+    path.write_bytes(header + samples.astype("<i2").tobytes())
+    heard = read_audio(Utterance(path, "a", "b", "c", 0.5, start=1.25), RATE)
+    np.testing.assert_array_equal(heard, samples[10000:14000].astype(np.float32) / 32768)
+    path.write_bytes(header.replace(b"-s3 pcm", b"-s26 pcm,embedded-shorten-v2.00")[:1024] + b"x")
+    with pytest.raises(RejectedError, match="shorten"):
+        read_audio(Utterance(path, "a", "b", "c", 0.5), RATE)
+
+
+def test_a_tone_is_loudest_in_the_filter_of_its_frequency():
+    seconds = np.arange(RATE) / RATE
+    filters = MelFilters(RATE, 3800)
+    loudest = [
+        int(filters(np.sin(2 * np.pi * hz * seconds).astype(np.float32)).mean(0).argmax()) for hz in (200, 800, 3000)
+    ]
+    edges = 1127 * np.log1p(np.array([20, 3800]) / 700)
+    centres = 700 * np.expm1(np.linspace(*edges, FEATURES + 2)[1:-1] / 1127)
+    assert loudest == [int(np.abs(centres - hz).argmin()) for hz in (200, 800, 3000)]
+    assert (
+        filters(np.zeros(RATE, np.float32)).shape == (98, FEATURES) and filters(np.zeros(10, np.float32)).shape[0] == 0
+    )

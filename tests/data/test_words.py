@@ -1,0 +1,64 @@
+"""A word vocabulary keeps the most frequent words whole; every other word is one symbol, there and back."""
+
+import json
+from collections import Counter
+
+import pytest
+from toy_corpus import make_dataset, random_lines, write_toy_raw
+
+from pipeline.data.encode import encode
+from pipeline.data.prepare import prepare
+from pipeline.data.subwords import learn_subwords, most_frequent_words
+from pipeline.data.vocabulary import BOS, EOS, PAD, UNK, UNKNOWN_WORD, Subwords, load_vocabularies
+from pipeline.errors import UserError
+
+
+def vocabulary(folder, lines, size):
+    (folder / "m.model").write_bytes(most_frequent_words(iter(lines), size, "toy.vocab_size"))
+    return Subwords(folder / "m.model")
+
+
+def test_entries_are_the_most_frequent_words(tmp_path, seed):
+    lines = random_lines(400, seed)
+    counts = Counter(word for line in lines for word in line.split(" "))
+    words = vocabulary(tmp_path, lines, 4 + 9)
+    assert len(words) == 13
+    rarest_kept = min(counts[word] for word in words.words)
+    assert all(count <= rarest_kept for word, count in counts.items() if word not in words.words)
+
+
+def test_each_unknown_word_is_one_symbol_even_beside_another(tmp_path):
+    words = vocabulary(tmp_path, ["a b c"] * 3, 7)
+    known = words.encode(["a b c"])[0]
+    assert words.encode(["a x y c", "zz", "a\u2581 ab"]) == [[known[0], UNK, UNK, known[2]], [UNK], [UNK, UNK]]
+
+
+def test_unknown_words_come_out_as_the_symbol_and_other_reserved_ids_leave_no_trace(tmp_path, seed):
+    lines = random_lines(300, seed)
+    words = vocabulary(tmp_path, lines, 10)
+    ids = words.encode(lines)
+    expected = [" ".join(word if word in words.words else UNKNOWN_WORD for word in line.split(" ")) for line in lines]
+    assert words.decode([[BOS, *sentence, EOS, PAD] for sentence in ids]) == expected
+    assert words.encode(expected) == ids
+
+
+def test_more_words_than_the_text_has_are_refused():
+    with pytest.raises(UserError, match=r"toy\.vocab_size = 9 does not fit this text"):
+        most_frequent_words(iter(["a b c"]), 9, "toy.vocab_size")
+
+
+def test_each_side_has_its_own_words_and_the_record_counts_what_is_unknown(tmp_path):
+    write_toy_raw(tmp_path)
+    sides = {"subwords": {"kind": "word", "vocab_size": 10}, "tgt_subwords": {"kind": "word", "vocab_size": 8}}
+    dataset = make_dataset(**sides)
+    prepare(dataset, tmp_path, 1)
+    learn_subwords(dataset, tmp_path)
+    record = encode(dataset, tmp_path, 1)
+    src, tgt = load_vocabularies(tmp_path)
+    assert (record["vocab_size"], record["tgt_vocab_size"]) == (len(src), len(tgt)) == (10, 8)
+    assert json.loads((tmp_path / "subwords.json").read_text())["tgt"]["kind"] == "word"
+    for side, words, language in (("src", src, "en"), ("tgt", tgt, "de")):
+        text = (tmp_path / f"prepared/test.tok.{language}").read_text().split()
+        counts = record["splits"]["test"]
+        assert counts[f"{side}_tokens"] == len(text)
+        assert counts[f"{side}_unknown"] == sum(word not in words.words for word in text)

@@ -1,0 +1,147 @@
+"""Transcribing, choosing weights on the development set, and scoring, through the stages."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from speech_runs import COLD, CTC, LM, RECOGNISER, UTTERANCES, write_corpus, write_run
+
+from pipeline.__main__ import main
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.token_store import TokenStore
+from pipeline.evaluation.error_rates import error_rate, error_statistics
+from pipeline.evaluation.score_file import read_statistics
+from pipeline.files import read_json
+
+DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
+DECODING = {"beam_size": 3, "length_normalisation": "none", "max_extra_length": 1, "batch_tokens": 200}
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Path:
+    return write_corpus(tmp_path / "corpora/source/encoded", seed=1)
+
+
+@pytest.fixture
+def lm(tmp_path, corpus) -> Path:
+    return write_run(tmp_path / "lm", corpus, LM)
+
+
+def transcribe(run: Path, corpus: Path, *options: str, **settings) -> list[str] | None:
+    """The transcripts; None when the stage failed."""
+    out = run / "test.txt"
+    weights = ["--weights", str(run / "model.safetensors"), "--corpus", str(corpus)]
+    decoding = json.dumps(DECODING | settings)
+    code = main(["transcribe", *weights, "--decoding", decoding, *options, "--out", str(out), "--threads", "1"])
+    return None if code else out.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def references(corpus: Path, split: str) -> list[str]:
+    store = TokenStore(corpus / f"{split}.tgt")
+    return Alphabet().decode([store[index] for index in range(len(store))])
+
+
+@pytest.mark.parametrize("model", [RECOGNISER, CTC], ids=["attention", "ctc"])
+def test_every_utterance_has_one_line_in_its_place(tmp_path, corpus, model):
+    run = write_run(tmp_path / "run", corpus, model)
+    together = transcribe(run, corpus)
+    assert len(together) == UTTERANCES and len(set(together)) > 1
+    assert transcribe(run, corpus, batch_tokens=1) == together
+    assert read_json(run / "test.json")["lines"] == UTTERANCES
+
+
+def test_another_corpus_is_normalised_as_the_training_was(tmp_path, corpus):
+    """Of two copies of a corpus whose own statistics differ, a model makes the same."""
+    run = write_run(tmp_path / "run", corpus, RECOGNISER)
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in corpus.iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    record = read_json(other / "corpus.json")
+    record["statistics"]["mean"] = [3.0] * len(record["statistics"]["mean"])
+    (other / "corpus.json").write_text(json.dumps(record))
+    assert transcribe(run, other) == transcribe(run, corpus)
+
+
+def test_a_language_model_beside_the_model_changes_the_outcome_by_its_weight(tmp_path, corpus, lm):
+    run = write_run(tmp_path / "run", corpus, RECOGNISER)
+    plain = transcribe(run, corpus)
+    beside = [
+        transcribe(run, corpus, "--language-model", str(lm), language_model="lm@text", lm_weight=weight)
+        for weight in (0.0, 2.0)
+    ]
+    assert beside[0] == plain != beside[1]
+
+
+def test_a_language_model_takes_the_place_of_the_one_fused_only_where_its_logits_are_read(tmp_path, corpus, lm, capsys):
+    other = write_run(tmp_path / "lm2", corpus, LM | {"hidden_width": 5}, sharpness=30.0)
+    fused = {"language_model": {"run": str(lm), "model": LM}}
+    cold = write_run(tmp_path / "CF4", corpus, RECOGNISER, fusion=COLD | {"lm_feature": "logits"}, **fused)
+    swap = {"language_model": "lm2@text", "language_model_use": "instead"}
+    assert transcribe(cold, corpus, "--language-model", str(other), **swap) != transcribe(cold, corpus)
+    state = write_run(tmp_path / "CF3", corpus, RECOGNISER, fusion=COLD | {"lm_feature": "state"}, **fused)
+    assert transcribe(state, corpus, "--language-model", str(other), **swap) is None
+    assert "hidden states" in capsys.readouterr().err
+    plain = write_run(tmp_path / "attention", corpus, RECOGNISER)
+    assert transcribe(plain, corpus, "--language-model", str(other), **swap) is None
+    assert "no language model is fused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", [RECOGNISER, CTC], ids=["attention", "ctc"])
+def test_the_weights_of_least_error_on_the_development_set_are_chosen_and_used(tmp_path, corpus, lm, model):
+    run, chosen = write_run(tmp_path / "run", corpus, model), tmp_path / "tuned.json"
+    settings = {"language_model": "lm@text", "lm_weights": [0.0, 0.5, 1.5], "tuning_sentences": UTTERANCES}
+    settings |= {"word_bonuses": [0.0, 2.0]} if model is CTC else {}
+    options = ["--weights", str(run / "model.safetensors"), "--language-model", str(lm)]
+    decoding = json.dumps(DECODING | settings)
+    assert main(["tune", *options, "--decoding", decoding, "--out", str(chosen), "--threads", "1"]) == 0
+    record = read_json(chosen)
+    assert len(record["grid"]) == (6 if model is CTC else 3)
+    assert record["wer"] == min(point["wer"] for point in record["grid"])
+    beside = ["--language-model", str(lm)]
+    dev = transcribe(run, corpus, *beside, "--split", "dev", "--tuned", str(chosen), **settings)
+    rates = error_rate(error_statistics(references(corpus, "dev"), dev)["wer"].sum(axis=0))
+    assert record["wer"] == pytest.approx(float(rates))
+    assert transcribe(run, corpus, *beside, **settings) is None  # without the choice
+
+
+def test_scores_are_those_of_the_transcripts(tmp_path, corpus):
+    said = references(corpus, "test")
+    heard = [text[1:] for text in said[:-1]] + [said[-1]]
+    (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in heard), encoding="utf-8")
+    options = ["--dataset", str(DATASET), "--corpus", str(corpus), "--split", "test"]
+    arguments = [*options, "--transcripts", str(tmp_path / "test.txt"), "--out", str(tmp_path / "test.json")]
+    assert main(["score-speech", *arguments]) == 0
+    record = read_json(tmp_path / "test.json")
+    characters = sum(map(len, said))
+    assert record["metrics"]["cer"]["value"] == pytest.approx(100 * (UTTERANCES - 1) / characters)
+    assert read_statistics(tmp_path / "test.json", "wer")[:, 1].tolist() == [len(text.split()) for text in said]
+    (tmp_path / "test.txt").write_text("one line\n", encoding="utf-8")
+    assert main(["score-speech", *arguments]) == 1
+
+
+def test_perplexity_of_a_language_model_on_another_corpus_of_its_characters(tmp_path, corpus, lm, capsys):
+    other = write_corpus(tmp_path / "corpora/target/encoded", seed=2)
+    options = ["--weights", str(lm / "model.safetensors"), "--dataset", str(DATASET), "--threads", "1"]
+    values = []
+    for heard in (corpus, other):
+        out = tmp_path / f"{heard.parent.name}.json"
+        assert main(["perplexity", *options, "--corpus", str(heard), "--out", str(out)]) == 0
+        record = read_json(out)
+        assert "unit:character" in record["metrics"]["perplexity"]["signature"]
+        assert record["tokens"] == int(np.sum(TokenStore(heard / "dev.tgt").lengths() + 1))
+        values.append(record["metrics"]["perplexity"]["value"])
+    assert values[0] != values[1]
+    record = read_json(other / "corpus.json")
+    (other / "corpus.json").write_text(json.dumps(record | {"vocab_digest": "subwords"}))
+    assert main(["perplexity", *options, "--corpus", str(other), "--out", str(tmp_path / "x.json")]) == 1
+    assert "another vocabulary" in capsys.readouterr().err
+
+
+def test_the_language_model_and_its_run_go_together(tmp_path, corpus, lm, capsys):
+    run = write_run(tmp_path / "run", corpus, RECOGNISER)
+    assert transcribe(run, corpus, "--language-model", str(lm)) is None
+    assert "go together" in capsys.readouterr().err
+    assert transcribe(run, corpus, lm_weight=0.5) is None
+    assert "need a language_model" in capsys.readouterr().err

@@ -1,0 +1,96 @@
+"""Phenomena are found where they are right, and missed where a word or the order is wrong."""
+
+import json
+import random
+
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.data.grammar.corpus import generate
+from pipeline.data.subwords import most_frequent_words
+from pipeline.data.trees import parse_tree
+from pipeline.evaluation.phenomena import clauses, contains, in_order, reorderings
+from pipeline.evaluation.score_file import read_statistics
+
+TREE = parse_tree(
+    "(TOP (S (NP (NP (DT The) (NN dog)) (SBAR (WHNP (WDT that)) (S (NP (DT the) (NN writer)) (VP (VBD found)))))"
+    " (VP (MD will) (VP (VB carry) (NP (DT a) (NN ball)) (PP (IN in) (NP (DT the) (NN house))) (PP (TO to) (NP (NNP"
+    " Anna))))) (. .)))",
+    "toy",
+)
+
+
+def test_heads_of_clauses_and_of_what_chinese_orders_otherwise():
+    assert list(clauses(TREE)) == [["dog", "carry", "ball"]]
+    assert list(reorderings(TREE)) == [["dog", "found"], ["carry", "house"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("the dog will carry a ball", True), ("a ball the dog carry", False), ("the dog carry", False)]
+)
+def test_order_counts(words, found):
+    assert in_order(words.split(), ["dog", "carry", "ball"]) is found
+
+
+def test_a_name_has_to_stand_there_in_one_piece():
+    assert contains(["then", "anna", "keller", "came"], ["anna", "keller"])
+    assert not contains(["anna", "and", "keller"], ["anna", "keller"])
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A corpus folder of the grammar: what `phenomena` reads."""
+    folder = tmp_path_factory.mktemp("corpus")
+    sentences = list(generate("film", 120, 5))
+    english = [sentence.en.lower().replace(",", " ,").replace(".", " .").replace("?", " ?") for sentence in sentences]
+    for side, lines in (("subwords.tgt", english), ("subwords", [" ".join(one.zh_words).lower() for one in sentences])):
+        words = {word for line in lines for word in line.split()}
+        (folder / f"{side}.model").write_bytes(most_frequent_words(iter(lines), len(words) + 4, "toy"))
+    with open(folder / "test.phenomena.jsonl", "w", encoding="utf-8") as handle:
+        for line, sentence in enumerate(sentences):
+            handle.write(json.dumps({"line": line, **sentence.phenomena, "tree": sentence.tree}) + "\n")
+    (folder / "prepared").mkdir()
+    dataset = {
+        "kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en", "dev_set": "d",
+        "test_set": "toy", "generator": {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": 120}, "seed": 5},
+        "expected": {"test": {"lines": 120}}, "cleaning": {"max_tokens": 50, "max_ratio": 9}, "tokeniser": "moses",
+        "lowercase": True, "compound_split": False, "subwords": {"kind": "word", "vocab_size": 9},
+    }  # fmt: skip
+    (folder / "toy.yaml").write_text(json.dumps(dataset))
+    return folder, english
+
+
+def count(folder, lines):
+    (folder / "hyp.tok").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    arguments = ["--dataset", str(folder / "toy.yaml"), "--corpus", str(folder), "--tokenised", str(folder / "hyp.tok")]
+    assert main(["phenomena", *arguments, "--out", str(folder / "out.json")]) == 0
+    record = json.loads((folder / "out.json").read_text())
+    names = record["metrics"]
+    return {name: read_statistics(folder / "out.json", name).sum(axis=0).tolist() for name in names}, record
+
+
+def test_the_references_themselves_are_right_in_everything(corpus):
+    counts, record = count(*corpus)
+    assert all(successes == trials > 0 for successes, trials in counts.values())
+    assert record["test_set"] == "toy" and record["metrics"]["clauses"]["value"] == 100
+    assert counts["rare_names"][1] < counts["names"][1]
+
+
+def test_shuffled_words_keep_names_of_one_word_and_lose_order(corpus):
+    folder, english = corpus
+    shuffled = []
+    for line in english:
+        words = line.split()
+        random.Random(0).shuffle(words)
+        shuffled.append(" ".join(words))
+    counts, _ = count(folder, shuffled)
+    shares = {name: successes / trials for name, (successes, trials) in counts.items()}
+    assert shares["idioms"] < 0.2 and shares["clauses"] < 0.6 < shares["names"]
+
+
+def test_other_than_as_many_lines_is_refused(corpus, capsys):
+    folder, english = corpus
+    (folder / "hyp.tok").write_text("\n".join(english[:-1]) + "\n", encoding="utf-8")
+    arguments = ["--dataset", str(folder / "toy.yaml"), "--corpus", str(folder), "--tokenised", str(folder / "hyp.tok")]
+    assert main(["phenomena", *arguments, "--out", str(folder / "out.json")]) == 1
+    assert "119 lines, but the test set has 120" in capsys.readouterr().err

@@ -1,0 +1,101 @@
+"""The Multi-channel Encoder as data: its systems and tables, its data, and what a scale keeps of its proportions."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.experiment.project import RunId, load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
+IN_HOUSE = ("RNN", "NTM", "EMB", "NTM-EMB", "NTM-RNN", "RNN-EMB", "NTM-RNN-EMB")
+TEST_SETS = ["test", "test2", "test3", "test4", "test5"]
+
+
+def spec(project, system):
+    return project.run_spec(RunId("multichannel", system, "nist-zh-en", 1))
+
+
+def test_table_1_has_ten_systems_on_five_test_sets_and_its_means_and_gains_are_those_of_its_cells():
+    project = load_project(ROOT)
+    rows = project.printed["multichannel"]["table1"]
+    cells = project.table("multichannel", "table1").cells
+    assert [row["model"] for row in rows] == ["DL4MT", *IN_HOUSE, "T2T", "ConvS2S"]
+    assert [cells[name].split for name in ("nist03", "nist04", "nist05", "nist08", "nist12")] == TEST_SETS
+    for row in rows:
+        mean = sum(float(row[name]) for name in ("nist03", "nist04", "nist05", "nist08", "nist12")) / 5
+        assert float(row["avg"]) == pytest.approx(mean, abs=0.01)
+        if row["gain"]:
+            assert float(row["gain"]) == pytest.approx(float(row["avg"]) - float(rows[0]["avg"]), abs=0.006)
+
+
+def test_the_in_house_systems_differ_in_their_channels_alone():
+    project = load_project(ROOT, {"scale": "paper"})
+    first = spec(project, "RNN")
+    for system in IN_HOUSE:
+        found = spec(project, system)
+        assert found.model.channels == system.lower()
+        assert found.model.model_copy(update={"channels": "rnn"}) == first.model
+        assert found.training == first.training
+
+
+def test_settings_are_those_that_are_printed():
+    project = load_project(ROOT, {"scale": "paper"})
+    rnn, dl4mt, t2t, convs2s = (spec(project, name) for name in ("RNN", "DL4MT", "T2T", "ConvS2S"))
+    model, training = rnn.model, rnn.training
+    assert (model.d_embedding, model.d_state, model.d_attention, model.d_readout) == (512, 512, 1024, 512)
+    assert (model.output_dropout, model.initialisation, model.init_scale) == (0.5, "uniform", 0.04)
+    assert (training.clip_norm, training.sentences_per_update, training.max_length) == (1.0, 8 * 128, 50)
+    assert (training.optimiser, training.schedule, training.label_smoothing) == ("adam", "inverse_sqrt", 0)
+    assert (dl4mt.model.d_state, dl4mt.model.d_embedding, dl4mt.model.d_attention) == (1000, 620, 2000)
+    assert (dl4mt.training.optimiser, dl4mt.training.clip_norm, dl4mt.model.output_dropout) == ("adadelta", 1.0, 0)
+    assert (t2t.training.tokens_per_update, t2t.training.warmup_steps, t2t.model.attention_dropout) == (2048, 16000, 0)
+    assert (convs2s.model.encoder_layers, convs2s.model.decoder_layers, convs2s.model.dropout) == (12, 12, 0.2)
+    assert (convs2s.training.optimiser, convs2s.training.momentum, convs2s.training.lr) == ("nag", 0.99, 0.25)
+    assert convs2s.training.clip_norm == 0.1
+    assert spec(project, "NTM-RNN-EMB-enfr").training.max_length == 120
+
+
+def test_beam_ten_and_scores_divided_by_length():
+    project = load_project(ROOT, {"scale": "paper"})
+    for system in project.papers["multichannel"].systems:
+        decoding = project.decoding("multichannel", system, "beam10")
+        assert (decoding.beam_size, decoding.length_normalisation) == (10, "length")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_scale_keeps_the_proportions_of_the_models_and_gives_the_seven_one_budget(scale):
+    project = load_project(ROOT, {"scale": scale})
+    model = spec(project, "RNN").model
+    assert model.d_attention == 2 * model.d_state and model.d_embedding == model.d_readout == model.d_state
+    assert len({spec(project, system).training for system in IN_HOUSE}) == 1
+    dl4mt = spec(project, "DL4MT").model
+    assert dl4mt.d_state / model.d_state == pytest.approx(1000 / 512, rel=0.03)
+    assert dl4mt.d_attention == pytest.approx(2 * dl4mt.d_state, abs=2)
+    assert spec(project, "ConvS2S").model.d_hidden == model.d_state
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_whatever_stands_in_for_the_nist_data_has_five_test_sets_words_and_the_nist_score(scale):
+    project = load_project(ROOT, {"scale": scale, "licensed": {}})
+    dataset = project.dataset_records[project.stand_in("nist-zh-en")]
+    assert list(dataset.test_sets) == TEST_SETS and len(set(dataset.test_sets.values())) == 5
+    assert (dataset.bleu, dataset.subwords.kind, dataset.tgt_subwords.kind) == ("nist", "word", "word")
+    assert dataset.segmenter == "jieba"
+
+
+def test_the_licensed_data_has_four_references_and_30000_words_a_side():
+    project = load_project(ROOT, {"scale": "paper", "licensed": {"ldc-zh-en": "/corpora/ldc"}})
+    dataset = project.dataset_records[project.stand_in("nist-zh-en")]
+    assert dataset.name == "nist-zh-en"
+    for split in ("dev", *TEST_SETS):
+        assert dataset.references(split) == ["en", "en2", "en3", "en4"]
+    assert (dataset.subwords.vocab_size, dataset.tgt_subwords.vocab_size) == (30000, 30000)
+    members = dataset.package_members("ldc-zh-en")
+    assert {"train.zh", "mt06.en3", "mt03.zh", "mt12.en0"} <= set(members) and len(members) == 2 + 6 * 5
+
+
+def test_phenomena_are_counted_only_where_the_grammar_knows_them():
+    for scale in SCALES:
+        project = load_project(ROOT, {"scale": scale})
+        assert ("phenomena" in project.tables_here("multichannel")) == (scale in ("smoke", "demo"))

@@ -1,0 +1,87 @@
+"""The convolutional model against its formulas."""
+
+import math
+
+import pytest
+import torch
+from recurrent_models import convolutional_config
+from small_models import VOCAB, pairs
+from torch.nn import functional as F
+
+from pipeline.config import ConvolutionalConfig
+from pipeline.errors import UserError
+from pipeline.models.build import build_model
+from pipeline.models.convolutional import GatedConvolution, ScaledGradient
+from pipeline.models.normed_linear import NormedLinear
+
+
+def test_a_gated_convolution_is_the_librarys():
+    layer, x = GatedConvolution(6, 3, 0.0), torch.randn(2, 9, 6)
+    kernel = layer.map.weight.unflatten(1, (3, 6)).transpose(1, 2)
+    expected = F.glu(F.conv1d(x.transpose(1, 2), kernel, layer.map.bias), dim=1).transpose(1, 2)
+    torch.testing.assert_close(layer(x), expected, rtol=0, atol=1e-5)
+
+
+def test_rows_have_the_length_they_are_given():
+    layer = NormedLinear(7, 5, gain=1.0)
+    with torch.no_grad():
+        layer.length.copy_(torch.arange(1.0, 6.0))
+        layer.direction.mul_(3.0)
+    torch.testing.assert_close(layer.weight.norm(dim=1), torch.arange(1.0, 6.0))
+    torch.testing.assert_close(F.cosine_similarity(layer.weight, layer.direction), torch.ones(5))
+
+
+def test_first_weights_have_the_spread_of_section_3_5():
+    torch.manual_seed(1)
+    model = build_model(convolutional_config(d_hidden=96, dropout=0.2), (VOCAB, VOCAB))
+    convolution, fan_in = model.layers[0].convolution.map, 3 * 96
+    assert float(convolution.weight.detach().std()) == pytest.approx(math.sqrt(4 * 0.8 / fan_in), rel=0.03)
+    assert not convolution.bias.any()
+    torch.testing.assert_close(convolution.weight, convolution.direction)
+    assert float(model.src_embedding.symbols.detach().std()) == pytest.approx(0.1, rel=0.1)
+    assert float(model.tgt_embedding.positions.table.detach().std()) == pytest.approx(0.1, rel=0.1)
+
+
+def test_the_encoder_gets_its_gradient_scaled():
+    x = torch.randn(3, requires_grad=True)
+    y = ScaledGradient.apply(x, 0.25)
+    y.sum().backward()
+    assert torch.equal(y, x) and torch.equal(x.grad, torch.full((3,), 0.25))
+
+
+def test_a_source_position_is_felt_as_far_as_the_kernels_reach():
+    """Two layers of kernel 5 reach four positions each way."""
+    model = build_model(convolutional_config(encoder_layers=2, encoder_kernel=5), (VOCAB, VOCAB)).eval()
+    batch = pairs([20], [4])
+    changed = batch.src.clone()
+    changed[0, 9] = (changed[0, 9] + 1) % VOCAB
+    before = model.encode(batch)["keys"]
+    after = model.encode(type(batch)(changed, batch.tgt_in, batch.tgt_out))["keys"]
+    felt = (before != after).any(2)[0].nonzero().flatten().tolist()
+    assert felt == list(range(5, 14))
+
+
+def test_the_decoder_asks_once_a_layer_and_ends_in_the_papers_readout():
+    model = build_model(convolutional_config(), (VOCAB, VOCAB)).eval()
+    batch = pairs([6, 4], [5, 5])
+    source = model.encode(batch)
+    embedded = model.tgt_embedding(batch.tgt_in, 0, 5)
+    x = model.widen(embedded)
+    for layer in model.layers:
+        convolved = layer.convolution(F.pad(x, (0, 0, 2, 0)))
+        d = (layer.query(convolved) + embedded) * math.sqrt(0.5)
+        scores = torch.einsum("bte,bse->bts", d, source["keys"]).masked_fill(~batch.src_mask.unsqueeze(1), -math.inf)
+        context = scores.softmax(2) @ source["values"] * batch.src_mask.sum(1)[:, None, None].sqrt()
+        x = ((layer.mix(context) + convolved) * math.sqrt(0.5) + x) * math.sqrt(0.5)
+    torch.testing.assert_close(model.states(batch), model.narrow(x), rtol=0, atol=1e-5)
+
+
+def test_positions_beyond_the_table_are_an_error_that_says_what_to_do():
+    model = build_model(convolutional_config(max_positions=8), (VOCAB, VOCAB))
+    with pytest.raises(UserError, match="max_positions"):
+        model.loss(pairs([9], [3]), 0.0)
+
+
+def test_an_even_source_kernel_is_refused():
+    with pytest.raises(ValueError, match="must be odd"):
+        ConvolutionalConfig(**convolutional_config().model_dump() | {"encoder_kernel": 4})

@@ -1,0 +1,188 @@
+"""Identities of Deep and Cold Fusion (Cold Fusion, sections 3.2, 3.3, 5.3)."""
+
+import copy
+from itertools import chain
+
+import pytest
+import torch
+from recurrent_models import convolutional_config, recurrent_config
+from small_models import pairs, transformer_config
+from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_config, speech
+
+from pipeline.models.build import build_model
+from pipeline.models.fusion import FusedModel, FusionLayer
+from pipeline.models.language_model import LanguageModel
+from pipeline.models.seq2seq import count_parameters
+from pipeline.models.speech_attention import SpeechAttention
+from pipeline.models.transformer import Transformer
+from pipeline.models.unrolling import unrolled_logits
+
+
+@pytest.fixture(params=FUSIONS)
+def row(request) -> str:
+    return request.param
+
+
+def fused(row: str) -> FusedModel:
+    task = SpeechAttention(attention_config(), VOCAB)
+    return FusedModel(fusion_config(row), task, LanguageModel(lm_config(), VOCAB), VOCAB)
+
+
+def permuted(model: FusedModel) -> FusedModel:
+    """The same, with the hidden units of the language model in another order and its weights reordered with them."""
+    other = copy.deepcopy(model)
+    lm, width = other.language_model, other.language_model.state_width
+    orders = [torch.randperm(width) for _ in range(lm.config.num_layers)]
+    for layer, order in enumerate(orders):
+        rows = torch.cat([gate * width + order for gate in range(3)])
+        for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"):
+            weight = lm.gru.get_parameter(f"{name}_l{layer}").data
+            weight.copy_(weight[rows])
+        lm.gru.get_parameter(f"weight_hh_l{layer}").data.copy_(
+            lm.gru.get_parameter(f"weight_hh_l{layer}").data[:, order]
+        )
+        if layer:
+            weight = lm.gru.get_parameter(f"weight_ih_l{layer}").data
+            weight.copy_(weight[:, orders[layer - 1]])
+    lm.output.weight.data.copy_(lm.output.weight.data[:, orders[-1]])
+    return other
+
+
+@torch.no_grad()
+def test_only_the_probability_projection_survives_a_permutation_of_the_language_model(row):
+    model, batch = fused(row).eval(), speech([23, 9], [7, 4])
+    other = permuted(model)
+    tokens = batch.tgt_in
+    lm, changed = model.language_model, other.language_model
+    torch.testing.assert_close(lm.logits(lm.read(tokens)), changed.logits(changed.read(tokens)), rtol=0, atol=1e-6)
+    before, after = unrolled_logits(model, batch, 0.0), unrolled_logits(other, batch, 0.0)
+    if row in ("CF4", "R2"):
+        torch.testing.assert_close(after, before, rtol=0, atol=1e-5)
+    else:
+        assert (after - before).abs().max() > 1e-4
+
+
+@torch.no_grad()
+def test_a_constant_on_the_logits_of_the_language_model_changes_nothing():
+    layer = FusionLayer(fusion_config("CF4"), state_width=9, lm_width=8, vocab=VOCAB)
+    state, lm_state, logits = torch.randn(4, 9), torch.randn(4, 8), torch.randn(4, VOCAB)
+    torch.testing.assert_close(layer(state, lm_state, logits + 7.5), layer(state, lm_state, logits), rtol=0, atol=1e-5)
+    assert not layer(state, lm_state, logits * 2).equal(layer(state, lm_state, logits))
+
+
+@torch.no_grad()
+def test_the_layer_of_the_last_row_is_equation_4_written_out():
+    layer = FusionLayer(fusion_config("CF4"), state_width=9, lm_width=8, vocab=VOCAB)
+    s, logits = torch.randn(9), torch.randn(VOCAB)
+    h = layer.project.weight @ (logits - logits.max()) + layer.project.bias
+    g = torch.sigmoid(layer.gate.weight @ torch.cat((s, h)) + layer.gate.bias)
+    r = torch.relu(layer.hidden.weight @ torch.cat((s, g * h)) + layer.hidden.bias)
+    expected = layer.output.weight @ r + layer.output.bias
+    torch.testing.assert_close(layer(s, torch.zeros(8), logits), expected, rtol=0, atol=1e-5)
+
+
+def test_a_scalar_gate_is_one_number_and_a_fine_grained_one_has_the_features_width():
+    widths = {row: fused(row).fusion.gate.out_features for row in FUSIONS}
+    assert widths == {"DF0": 1, "DF1": 1, "DF2": 8, "DF3": 8, "CF1": 1, "CF2": 8, "CF3": 8, "CF4": 6, "R2": 6}
+    assert fused("DF0").fusion.gate.in_features == 8 and fused("DF1").fusion.gate.in_features == 8 + 10 + 12
+
+
+@torch.no_grad()
+def test_the_literal_reading_has_no_negative_logit():
+    logits = unrolled_logits(fused("R2").eval(), speech([23, 9], [7, 4]), 0.0)
+    assert (logits >= 0).all() and (logits > 0).any()
+
+
+def test_parameters_of_the_fusion_at_the_papers_sizes():
+    """Specification: V = 30, |s| = 1920, 256 units: 7936 + 557312 + 557312 + 7710."""
+    config = fusion_config("CF4").model_copy(update={"width": 256})
+    assert count_parameters(FusionLayer(config, state_width=1920, lm_width=1024, vocab=30)) == 1_130_270
+
+
+def test_steps_equal_teacher_forcing(row):
+    model, batch = fused(row).eval(), speech([23, 9], [7, 7])
+    with torch.no_grad():
+        logits = unrolled_logits(model, batch, 0.0)
+        source, cache = model.start(batch)
+        lm_states = model.language_model.read(batch.tgt_in)
+        states = []
+        for position in range(batch.tgt_in.shape[1]):
+            state, cache["task"] = model.task.advance(batch.tgt_in[:, position : position + 1], source, cache["task"])
+            states.append(state)
+        whole = model.fusion(torch.cat(states, 1), lm_states, model.language_model.logits(lm_states))
+    torch.testing.assert_close(logits, whole, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_hypotheses_of_an_utterance_do_not_see_each_other():
+    model, batch = fused("CF4").eval(), speech([23, 9], [4, 4])
+    hypotheses = torch.randint(4, VOCAB, (2, 3, 5))
+    source, cache = model.start(batch)
+    cache = torch.utils._pytree.tree_map(lambda t: t.expand(-1, 3, *t.shape[2:]), cache)
+    for position in range(5):
+        logits, cache = model.step(hypotheses[..., position], source, cache)
+    for k in range(3):
+        expected = unrolled_logits(model, batch.reading(hypotheses[:, k]), 0.0)[:, -1]
+        torch.testing.assert_close(logits[:, k], expected, rtol=0, atol=1e-5)
+
+
+def updated(model: FusedModel) -> set[str]:
+    """The parts whose weights an update changes; every part that is trained does."""
+    before = copy.deepcopy(model.state_dict())
+    weights = model.parameter_groups()["weights"]
+    model.train().sampling_rate = 0.2
+    model.loss(speech([23, 9], [7, 4]), 0.0).loss.backward()
+    torch.optim.Adam(weights, lr=0.1).step()
+    changed = {name for name, value in model.state_dict().items() if not value.equal(before[name])}
+    trained = {name for name, weight in model.named_parameters() if weight.requires_grad}
+    assert changed <= trained
+    return {name.split(".")[0] for name in changed}
+
+
+def test_deep_fusion_trains_its_layer_alone_and_cold_fusion_all_but_the_language_model(row):
+    assert updated(fused(row)) == ({"fusion"} if row.startswith("DF") else {"fusion", "task"})
+
+
+def test_fine_tuning_changes_the_fusion_alone():
+    model = fused("CF4")
+    model.freeze_task()
+    assert updated(model) == {"fusion"}
+
+
+def test_frozen_parts_are_used_without_dropout():
+    task, lm = Transformer(transformer_config(dropout=0.5), 40, 40), LanguageModel(lm_config(dropout=0.5), 40)
+    model = FusedModel(fusion_config("DF1"), task, lm, 40).train()
+    assert model.fusion.training and not any(m.training for m in chain(task.modules(), lm.modules()))
+    cold = FusedModel(fusion_config("CF4"), Transformer(transformer_config(dropout=0.5), 40, 40), lm, 40).train()
+    assert cold.task.training and not cold.language_model.training
+
+
+TASKS = {
+    "tied transformer": transformer_config(),
+    "transformer": transformer_config(tie_embeddings="none"),
+    "multi-channel encoder": recurrent_config("ntm-rnn-emb"),
+    "convolutional": convolutional_config(),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@torch.no_grad()
+def test_a_translation_model_is_fused_by_the_same_layer(task):
+    task = build_model(TASKS[task], (40, 40))
+    model = FusedModel(fusion_config("CF4"), task, LanguageModel(lm_config(), 40), 40).eval()
+    batch = pairs([9, 4, 6], [7, 7, 7])
+    stepwise = unrolled_logits(model, batch, 0.0)
+    nll = -stepwise.log_softmax(-1).gather(-1, batch.tgt_out.unsqueeze(-1)).sum()
+    torch.testing.assert_close(model.loss(batch, 0.0).nll, nll, rtol=1e-5, atol=0)
+
+
+def test_only_a_fusion_of_logits_takes_another_language_model():
+    other = LanguageModel(lm_config(hidden_width=11), VOCAB)
+    with pytest.raises(ValueError, match="hidden states"):
+        fused("CF3").replace_language_model(other)
+    model, batch = fused("CF4").eval(), speech([23, 9], [7, 4])
+    with torch.no_grad():
+        before = unrolled_logits(model, batch, 0.0)
+        model.replace_language_model(other)
+        assert not unrolled_logits(model, batch, 0.0).equal(before)
+    assert not any(parameter.requires_grad for parameter in model.language_model.parameters())

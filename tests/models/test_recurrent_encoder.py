@@ -1,0 +1,76 @@
+"""Channels and their blending."""
+
+import pytest
+import torch
+from recurrent_models import CHANNELS, recurrent_config
+
+from pipeline.models.channel_blending import Blend
+from pipeline.models.recurrent_encoder import RecurrentEncoder, reordered, reversal
+
+
+def drawn(module):
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return module
+
+
+@pytest.mark.parametrize(("bias", "first_alone"), [(1e4, True), (-1e4, False)])
+def test_a_shut_gate_leaves_one_projected_channel(bias, first_alone):
+    blend, first, second = drawn(Blend(6, 5, 6, "gate")), torch.randn(2, 3, 6), torch.randn(2, 3, 5)
+    with torch.no_grad():
+        blend.bias.fill_(bias)
+    p, q = blend.of_first[6:], blend.of_second[6:]
+    expected = first @ p.t() if first_alone else second @ q.t()
+    torch.testing.assert_close(blend(first, second), expected, rtol=0, atol=1e-5)
+
+
+def test_the_form_of_a_gru_keeps_the_first_channel_where_its_gate_is_shut():
+    blend, first, second = drawn(Blend(6, 5, 6, "gru")), torch.randn(2, 3, 6), torch.randn(2, 3, 5)
+    with torch.no_grad():
+        blend.bias.fill_(-1e4)
+    torch.testing.assert_close(blend(first, second), first, rtol=0, atol=1e-5)
+    with torch.no_grad():
+        blend.bias.fill_(1e4)
+    expected = torch.tanh(first @ blend.of_first[6:].t() + second @ blend.of_second[6:].t())
+    torch.testing.assert_close(blend(first, second), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["gate", "gru"])
+def test_gradients_reach_both_channels(form):
+    blend = drawn(Blend(6, 5, 6, form))
+    channels = [torch.randn(2, 3, width, requires_grad=True) for width in (6, 5)]
+    blend(*channels).sum().backward()
+    assert all((channel.grad != 0).all() for channel in channels)
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+def test_the_annotation_is_made_of_the_channels_of_its_name_alone(channels, monkeypatch):
+    encoder = drawn(RecurrentEncoder(recurrent_config(channels)))
+    x, mask = torch.randn(2, 4, 12), torch.ones(2, 4, dtype=torch.bool)
+    names = ["rnn", "emb", "ntm"] if encoder.config.has_memory else ["rnn", "emb"]
+    found = {name: tensor.detach().requires_grad_() for name, tensor in encoder.channels(x, mask).items()}
+    assert set(found) == set(names)
+    monkeypatch.setattr(encoder, "channels", lambda x, mask: found)
+    annotations, states = encoder(x, mask)
+    assert states is found["rnn"] and annotations.shape == (2, 4, encoder.config.d_annotation)
+    annotations.sum().backward()
+    reached = {name for name, channel in found.items() if channel.grad is not None and channel.grad.any()}
+    assert reached == set(channels.split("-"))
+
+
+def test_the_backward_layer_reads_the_forward_ones_states_from_the_end():
+    encoder = drawn(RecurrentEncoder(recurrent_config()))
+    x, mask = torch.randn(2, 4, 12), torch.tensor([[True] * 4, [True] * 3 + [False]])
+    h = encoder.channels(x, mask)["rnn"]
+    for row, length in enumerate((4, 3)):
+        ahead = encoder.forward_layer(x[row : row + 1, :length])
+        back = encoder.backward_layer(ahead.flip(1)).flip(1)
+        torch.testing.assert_close(h[row, :length], torch.cat((ahead, back), 2)[0], rtol=0, atol=1e-6)
+
+
+def test_reversing_twice_changes_nothing_and_leaves_padding_at_the_end():
+    mask = torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
+    x = torch.arange(8.0).view(2, 4, 1)
+    places = reversal(mask)
+    assert reordered(x, places).squeeze(2).tolist() == [[3, 2, 1, 0], [5, 4, 6, 7]]
+    assert torch.equal(reordered(reordered(x, places), places), x)

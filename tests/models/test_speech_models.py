@@ -1,0 +1,175 @@
+"""The encoder, the attention recogniser, CTC and the language model on random speech."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from speech_batches import VOCAB, attention_config, ctc_config, lm_config, speech
+
+from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.models.ctc import BLANK, CTC, SequenceBatchNorm, collapse
+from pipeline.models.hybrid_attention import HybridAttention
+from pipeline.models.language_model import LanguageModel
+from pipeline.models.speech_attention import SpeechAttention
+from pipeline.models.speech_encoder import BidirectionalLSTM, SpeechEncoder, pooled
+from pipeline.models.unrolling import drawn, unrolled_logits
+
+
+def test_each_way_of_a_bidirectional_layer_equals_torch_on_every_utterance_alone():
+    layer, lengths = BidirectionalLSTM(3, 4), torch.tensor([7, 4, 1])
+    reference = torch.nn.LSTM(3, 4, batch_first=True, bidirectional=True)
+    for name, weight in layer.ahead.named_parameters():
+        reference.get_parameter(name).data.copy_(weight)
+        reference.get_parameter(f"{name}_reverse").data.copy_(layer.back.get_parameter(name))
+    x = torch.randn(3, 7, 3)
+    together = layer(x, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone, _ = reference(x[row : row + 1, :length])
+        torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=1e-6)
+
+
+def test_pooling_takes_the_larger_of_two_neighbours_and_an_odd_last_one_as_it_is():
+    x = torch.tensor([[1.0, 5.0, -3.0, 9.0], [-2.0, -1.0, -4.0, 9.0]]).unsqueeze(-1)
+    values, lengths = pooled(x, torch.tensor([4, 3]))
+    assert values.squeeze(-1).tolist() == [[5, 9], [-1, -4]] and lengths.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("stacking", [1, 3])
+@torch.no_grad()
+def test_encoder_divides_time_by_four_and_ignores_padding(stacking):
+    encoder, batch = SpeechEncoder(attention_config(frame_stacking=stacking)), speech([41, 17, 4], [1, 1, 1])
+    together, mask = encoder(batch.frames, batch.frame_counts)
+    expected = [math.ceil(math.ceil(count / stacking) / 4) for count in (41, 17, 4)]
+    assert mask.sum(1).tolist() == expected and together.shape[1] == max(expected)
+    for row, length in enumerate(expected):
+        alone, _ = encoder(batch.row(row).frames, batch.row(row).frame_counts)
+        torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=1e-5)
+        assert not together[row, length:].any()
+
+
+@torch.no_grad()
+def test_attention_equals_the_formulas_of_chorowski_written_out():
+    attention = HybridAttention(annotation_width=4, state_width=3, width=5, filters=2, filter_width=3)
+    values, state = torch.randn(1, 6, 4), torch.randn(1, 1, 3)
+    before = torch.rand(1, 1, 6).softmax(-1)
+    mask = torch.tensor([[True] * 5 + [False]])
+    context, alignment = attention(state, before, attention.prepare(values, mask))
+    energies = []
+    for j in range(5):
+        padded = torch.nn.functional.pad(before[0, 0], (1, 1))
+        f = torch.stack([(attention.filters[k] * padded[j : j + 3]).sum() for k in range(2)])
+        compared = attention.of_state.weight @ state[0, 0] + attention.of_annotation.weight @ values[0, j]
+        compared = compared + attention.of_location.weight @ f + attention.of_annotation.bias
+        energies.append(attention.score.weight[0] @ torch.tanh(compared))
+    expected = torch.stack(energies).softmax(0)
+    torch.testing.assert_close(alignment[0, 0, :5], expected, rtol=0, atol=1e-6)
+    assert alignment[0, 0, 5] == 0
+    torch.testing.assert_close(context[0, 0], expected @ values[0, :5], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("task_state", ["state and context", "state"])
+@torch.no_grad()
+def test_padding_changes_no_character_of_the_recogniser(task_state):
+    model = SpeechAttention(attention_config(task_state=task_state), VOCAB).eval()
+    batch = speech([37, 21, 9], [6, 3, 4])
+    together = unrolled_logits(model, batch, 0.0)
+    for row, count in enumerate([7, 4, 5]):
+        alone = unrolled_logits(model, batch.row(row), 0.0)
+        torch.testing.assert_close(together[row, :count], alone[0], rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_alignments_are_distributions_over_the_utterance():
+    model, batch = SpeechAttention(attention_config(), VOCAB).eval(), speech([37, 9], [6, 3])
+    alignments = model.alignments(batch)
+    assert alignments.shape == (2, 7, 10)
+    torch.testing.assert_close(alignments.sum(-1), torch.ones(2, 7))
+    assert not alignments[1, :, 3:].any()
+
+
+@torch.no_grad()
+def test_language_model_step_by_step_equals_the_whole_text():
+    model, batch = LanguageModel(lm_config(), VOCAB).eval(), speech([9, 9], [5, 5])
+    expected = model.logits(model.read(batch.tgt_in))
+    torch.testing.assert_close(unrolled_logits(model, batch, 0.0), expected, rtol=0, atol=1e-6)
+    real = expected.log_softmax(-1).gather(-1, batch.tgt_out.unsqueeze(-1)).sum()
+    torch.testing.assert_close(model.loss(batch, 0.0).nll, -real, rtol=1e-5, atol=0)
+
+
+def test_scheduled_sampling_reads_predictions_as_often_as_asked_and_only_in_training():
+    """The recogniser's own predictions are made to be symbol 4 alone, which no reference holds."""
+    model, seen = SpeechAttention(attention_config(), VOCAB), []
+    model.output.bias.data[4] = 1e4
+    model.embedding.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    batch = speech([9] * 200, [11] * 200)
+    batch = batch.reading(batch.tgt_in.masked_fill(batch.tgt_in == 4, 5))
+    model.sampling_rate = 0.2
+    model.loss(batch, 0.0)
+    inputs = torch.cat(seen, dim=1)
+    assert (inputs[:, 0] == BOS).all()
+    share = (inputs[:, 1:] == 4).float().mean()
+    assert abs(share - 0.2) < 4 * (0.2 * 0.8 / 2200) ** 0.5
+    kept = inputs != 4
+    assert inputs[kept].equal(batch.tgt_in[kept])
+    seen.clear()
+    model.eval().loss(batch, 0.0)
+    assert torch.cat(seen, dim=1).equal(batch.tgt_in)
+
+
+def test_scheduled_sampling_is_fixed_by_the_seed():
+    model, batch = SpeechAttention(attention_config(), VOCAB), speech([20, 9], [8, 6])
+    model.sampling_rate = 0.5
+
+    def loss(seed):
+        torch.manual_seed(seed)
+        return model.loss(batch, 0.0).nll.item()
+
+    assert loss(1) == loss(1) and len({loss(seed) for seed in range(5)}) > 1
+
+
+def test_drawn_symbols_follow_the_distribution_without_reserved_ones():
+    logits = torch.randn(1, 1, 7).expand(20000, 1, 7)
+    counts = torch.bincount(drawn(logits).flatten(), minlength=7) / 20000
+    assert not counts[[PAD, BOS, EOS]].any()
+    kept = [1, 4, 5, 6]
+    torch.testing.assert_close(counts[kept], logits[0, 0, kept].softmax(-1), rtol=0, atol=0.02)
+
+
+@torch.no_grad()
+def test_ctc_loss_is_the_sum_over_all_paths():
+    """Every path of symbols, one a frame, that collapses to the target: 8 frames give 4 of output, 9 symbols 6561."""
+    model = CTC(ctc_config(), VOCAB).eval()
+    batch = speech([8], [2])
+    log_probs, lengths = model.log_probs(batch)
+    assert lengths.tolist() == [4]
+    target = batch.tgt_in[0, 1:].tolist()
+    symbols = [BLANK, *range(EOS + 1, VOCAB)]
+    total = sum(
+        float(log_probs[0, range(4), path].sum().exp())
+        for path in itertools.product(symbols, repeat=4)
+        if collapse(list(path)) == target
+    )
+    assert float(model.loss(batch, 0.0).loss.exp()) == pytest.approx(1 / total, rel=1e-3)
+
+
+@torch.no_grad()
+def test_padding_changes_no_frame_of_ctc():
+    model, batch = CTC(ctc_config(), VOCAB).eval(), speech([31, 14], [3, 2])
+    together, lengths = model.log_probs(batch)
+    for row, length in enumerate(lengths.tolist()):
+        alone, _ = model.log_probs(batch.row(row))
+        torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=1e-5)
+
+
+def test_sequence_normalisation_is_torch_batch_norm_over_real_frames():
+    ours, theirs = SequenceBatchNorm(5), torch.nn.BatchNorm1d(5)
+    x, mask = torch.randn(3, 6, 5) * 2 + 1, torch.arange(6) < torch.tensor([[6], [2], [4]])
+    torch.testing.assert_close(ours(x, mask)[mask], theirs(x[mask]), rtol=0, atol=1e-5)
+    torch.testing.assert_close(ours.running_mean, theirs.running_mean)
+    torch.testing.assert_close(ours.running_variance, theirs.running_var)
+    torch.testing.assert_close(ours.eval()(x, mask)[mask], theirs.eval()(x[mask]), rtol=0, atol=1e-5)
+
+
+def test_collapsing_merges_repeats_unless_a_blank_parts_them():
+    assert collapse([BLANK, 5, 5, BLANK, 5, 6, 6, BLANK]) == [5, 5, 6]

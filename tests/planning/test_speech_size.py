@@ -1,0 +1,82 @@
+"""Corpora of speech and text are measured where they are encoded, and planned as the training cuts them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planning_project import ROOT, project_at
+
+from pipeline.config import TrainingConfig
+from pipeline.data.alphabet import FIRST, Alphabet
+from pipeline.data.dataset import load_dataset
+from pipeline.data.frame_store import FEATURES, write_frames
+from pipeline.data.speech_batches import SpeechBatches
+from pipeline.data.token_store import write_tokens
+from pipeline.files import write_json
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.jobs import Jobs
+
+SETTINGS = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
+
+
+def write_corpus(folder: Path, kind: str, utterances: int) -> None:
+    rng = np.random.default_rng(8)
+    counts = rng.integers(20, 300, utterances)
+    texts = [rng.integers(FIRST, len(Alphabet()), count // 5) for count in counts]
+    with write_frames(folder / "train") as frames, write_tokens(folder / "train.tgt", len(Alphabet())) as tokens:
+        for count, text in zip(counts, texts, strict=True):
+            frames.append(rng.normal(size=(count, FEATURES)))
+            tokens.append(text, [len(text)])
+    sizes = {"pairs": utterances, "tgt_tokens": sum(map(len, texts))}
+    sizes |= {"src_tokens": int(counts.sum())} if kind == "speech" else {}
+    record = {"kind": kind, "features": FEATURES, "vocab_size": len(Alphabet()), "splits": {"train": sizes}}
+    statistics = {"mean": [0.0] * FEATURES, "deviation": [1.0] * FEATURES}
+    write_json(folder / "corpus.json", record | {"statistics": statistics})
+
+
+def test_an_update_of_speech_is_forecast_as_it_is_batched(tmp_path):
+    write_corpus(tmp_path / "encoded", "speech", 400)
+    training = TrainingConfig(**SETTINGS, sentences_per_update=16, max_frames=280)
+    dataset = load_dataset(ROOT / "workflow/datasets/grammar-smoke-speech-source.yaml")
+    shape = Corpus.of(dataset, tmp_path).update_shape(training)
+    data = SpeechBatches(
+        tmp_path / "encoded",
+        "train",
+        utterances_per_update=16,
+        micro_batch_frames=100_000,
+        max_frames=280,
+        max_length=training.max_length,
+        share=1.0,
+        sorted_first=False,
+        noise=None,
+        seed=4,
+    )
+    updates = [batch for step in range(3 * len(data)) for batch in data.update(step)]
+    assert shape.src_positions == pytest.approx(np.mean([batch.frames[..., 0].numel() for batch in updates]), rel=0.02)
+    assert shape.tgt_positions == pytest.approx(np.mean([batch.tgt_out.numel() for batch in updates]), rel=0.02)
+    assert shape.tgt_tokens == pytest.approx(np.mean([batch.num_tokens for batch in updates]), rel=0.02)
+
+
+def test_text_has_no_source(tmp_path):
+    write_corpus(tmp_path / "encoded", "text", 200)
+    training = TrainingConfig(**SETTINGS, sentences_per_update=32)
+    dataset = load_dataset(ROOT / "workflow/datasets/grammar-smoke-text-full.yaml")
+    shape = Corpus.of(dataset, tmp_path).update_shape(training)
+    assert shape.src_positions == shape.src_length == 0 and shape.tgt_positions > shape.tgt_tokens > 0
+
+
+def test_what_is_expected_is_near_what_the_shipped_corpora_hold():
+    for name, seconds in (("grammar-speech-source", 1.6), ("librispeech", 12.2)):
+        corpus = Corpus.of(load_dataset(ROOT / f"workflow/datasets/{name}.yaml"), Path("nowhere"))
+        assert corpus.kind == "speech" and corpus.src_subwords == pytest.approx(100 * seconds, rel=0.05)
+        assert corpus.tgt_vocab == 32
+
+
+def test_speech_has_its_own_jobs(tmp_path):
+    jobs = Jobs(project_at(tmp_path), [], None)
+    speech = {job.kind: job for job in jobs.corpus_jobs("grammar-speech-source")}
+    assert list(speech) == ["generate", "speak", "features"]
+    assert speech["features"].disk_bytes == pytest.approx(4400 * (157 * 80 + 34 * 2), rel=0.1)
+    assert speech["speak"].seconds > 0 and speech["speak"].disk_bytes > 1e8
+    assert [job.kind for job in jobs.corpus_jobs("librispeech")] == ["download", "features"]
+    assert [job.kind for job in jobs.corpus_jobs("grammar-text-full")] == ["generate", "encode"]

@@ -1,0 +1,170 @@
+"""Cold Fusion's own kinds of columns, claims, figures and tables, on made-up scores and transcripts."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fabricated import folder_of, write_score, write_training
+
+from pipeline.__main__ import main
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.token_store import write_tokens
+from pipeline.evaluation.error_rates import domain_gap
+from pipeline.experiment.project import load_project
+from pipeline.files import write_json
+from pipeline.reporting.claims import claim_rows
+from pipeline.reporting.table import table_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+SAID = ["the dog barks at the small cat", "we go home", "many bakers try to visit a hotel", "they sing one song a day"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+
+
+def put_wer(project, system: str, rate: float, on: str, decoding: str = "final") -> None:
+    """Edits in 200 utterances of ten words, of about this rate."""
+    (run,) = project.runs_of("coldfusion", system, "source")
+    rng = np.random.default_rng([7, round(1000 * rate)])
+    hard = np.random.default_rng(8).uniform(0.5, 1.5, 200)
+    errors = rng.binomial(40, np.clip(rate * hard, 0, 1)).astype(np.int64)
+    statistics = np.stack([errors, np.full(200, 40)], axis=1)
+    split = f"test@{project.stand_in(on)}"
+    for metric in ("wer", "cer"):
+        write_score(project, run, metric, decoding, split, statistics)
+
+
+def put_all(project, **rates: float) -> None:
+    for system, rate in rates.items():
+        put_wer(project, system.replace("_", "-"), rate, "target")
+
+
+def test_the_domain_gap_of_a_row_is_that_of_its_error_rate_between_both_attention_models(project):
+    put_all(project, attention_source=0.6, attention_target=0.1, CF4=0.3)
+    rows = {row["model"]: row for row in table_rows(project, "coldfusion", "table3")}
+    wer = {key: float(rows[key]["target_wer_ours"]) for key in ("Cold Fusion + Probability Projection",)}
+    ends = [
+        float(row["target_wer_ours"])
+        for row in table_rows(project, "coldfusion", "table3")
+        if row["model"] == "Baseline Attention Model"
+    ]
+    assert float(rows["Cold Fusion + Probability Projection"]["gap_ours"]) == pytest.approx(
+        domain_gap(*wer.values(), *ends), abs=0.05
+    )
+    assert rows["Baseline + Deep Fusion"]["gap_ours"] == "" and rows["Baseline + Deep Fusion"]["status"] == "not run"
+    assert rows["Cold Fusion + Probability Projection"]["gap_printed"] == "38.17"
+    assert rows["Cold Fusion + Probability Projection"]["runs"].count(";") == 0
+
+
+def verdict_of(project, name: str) -> tuple[str, str]:
+    row = next(row for row in claim_rows(project, "coldfusion") if row["claim"] == name)
+    return row["verdict"], row["ours"]
+
+
+@pytest.mark.parametrize(
+    ("shrunk", "expected"), [(0.2, "upheld"), (0.45, "not distinguishable"), (0.8, "contradicted")]
+)
+def test_growth_by_a_smaller_factor(project, shrunk, expected):
+    for system, rate in (("CF3", 0.1), ("CF3-64", shrunk), ("attention-source", 0.11), ("attention-64", 0.5)):
+        put_wer(project, system, rate, "source")
+    verdict, ours = verdict_of(project, "decoder-size")
+    assert verdict == expected
+    assert ours.startswith("CF3 to CF3-64 x ")
+
+
+def put_alignments(project, system: str, entropies: list[float], steps: int = 50) -> Path:
+    (run,) = project.runs_of("coldfusion", system, "source")
+    write_training(project, run, entropies, entropies, steps)
+    maps = np.random.default_rng(0).dirichlet(np.ones(6), (len(entropies), 4)).tolist()
+    record = {"split": "dev", "utterances": 9, "utterance": 3, "text": "a day", "maps": maps, "entropy": entropies}
+    record |= {"steps": [steps * (i + 1) for i in range(len(entropies))], "weights_digest": "abc"}
+    write_json(folder_of(project, run) / "alignments/dev.json", record)
+    return folder_of(project, run)
+
+
+@pytest.mark.parametrize(
+    ("fused", "expected"), [([2.0, 0.5, 0.4], "upheld"), ([2.9, 2.8, 2.5], "contradicted"), ([2.5, 1.5, 0.7], None)]
+)
+def test_sharper_attention_over_the_training(project, fused, expected):
+    put_alignments(project, "attention-source", [2.5, 1.5, 0.7])
+    put_alignments(project, "CF4", fused)
+    assert verdict_of(project, "alignment")[0] == (expected or "not distinguishable")
+
+
+def draw(tmp_path, figure: str) -> tuple[list[dict[str, str]], str]:
+    out = tmp_path / f"{figure}.svg"
+    arguments = ["figure", "--root", str(ROOT), "--paper", "coldfusion", "--figure", figure, "--out", str(out)]
+    assert main([*arguments, "--set", f"work={tmp_path}", "--set", "scale=demo"]) == 0
+    return list(csv.DictReader(out.with_suffix(".csv").open(encoding="utf-8"))), out.with_suffix(".md").read_text()
+
+
+def test_dev_curves_say_when_the_first_systems_level_is_reached(project, tmp_path):
+    losses = {"attention-source": [2.0, 1.0, 0.8], "CF4": [1.2, 0.4, 0.3]}
+    for system, dev in losses.items():
+        write_training(project, project.runs_of("coldfusion", system, "source")[0], dev, dev)
+    rows, caption = draw(tmp_path, "figure2")
+    assert [float(row["dev_loss"]) for row in rows] == [*losses["attention-source"], *losses["CF4"]]
+    assert "0.800 nats" in caption
+    assert "Attention model, trained on source after 300 updates" in caption
+    assert "probability projection after 150 updates" in caption  # 1.2 at 100, 0.4 at 200
+
+
+def test_alignments_are_drawn_for_each_system_with_their_entropy(project, tmp_path):
+    put_alignments(project, "attention-source", [2.5, 1.5, 0.7])
+    put_alignments(project, "CF4", [2.0, 0.5, 0.4])
+    rows, caption = draw(tmp_path, "figure3")
+    assert [float(row["entropy"]) for row in rows] == [2.5, 1.5, 0.7, 2.0, 0.5, 0.4]
+    assert '"a day"' in caption and "9 utterances" in caption
+
+
+def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(project, tmp_path):
+    entry = project.transcript_table("coldfusion", "table1")
+    ids = Alphabet().encode(SAID)
+    stem = tmp_path / f"corpora/{project.stand_in('target')}/encoded/test.tgt"
+    with write_tokens(stem, len(Alphabet())) as store:
+        store.append(np.concatenate(ids), [len(one) for one in ids])
+    heard = [
+        "the dog parks add the small cat",
+        "no no no no",
+        "many bakers try to visit a hotel",
+        "they sing one song today",
+    ]
+    files = project.transcript_files("coldfusion", "table1")
+    for system, file in files.items():
+        if system != "tuned-9-5":
+            path = folder_of(project, file.run) / file.path
+            path.parent.mkdir(parents=True)
+            path.write_text("".join(f"{line}\n" for line in (heard if system == entry.chosen_by else SAID)))
+    out = tmp_path / "table1.csv"
+    arguments = [
+        "transcript-table",
+        "--root",
+        str(ROOT),
+        "--paper",
+        "coldfusion",
+        "--table",
+        "table1",
+        "--out",
+        str(out),
+    ]
+    assert main([*arguments, "--set", f"work={tmp_path}", "--set", "scale=demo"]) == 0
+    rows = list(csv.DictReader(out.open(encoding="utf-8")))
+    assert [row["utterance"] for row in rows if row["model"] == "Ground Truth"] == ["1", "3", "4"]
+    plain = [row for row in rows if row["model"] == "Plain Seq2Seq"]
+    assert [(row["ours"], row["word_errors"]) for row in plain] == [(heard[0], "2"), (heard[2], "0"), (heard[3], "2")]
+    assert {row["ours"] for row in rows if row["model"] == "Cold Fusion (Fine-tuned)"} == {""}
+    text = out.with_suffix(".md").read_text(encoding="utf-8")
+    assert "not run" in text and json.dumps(SAID[0]).strip('"') in text
+
+
+def test_systems_that_write_nothing_right_uphold_nothing(project):
+    for system in ("DF0", "DF3"):
+        (run,) = project.runs_of("coldfusion", system, "source")
+        edits = np.full((200, 2), 40)
+        write_score(project, run, "wer", "final", f"test@{project.stand_in('source')}", edits)
+    verdict, ours = verdict_of(project, "deep-fusion-variants")
+    assert verdict == "not distinguishable" and "nothing was learned" in ours

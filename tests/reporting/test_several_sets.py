@@ -1,0 +1,152 @@
+"""Means over test sets, gains, long sentences and the chosen example, from made-up scores."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fabricated import SENTENCES, bleu_statistics, folder_of, write_score
+
+from pipeline.__main__ import main
+from pipeline.data.token_store import write_tokens
+from pipeline.evaluation.bleu import bleu
+from pipeline.evaluation.significance import resampled
+from pipeline.experiment.project import load_project
+from pipeline.reporting.claim_evidence import Gatherer
+from pipeline.reporting.evidence import verdict
+from pipeline.reporting.table import table_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPER, DATA = "multichannel", "nist-zh-en"
+SPLITS = ["test", "test2", "test3", "test4", "test5"]
+EXAMPLE = ("RNN", "NTM", "NTM-RNN", "RNN-EMB", "NTM-EMB", "NTM-RNN-EMB")
+
+
+@pytest.fixture
+def project(tmp_path):
+    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+
+
+def rows_of(system, split):
+    """Statistics that differ between systems and test sets."""
+    return bleu_statistics(0.5 + 0.01 * len(system) + 0.02 * SPLITS.index(split), seed=SPLITS.index(split))
+
+
+def put_scores(project, systems, rows=rows_of):
+    for system in systems:
+        for run in project.runs_of(PAPER, system, DATA):
+            for split in SPLITS:
+                for metric in ("bleu_paper", "bleu_closest", "sacrebleu"):
+                    write_score(project, run, metric, "beam10", split, rows(system, split))
+
+
+def put_lengths(project, lengths):
+    corpus = project.corpus(project.stand_in(DATA))
+    for split, words in lengths.items():
+        with write_tokens(corpus / f"encoded/{split}.src", 100) as store:
+            store.append(np.full(int(words.sum()), 5), words)
+
+
+def written(project, *arguments, out):
+    command = [*arguments, "--root", str(ROOT), "--paper", PAPER, "--set", f"work={project.config.work}"]
+    assert main([*command, "--set", "scale=demo", "--out", str(out)]) == 0
+    return list(csv.DictReader(out.with_suffix(".csv").open(encoding="utf-8")))
+
+
+def test_the_mean_is_over_the_test_sets_and_its_interval_that_of_the_mean(project):
+    put_scores(project, ["RNN", "DL4MT"])
+    row = next(row for row in table_rows(project, PAPER, "table1") if row["model"] == "RNN")
+    values = [float(bleu(rows_of("RNN", split).sum(axis=0))) for split in SPLITS]
+    assert float(row["nist08_ours"]) == pytest.approx(values[3], abs=0.005)
+    assert float(row["avg_ours"]) == pytest.approx(np.mean(values), abs=0.005)
+    draws = np.mean([resampled(rows_of("RNN", split), bleu) for split in SPLITS], axis=0)
+    assert [float(row["avg_low"]), float(row["avg_high"])] == pytest.approx(
+        np.percentile(draws, [2.5, 97.5]), abs=0.006
+    )
+    assert row["avg_printed"] == "33.67" and row["avg_test_set"].count("toy") == 5
+
+
+def test_the_gain_is_over_the_named_row_and_empty_without_it(project):
+    put_scores(project, ["RNN"])
+    rows = {row["model"]: row for row in table_rows(project, PAPER, "table1")}
+    assert rows["RNN"]["gain_ours"] == "" and rows["RNN"]["gain_printed"] == "+4.94"
+    put_scores(project, ["DL4MT"])
+    rows = {row["model"]: row for row in table_rows(project, PAPER, "table1")}
+    gain = float(rows["RNN"]["gain_ours"])
+    assert gain == pytest.approx(float(rows["RNN"]["avg_ours"]) - float(rows["DL4MT"]["avg_ours"]), abs=0.011)
+    assert float(rows["RNN"]["gain_low"]) <= gain <= float(rows["RNN"]["gain_high"])
+    assert rows["DL4MT"]["gain_ours"] == ""
+
+
+@pytest.mark.parametrize(("better_at", "expected"), [("long", "upheld"), ("short", "contradicted")])
+def test_an_advantage_on_long_sentences_is_told_from_one_on_short_ones(project, better_at, expected):
+    lengths = {split: np.where(np.arange(SENTENCES) % 2, 25, 8) for split in SPLITS}
+    put_lengths(project, lengths)
+    helped = lengths["test"] > 20 if better_at == "long" else lengths["test"] <= 20
+
+    def rows(system, split):
+        plain = bleu_statistics(0.5, seed=SPLITS.index(split))
+        better = bleu_statistics(0.7, seed=SPLITS.index(split))
+        return np.where(helped[:, None], better, plain) if system == "NTM-RNN-EMB" else plain
+
+    put_scores(project, ["RNN", "NTM-RNN-EMB"], rows)
+    found = Gatherer(project, PAPER).gather(project.claims[PAPER].claims["long-sentences-20"])
+    assert verdict(found.evidence) == expected
+
+
+def test_without_long_sentences_nothing_is_distinguished(project):
+    put_lengths(project, {split: np.full(SENTENCES, 8) for split in SPLITS})
+    put_scores(project, ["RNN", "NTM-RNN-EMB"])
+    found = Gatherer(project, PAPER).gather(project.claims[PAPER].claims["long-sentences-20"])
+    assert verdict(found.evidence) == "not distinguishable"
+
+
+def test_the_figure_scores_what_is_longer_of_one_sample(project, tmp_path):
+    systems = project.figure(PAPER, "figure3").systems
+    lengths = {split: np.random.default_rng(number).integers(1, 40, SENTENCES) for number, split in enumerate(SPLITS)}
+    put_lengths(project, lengths)
+    put_scores(project, systems)
+    rows = written(project, "figure", "--figure", "figure3", out=tmp_path / "figure3.svg")
+    every = np.concatenate(list(lengths.values()))
+    assert [int(row["longer_than"]) for row in rows if row["system"] == "RNN"] == [0, 10, 20, 30]
+    for row in rows:
+        longer = every > int(row["longer_than"])  # all thousand sentences are in the sample
+        assert int(row["sentences"]) == longer.sum()
+        expected = bleu(np.concatenate([rows_of(row["system"], split) for split in SPLITS])[longer].sum(axis=0))
+        assert float(row["bleu"]) == pytest.approx(float(expected))
+    caption = (tmp_path / "figure3.md").read_text(encoding="utf-8")
+    assert "1000 of 1000 sentences drawn at random" in caption and "0 longer than 40" in caption
+
+
+def test_the_example_is_the_sentence_of_admissible_length_that_divides_the_systems_most(project, tmp_path):
+    lengths = {split: np.full(SENTENCES, 12) for split in SPLITS}
+    lengths["test"][:] = 30  # too long: what divides the systems there does not count
+    put_lengths(project, lengths)
+
+    def rows(system, split):
+        plain = bleu_statistics(0.6, seed=SPLITS.index(split))
+        divided = {"test": 5, "test3": 77}.get(split)
+        if divided is not None and "EMB" not in system:
+            plain[divided, 2:6] = 0
+        elif divided is not None:
+            plain[divided, 2:6] = plain[divided, 6:]
+        return plain
+
+    put_scores(project, EXAMPLE, rows)
+    corpus = project.corpus(project.stand_in(DATA))
+    (corpus / "prepared").mkdir(parents=True)
+    for split in SPLITS:
+        for language in ("zh", "en"):
+            text = "".join(f"{split} {language} {line}\n" for line in range(SENTENCES))
+            (corpus / f"prepared/{split}.{language}").write_text(text, encoding="utf-8")
+        for system in EXAMPLE:
+            (run,) = project.runs_of(PAPER, system, DATA)
+            path = folder_of(project, run) / f"translations/beam10/{split}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{split} {system} {line}\n" for line in range(SENTENCES)), encoding="utf-8")
+    rows = written(project, "example-table", "--table", "table3", out=tmp_path / "table3.csv")
+    assert [row["ours"] for row in rows] == [f"test3 {kind} 77" for kind in ("zh", "en", *EXAMPLE)]
+    assert {row["item"]: row["bleu"] for row in rows if "EMB" in row["item"]}["RNN-EMB"] == "100.0"
+    assert rows[0]["printed"].startswith("Hua Ren Zhi Ye")
+    assert rows[0]["line"] == "78"
+    assert "line 78 of grammar-film-test3, 12 words" in (tmp_path / "table3.md").read_text(encoding="utf-8")

@@ -1,0 +1,126 @@
+"""Recognisers, fusions and language models through the trainer: they learn, and one that was stopped goes on."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from pipeline.data.alphabet import FIRST, Alphabet
+from pipeline.data.frame_store import write_frames
+from pipeline.data.noise_mixing import NOISE_STEM
+from pipeline.data.token_store import write_tokens
+from pipeline.files import read_json, write_json
+from pipeline.training.job import train_run
+from pipeline.training.tensor_file import read_tensor_file
+from pipeline.training.trainer import Trainer
+
+LM = {"architecture": "language_model", "num_layers": 1, "embedding_width": 8, "hidden_width": 12}
+RECOGNISER = {"architecture": "speech_attention", "encoder_layers": 2, "encoder_width": 12, "decoder_width": 16}
+RECOGNISER |= {"pooled_layers": 1, "embedding_width": 8, "attention_width": 16, "location_filters": 4}
+RECOGNISER |= {"location_width": 5}
+CTC = {"architecture": "ctc", "channels": 2, "num_layers": 1, "hidden_width": 12}
+COLD = {"kind": "cold", "width": 8}
+DEEP = {"kind": "deep", "lm_feature": "state", "gate_reads": "lm", "gate": "scalar", "output": "affine"}
+
+
+@pytest.fixture(scope="session")
+def spoken_corpus(tmp_path_factory) -> Path:
+    """Texts of six characters, each of which sounds for four frames as it always does, with noise."""
+    folder, rng = tmp_path_factory.mktemp("spoken") / "encoded", np.random.default_rng(3)
+    folder.mkdir()
+    sounds = rng.normal(0, 3, (6, 40))
+    for split, utterances in (("train", 200), ("dev", 16)):
+        with write_frames(folder / split) as frames, write_tokens(folder / f"{split}.tgt", len(Alphabet())) as tokens:
+            for _ in range(utterances):
+                text = rng.integers(0, 6, rng.integers(2, 6))
+                frames.append(np.repeat(sounds[text], 4, axis=0) + rng.normal(0, 0.3, (4 * len(text), 40)))
+                tokens.append(text + FIRST, [len(text)])
+    with write_frames(folder / NOISE_STEM) as noises:
+        noises.append(rng.normal(-8, 0.1, (50, 40)))
+    statistics = {"mean": [0.0] * 40, "deviation": [3.0] * 40}
+    record = {"kind": "speech", "features": 40, "statistics": statistics, "vocab_size": len(Alphabet())}
+    write_json(folder / "corpus.json", record | {"vocab_digest": Alphabet().digest, "digest": "spoken"})
+    return folder
+
+
+@pytest.fixture
+def make(tmp_path, spoken_corpus) -> Callable[..., Path]:
+    """Makes a run folder; `training` changes its settings."""
+
+    def run(name: str, model: dict, training: dict, **parts) -> Path:
+        settings = {"max_steps": 8, "schedule": "plateau", "lr": 0.01, "sentences_per_update": 20, "clip_norm": 1.0}
+        settings |= {"label_smoothing": 0.0, "validate_every": 4, "checkpoint_every": 4, "adam_beta2": 0.999}
+        spec = dict.fromkeys(("paper", "system", "dataset", "scale"), name) | {"seed": 1, "corpus": str(spoken_corpus)}
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "run.yaml").write_text(
+            yaml.safe_dump(spec | {"model": model, "training": settings | training} | parts)
+        )
+        return folder
+
+    return run
+
+
+SAMPLED = {"scheduled_sampling": 0.2, "sorted_first_epoch": True, "noise_probability": 0.4}
+
+
+def fused(lm: Path, **fusion) -> dict:
+    return {"fusion": fusion, "language_model": {"run": str(lm), "model": LM}}
+
+
+def test_a_fusion_stopped_at_any_update_ends_in_the_same_bytes(make, monkeypatch):
+    lm = make("lm", LM, {})
+    train_run(lm, threads=1)
+    whole, stopped = (make(name, RECOGNISER, SAMPLED, **fused(lm, **COLD)) for name in ("whole", "stopped"))
+    (stopped / "run.yaml").write_text((whole / "run.yaml").read_text())
+    train_run(whole, threads=1)
+    accumulate, at = Trainer.accumulate, int(np.random.default_rng().integers(1, 8))
+
+    def signalled(self, step, *args):
+        if step == at:
+            self.stop.signal = 15
+        return accumulate(self, step, *args)
+
+    monkeypatch.setattr(Trainer, "accumulate", signalled)
+    with pytest.raises(SystemExit):
+        train_run(stopped, threads=1)
+    monkeypatch.setattr(Trainer, "accumulate", accumulate)
+    train_run(stopped, threads=1)
+    names = ("model.safetensors", "done.json")
+    assert all((stopped / name).read_bytes() == (whole / name).read_bytes() for name in names)
+
+
+def test_what_a_run_takes_from_others_is_neither_changed_nor_stored(make):
+    lm, am = make("lm", LM, {}), make("am", RECOGNISER, SAMPLED)
+    for run in (lm, am):
+        train_run(run, threads=1)
+    before = [(run / "model.safetensors").read_bytes() for run in (lm, am)]
+    deep = make("deep", RECOGNISER, SAMPLED, initial=str(am), **fused(lm, **DEEP))
+    cold = make("cold", RECOGNISER, SAMPLED, **fused(lm, **COLD))
+    train_run(deep, threads=1), train_run(cold, threads=1)
+    tuned = make("tuned", RECOGNISER, {"trained_part": "fusion"}, initial=str(cold), **fused(lm, **COLD))
+    train_run(tuned, threads=1)
+    assert [(run / "model.safetensors").read_bytes() for run in (lm, am)] == before
+    parts = {
+        run.name: {name.split(".")[0] for name in read_tensor_file(run / "model.safetensors")[0]}
+        for run in (deep, cold, tuned)
+    }
+    assert parts == {"deep": {"fusion"}, "cold": {"fusion", "task"}, "tuned": {"fusion"}}
+    assert read_json(deep / "done.json")["parameters"]["total"] < read_json(cold / "done.json")["parameters"]["total"]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "nats"),
+    [("attention", RECOGNISER, 1.0), ("ctc", CTC, 0.9), ("lm", LM, 1.9)],
+    ids=["attention", "ctc", "lm"],
+)
+def test_every_kind_of_model_learns_on_any_seed(make, name, model, nats):
+    """Six sounds of equal chance: a language model can learn log 7 = 1.95 nats less what lengths tell, others more."""
+    steps = {"max_steps": 160, "validate_every": 80, "checkpoint_every": 80, "sorted_first_epoch": name != "lm"}
+    run = make(name, model, steps)
+    spec = yaml.safe_load((run / "run.yaml").read_text())
+    (run / "run.yaml").write_text(yaml.safe_dump(spec | {"seed": int(np.random.default_rng().integers(1 << 20))}))
+    train_run(run, threads=1)
+    assert read_json(run / "done.json")["best_dev"]["nll_per_token"] < nats
