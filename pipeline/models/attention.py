@@ -15,10 +15,13 @@ from pipeline.config import TransformerConfig
 from pipeline.models.dropout import dropout
 
 
-def projection(width_in: int, width_out: int) -> nn.Linear:
-    """A linear map without bias, initialised uniformly in ±sqrt(3 / fan_in) as the authors' released code does."""
+def projection(width_in: int, width_out: int, branches: int = 1) -> nn.Linear:
+    """A linear map without bias, initialised uniformly in ±sqrt(3 / fan_in) as the authors' released code does.
+
+    branches: how many matrices stand side by side in it, each with `width_in` / `branches` inputs of its own.
+    """
     layer = nn.Linear(width_in, width_out, bias=False)
-    bound = math.sqrt(3 / width_in)
+    bound = math.sqrt(3 * branches / width_in)
     nn.init.uniform_(layer.weight, -bound, bound)
     return layer
 

@@ -35,9 +35,10 @@ class BranchedMix(nn.Module):
         super().__init__()
         self.config = config
         self.dropout = config.relu_dropout
-        self.output = projection(config.branches * branch_heads(config).value_width, config.d_model)
+        branches, split = config.branches, config.ffn_mode == "split"
+        self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches)
         self.inner = projection(config.d_model, config.d_ff)
-        self.outer = projection(config.d_ff, config.d_model)
+        self.outer = projection(config.d_ff, config.d_model, branches if split else 1)
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
         self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))

@@ -63,6 +63,15 @@ def test_branches_sum_to_multi_head_attention_when_weights_are_one_and_the_netwo
     torch.testing.assert_close(attention(x, None, False), plain(x, None, False), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("ffn_mode", MODES)
+def test_every_branch_is_initialised_by_its_own_number_of_inputs(ffn_mode):
+    """Uniform in ±sqrt(3 / fan_in), where W^{O_i} has d_v inputs and W_2 of branch i d_ff / M, or d_ff where shared."""
+    block = BranchedMix(weighted_config(ffn_mode=ffn_mode, d_model=256, d_ff=512))
+    for weight, fan_in in ((block.output.weight, 64), (block.outer.weight, 128 if ffn_mode == "split" else 512)):
+        assert float(weight.abs().max()) == pytest.approx((3 / fan_in) ** 0.5, rel=1e-3)
+        assert float(weight.var()) == pytest.approx(1 / fan_in, rel=0.05)
+
+
 @pytest.mark.parametrize("merged", [False, True])
 def test_weights_stay_on_the_simplex_after_every_step(merged):
     model = build_model(weighted_config(merged=merged), (VOCAB, VOCAB))
