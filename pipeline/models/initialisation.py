@@ -1,7 +1,9 @@
-"""First weights of the recurrent models (Multi-channel Encoder, section 4.2; DL4MT)."""
+"""First weights of the recurrent models (Multi-channel Encoder, section 4.3; DL4MT)."""
+
+from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pipeline.config import RecurrentConfig
 from pipeline.models.gru import GRU
@@ -20,15 +22,26 @@ def initialise(model: nn.Module, config: RecurrentConfig) -> None:
 
 
 def orthogonal(module: nn.Module, scale: float) -> None:
-    """The own parameters of `module`: square matrices orthogonal, a GRU's three between states one by one; others
-    normal with standard deviation `scale`; vectors that are added zero, the one that scores an attention normal."""
+    """The own parameters of `module` as session 2 of DL4MT draws them: square matrices orthogonal, but for those of the
+    readout; others normal with standard deviation `scale`; vectors that are added zero, the one that scores an
+    attention normal."""
     for name, parameter in module.named_parameters(recurse=False):
-        if isinstance(module, GRU) and name == "weight_state":
-            for block in parameter.chunk(3):
-                nn.init.orthogonal_(block)
-        elif parameter.dim() == 2 and parameter.shape[0] == parameter.shape[1]:
-            nn.init.orthogonal_(parameter)
-        elif parameter.dim() == 2 or name == "score":
+        if parameter.dim() == 2:
+            for matrix in drawn_alone(module, parameter):
+                if matrix.shape[0] == matrix.shape[1] and not isinstance(module, nn.Linear):
+                    nn.init.orthogonal_(matrix)
+                else:
+                    matrix.normal_(std=scale)
+        elif name == "score":
             parameter.normal_(std=scale)
         else:
             parameter.zero_()
+
+
+def drawn_alone(module: nn.Module, parameter: Tensor) -> Sequence[Tensor]:
+    """The matrices that `parameter` is put together from: a GRU's three, or its gates' two as one where what it reads
+    has another width than its state. That one is square too where the decoder reads an annotation."""
+    if not isinstance(module, GRU):
+        return [parameter]
+    between_equals = parameter.shape[1] == module.width
+    return parameter.chunk(3) if between_equals else parameter.split([2 * module.width, module.width])

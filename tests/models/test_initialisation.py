@@ -19,10 +19,13 @@ def test_dl4mt_starts_with_orthogonal_square_matrices_small_others_and_no_biases
     model = build_model(dl4mt_config(), (VOCAB, VOCAB))
     units = [model.encoder.forward_layer, model.encoder.backward_layer, model.decoder.first, model.decoder.second]
     square = [block for unit in units for block in unit.weight_state.chunk(3)]
-    square += [model.read_previous.weight, model.decoder.attention.key]
+    square += [model.decoder.attention.key, model.decoder.second.weight_input[:24]]
     for block in square:
         torch.testing.assert_close(block @ block.t(), torch.eye(len(block)), rtol=0, atol=1e-5)
     others = [model.src_embedding.weight, model.read_state.weight, model.output_weight, model.decoder.attention.query]
+    others += [model.read_previous.weight, model.decoder.second.weight_input[24:], model.decoder.first.weight_input]
+    for weight in others:
+        assert weight.abs().max() < 0.06, weight.shape
     drawn = torch.cat([parameter.detach().flatten() for parameter in others])
     assert abs(drawn.std() / 0.01 - 1) < 0.1 and model.decoder.attention.score.any()
     for name, parameter in model.named_parameters():
