@@ -52,7 +52,7 @@ def test_settings_are_those_that_are_printed():
     assert (t2t.training.tokens_per_update, t2t.training.warmup_steps, t2t.model.attention_dropout) == (2048, 16000, 0)
     assert (convs2s.model.encoder_layers, convs2s.model.decoder_layers, convs2s.model.dropout) == (12, 12, 0.2)
     assert (convs2s.training.optimiser, convs2s.training.momentum, convs2s.training.lr) == ("nag", 0.99, 0.25)
-    assert convs2s.training.clip_norm == 0.1
+    assert (convs2s.training.clip_norm, convs2s.training.min_lr, convs2s.model.max_positions) == (0.1, 1e-4, 1024)
     assert spec(project, "NTM-RNN-EMB-enfr").training.max_length == 120
 
 
