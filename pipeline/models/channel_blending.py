@@ -1,4 +1,4 @@
-"""Blending two channels of a source position by a gate (Multi-channel Encoder, section 3.3).
+"""Blending two channels of a source position by a gate (Multi-channel Encoder, section 3.2).
 
     z = sigmoid(W a + U b + b_z)
     gate:  z * (P a) + (1 - z) * (Q b)

@@ -1,4 +1,4 @@
-"""The decoder's recurrence: DL4MT's conditional GRU (Multi-channel Encoder, section 2.1, after Bahdanau et al. 2015).
+"""The decoder's recurrence: DL4MT's conditional GRU (Multi-channel Encoder, section 2, after Bahdanau et al. 2015).
 
     s'_t = GRU_1(y_{t-1}, s_{t-1})        c_t = sum_j a_tj A_j, a_t = attention of s'_t over the annotations A
     s_t  = GRU_2(c_t, s'_t)

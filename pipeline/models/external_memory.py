@@ -1,4 +1,4 @@
-"""The encoder's external memory, a neural Turing machine's (Multi-channel Encoder, section 3.2; Meng et al. 2016).
+"""The encoder's external memory, a neural Turing machine's (Multi-channel Encoder, section 3.1; Meng et al. 2016).
 
 One cell a source position, at first the position's embedding. A step reads and writes with the same weights:
 

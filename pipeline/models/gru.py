@@ -1,4 +1,4 @@
-"""The gated recurrent unit (Cho et al. 2014) as DL4MT has it, with one bias a gate.
+"""The gated recurrent unit (Cho et al. 2014; Multi-channel Encoder, eq. 7 and 8) as DL4MT has it, a bias a gate.
 
     r = sigmoid(W_r x + U_r h + b_r)        z = sigmoid(W_z x + U_z h + b_z)
     h~ = tanh(W x + b + r * (U h))          h' = z * h + (1 - z) * h~

@@ -19,7 +19,7 @@ from pipeline.training.loss import projected_cross_entropy
 
 
 class Embedding(nn.Module):
-    """One vector a symbol, plus one that all symbols share (section 4.2)."""
+    """One vector a symbol, plus one that all symbols share (section 4.4)."""
 
     def __init__(self, symbols: int, width: int, bias: bool):
         super().__init__()

@@ -13,7 +13,10 @@ from pipeline.models.gru import GRU
 
 
 class RecurrentEncoder(nn.Module):
-    """The channels of every source position, blended into annotations (sections 3.1 to 3.3)."""
+    """The channels of every source position, blended into annotations (sections 3.1 and 3.2).
+
+    That the backward layer reads the forward one's states is in section 4.4.
+    """
 
     def __init__(self, config: RecurrentConfig):
         super().__init__()

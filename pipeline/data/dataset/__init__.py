@@ -1,7 +1,6 @@
 """A dataset as data: the records of `workflow/datasets/<name>.yaml`, one file a kind."""
 
 from pipeline.data.dataset.base import (
-    SPLITS,
     BpeSubwords,
     CorpusSize,
     DatasetRecord,
@@ -60,7 +59,6 @@ from pipeline.data.dataset.treebank import (
 )
 
 __all__ = [
-    "SPLITS",
     "AnyDataset",
     "BpeSubwords",
     "CharacterDataset",

@@ -8,7 +8,6 @@ from pipeline.config import Closed, Count
 
 Language = Literal["en", "de", "fr", "zh"]
 SplitName = Literal["train", "dev", "test", "test2", "test3", "test4", "test5"]
-SPLITS: tuple[SplitName, ...] = ("train", "dev", "test")
 FURTHER_TESTS: tuple[SplitName, ...] = ("test2", "test3", "test4", "test5")
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
