@@ -7,7 +7,7 @@ transcripts) or `text` (sentences without a source, for language models).
 from pathlib import Path
 from typing import Literal, get_args
 
-from pipeline.config import LanguageModelConfig, RunSpec, TrainingConfig
+from pipeline.config import LanguageModelConfig, RunSpec, TrainingConfig, load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.batches import EvaluationBatches, TextBatch, TrainingBatches
 from pipeline.data.noise_mixing import NoiseSettings
@@ -35,6 +35,16 @@ def corpus_kind(corpus_folder: Path) -> Kind:
 def kind_read(spec: RunSpec) -> Kind:
     """What a run reads of its corpus: a language model the target side alone, of whatever kind the corpus is."""
     return "text" if isinstance(spec.model, LanguageModelConfig) else corpus_kind(Path(spec.corpus))
+
+
+def normalised_as(spec: RunSpec) -> Path:
+    """The encoded corpus by whose statistics speech is normalised: that of the training in which the encoder learnt.
+
+    Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 5.4), and so what it hears.
+    """
+    while spec.initial:
+        spec = load_run(Path(spec.initial) / "run.yaml")
+    return Path(spec.corpus)
 
 
 def training_batches(spec: RunSpec) -> AnyTrainingBatches:
@@ -66,6 +76,7 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 sorted_first=training.sorted_first_epoch,
                 noise=noise_settings(training),
                 seed=spec.seed,
+                normalised_as=normalised_as(spec),
             )
         case "text":
             return TextOnlyBatches(
@@ -85,20 +96,20 @@ def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
 
 
 def evaluation_batches(
-    corpus_folder: Path, split: str, batch_size: int, trained_on: Path | None = None, kind: Kind | None = None
+    corpus_folder: Path, split: str, batch_size: int, heard_as: Path | None = None, kind: Kind | None = None
 ) -> AnyEvaluationBatches:
     """Every sequence of a split once, with its number.
 
     Args:
         batch_size: positions of a batch at most, padding counted: source subwords, frames of speech, symbols of text.
-        trained_on: encoded corpus of the model's training, by whose statistics speech is normalised; None = this one.
+        heard_as: encoded corpus by whose statistics speech is normalised, the model's `normalised_as`; None = this one.
         kind: what is read of the corpus; None = all there is.
     """
     match kind or corpus_kind(corpus_folder):
         case "parallel":
             return EvaluationBatches(corpus_folder, split, batch_size)
         case "speech":
-            return SpeechEvaluationBatches(corpus_folder, split, batch_size, trained_on)
+            return SpeechEvaluationBatches(corpus_folder, split, batch_size, heard_as)
         case "text":
             return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
     raise AssertionError(corpus_folder)

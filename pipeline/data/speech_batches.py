@@ -103,6 +103,7 @@ class SpeechBatches:
         share: of the utterances that are left, drawn at random; a smaller share is always part of a larger one.
         sorted_first: first epoch from short to long.
         noise: None = as recorded.
+        normalised_as: as of `SpeechSplit`.
 
     Raises:
         UserError: nothing is left to train on, or a single utterance exceeds `micro_batch_frames`.
@@ -121,8 +122,9 @@ class SpeechBatches:
         sorted_first: bool,
         noise: NoiseSettings | None,
         seed: int,
+        normalised_as: Path | None = None,
     ):
-        self.pairs = SpeechSplit(corpus_folder, split)
+        self.pairs = SpeechSplit(corpus_folder, split, normalised_as)
         self.micro_batch_frames = micro_batch_frames
         fits = (self.pairs.src_lengths <= max_frames) & (self.pairs.tgt_lengths <= max_length + 1)
         kept = drawn(np.flatnonzero(fits), share, seed)

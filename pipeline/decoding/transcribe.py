@@ -1,12 +1,12 @@
 """Write down what is said in one split of a corpus of speech, the run's own or another one.
 
     python -m pipeline transcribe --weights work/demo/runs/coldfusion/CF4/…/seed1/model.safetensors \\
-        --corpus work/corpora/grammar-speech-film/encoded --split test --decoding '{"beam_size": 8}' \\
+        --corpus work/corpora/grammar-speech-target/encoded --split test --decoding '{"beam_size": 8}' \\
         --language-model work/demo/runs/coldfusion/lm-full/…/seed1 --out transcripts/test.txt
 
 Writes transcripts/test.txt, one line an utterance in the order of the split, and transcripts/test.json (weights,
 settings, speed). `--tuned tuned.json` gives the weights that the stage `tune` chose. Features are normalised as those
-of the run's own training were.
+of the training in which the model's encoder learnt were.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import logging
 from pathlib import Path
 
 from pipeline.config import DecodingConfig
-from pipeline.data.corpus_batches import evaluation_batches, vocabularies
+from pipeline.data.corpus_batches import evaluation_batches, normalised_as, vocabularies
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
 from pipeline.decoding.search import search_for
 from pipeline.decoding.trained_model import TrainedModel
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     config = with_tuned_weights(parse_decoding(args.decoding), args.tuned)
     trained = TrainedModel.load(args.weights, args.threads)
     search = search_for(trained, config, args.language_model)
-    batches = evaluation_batches(args.corpus, args.split, config.batch_tokens, Path(trained.spec.corpus))
+    batches = evaluation_batches(args.corpus, args.split, config.batch_tokens, normalised_as(trained.spec))
     decoded = decode_split(trained, batches, search)
     write_lines(args.out, vocabularies(args.corpus)[1].decode(decoded.outputs))
     report = decoded.report(trained, args.split, config) | {"corpus": str(args.corpus)}

@@ -2,7 +2,7 @@
 
     python -m pipeline tune --weights work/demo/runs/coldfusion/ctc/…/seed1/model.safetensors \\
         --language-model work/demo/runs/coldfusion/lm-full/…/seed1 --out tuned/shallow.json \\
-        --decoding '{"language_model": "lm-full@full", "lm_weights": [0, 0.5], "tuning_sentences": 100}'
+        --decoding '{"language_model": "lm-full@full-text", "lm_weights": [0, 0.5], "tuning_sentences": 100}'
 
 Writes tuned/shallow.json: {lm_weight, word_bonus, wer, sentences, grid: [{lm_weight, word_bonus, wer, cer}]}. The
 lowest word error rate decides, among equals the lowest character error rate, then the smaller weights.
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import DecodingConfig
-from pipeline.data.corpus_batches import AnyBatch, evaluation_batches, vocabularies
+from pipeline.data.corpus_batches import AnyBatch, evaluation_batches, normalised_as, vocabularies
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.search import weighted_search
 from pipeline.decoding.trained_model import TrainedModel
@@ -71,7 +71,7 @@ def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: L
 def sample(trained: TrainedModel, config: DecodingConfig) -> tuple[list[AnyBatch], list[str]]:
     """Batches of evenly spaced utterances of the development set, like lengths together, and their transcripts."""
     corpus = Path(trained.spec.corpus)
-    pairs = evaluation_batches(corpus, "dev", config.batch_tokens).pairs
+    pairs = evaluation_batches(corpus, "dev", config.batch_tokens, normalised_as(trained.spec)).pairs
     count = min(config.tuning_sentences, len(pairs.tgt))
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, count).round().astype(np.int64))
     chosen = chosen[np.argsort(pairs.src_lengths[chosen], kind="stable")]

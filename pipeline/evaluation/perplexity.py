@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.data.corpus_batches import AnyEvaluationBatches, corpus_kind, evaluation_batches, kind_read
+from pipeline.data.corpus_batches import AnyEvaluationBatches, corpus_kind, evaluation_batches, kind_read, normalised_as
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.vocabulary import vocab_sizes
 from pipeline.decoding.trained_model import TrainedModel
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> None:
     record = read_json(corpus / "corpus.json")
     if corpus != own:
         check_vocabulary(trained, record, corpus)
-    batches = evaluation_batches(corpus, args.split, args.batch_tokens, own, kind_read(trained.spec))
+    heard_as, kind = normalised_as(trained.spec), kind_read(trained.spec)
+    batches = evaluation_batches(corpus, args.split, args.batch_tokens, heard_as, kind)
     pairs = len(batches.pairs.tgt)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
         check_pairs(dataset, args.split, pairs, str(corpus))

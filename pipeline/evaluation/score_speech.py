@@ -1,7 +1,7 @@
 """Score the transcripts of a split by character and word error rate, with 95 % intervals.
 
-    python -m pipeline score-speech --dataset workflow/datasets/grammar-speech-film.yaml \\
-        --corpus work/corpora/grammar-speech-film/encoded --split test --transcripts transcripts/test.txt \\
+    python -m pipeline score-speech --dataset workflow/datasets/grammar-speech-target.yaml \\
+        --corpus work/corpora/grammar-speech-target/encoded --split test --transcripts transcripts/test.txt \\
         --out scores/test.json
 
 Writes scores/test.json: {dataset, split, test_set, lines, metrics: {cer, wer: {value, low, high, signature}},

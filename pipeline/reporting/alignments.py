@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pipeline.config import load_run
-from pipeline.data.corpus_batches import evaluation_batches, vocabularies
+from pipeline.data.corpus_batches import evaluation_batches, normalised_as, vocabularies
 from pipeline.data.vocabulary import PAD
 from pipeline.errors import UserError
 from pipeline.files import write_json
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     prepare(device, choose_threads(args.threads))
     model = assemble(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
-    pairs = evaluation_batches(Path(spec.corpus), args.split, 1).pairs
+    pairs = evaluation_batches(Path(spec.corpus), args.split, 1, normalised_as(spec)).pairs
     shown = median_length(pairs.tgt_lengths)
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, min(MEASURED, len(pairs.tgt))).round().astype(np.int64))
     single, batch = pairs.batch(np.array([shown])).to(device), pairs.batch(chosen).to(device)

@@ -23,7 +23,7 @@ import torch
 
 from pipeline.cluster.ownership import Ownership, TakenOver
 from pipeline.config import RunSpec, TrainingConfig, load_run
-from pipeline.data.corpus_batches import AnyTrainingBatches, batch_size, kind_read, training_batches
+from pipeline.data.corpus_batches import AnyTrainingBatches, batch_size, kind_read, normalised_as, training_batches
 from pipeline.errors import UserError
 from pipeline.files import read_json, sha256_file, write_json
 from pipeline.models.seq2seq import count_parameters
@@ -165,7 +165,15 @@ def build_trainer(
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, facts)
     batches = training_batches(spec)
-    validation = Validation(corpus, kind_read(spec), batch_size(spec), device, group, lambda: autocast(device, spec))
+    validation = Validation(
+        corpus,
+        kind_read(spec),
+        batch_size(spec),
+        device,
+        group,
+        lambda: autocast(device, spec),
+        normalised_as(spec),
+    )
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, silent=not group.is_first)
     if group.is_first:
         JsonLines(run_folder / "samples.jsonl").rewind(state.step)

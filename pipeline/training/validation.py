@@ -23,6 +23,7 @@ class Validation:
         kind: what is read of the corpus.
         batch_size: source positions held at once.
         precision: opens the autocast of the training.
+        heard_as: as of `evaluation_batches`.
     """
 
     def __init__(
@@ -33,8 +34,9 @@ class Validation:
         device: torch.device,
         group: Group,
         precision: Callable[[], AbstractContextManager],
+        heard_as: Path | None = None,
     ):
-        self.batches = evaluation_batches(corpus_folder, "dev", batch_size, kind=kind)
+        self.batches = evaluation_batches(corpus_folder, "dev", batch_size, heard_as, kind)
         self.pairs, self.kind = self.batches.pairs, kind
         self.src_symbols, self.tgt_symbols = vocabularies(corpus_folder)
         self.vocab_size = len(self.tgt_symbols)

@@ -8,7 +8,9 @@ import pytest
 from speech_runs import COLD, CTC, LM, RECOGNISER, UTTERANCES, write_corpus, write_run
 
 from pipeline.__main__ import main
+from pipeline.config import load_run
 from pipeline.data.alphabet import Alphabet
+from pipeline.data.corpus_batches import evaluation_batches, normalised_as, training_batches
 from pipeline.data.token_store import TokenStore
 from pipeline.evaluation.error_rates import error_rate, error_statistics
 from pipeline.evaluation.score_file import read_statistics
@@ -37,6 +39,17 @@ def transcribe(run: Path, corpus: Path, *options: str, **settings) -> list[str] 
     return None if code else out.read_text(encoding="utf-8").split("\n")[:-1]
 
 
+def of_other_statistics(corpus: Path, folder: Path) -> Path:
+    """A copy of a corpus that would normalise the same frames otherwise."""
+    folder.mkdir()
+    for path in corpus.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    record = read_json(folder / "corpus.json")
+    record["statistics"]["mean"] = [3.0] * len(record["statistics"]["mean"])
+    (folder / "corpus.json").write_text(json.dumps(record))
+    return folder
+
+
 def references(corpus: Path, split: str) -> list[str]:
     store = TokenStore(corpus / f"{split}.tgt")
     return Alphabet().decode([store[index] for index in range(len(store))])
@@ -54,14 +67,23 @@ def test_every_utterance_has_one_line_in_its_place(tmp_path, corpus, model):
 def test_another_corpus_is_normalised_as_the_training_was(tmp_path, corpus):
     """Of two copies of a corpus whose own statistics differ, a model makes the same."""
     run = write_run(tmp_path / "run", corpus, RECOGNISER)
-    other = tmp_path / "other"
-    other.mkdir()
-    for path in corpus.iterdir():
-        (other / path.name).write_bytes(path.read_bytes())
-    record = read_json(other / "corpus.json")
-    record["statistics"]["mean"] = [3.0] * len(record["statistics"]["mean"])
-    (other / "corpus.json").write_text(json.dumps(record))
-    assert transcribe(run, other) == transcribe(run, corpus)
+    assert transcribe(run, of_other_statistics(corpus, tmp_path / "other")) == transcribe(run, corpus)
+
+
+def test_fine_tuning_on_another_corpus_leaves_what_the_encoder_hears(tmp_path, corpus, lm):
+    """A fine-tuned model that has learnt nothing yet is the model that it starts from, in training and in decoding."""
+    other = of_other_statistics(corpus, tmp_path / "other")
+    fused = {"fusion": COLD, "language_model": {"run": str(lm), "model": LM}}
+    cold = write_run(tmp_path / "CF4", corpus, RECOGNISER, **fused)
+    training = load_run(cold / "run.yaml").training.model_dump(exclude_defaults=True) | {"trained_part": "fusion"}
+    start = {"initial": str(cold), "training": training}
+    tuned = write_run(tmp_path / "tuned", other, RECOGNISER, sharpness=1.0, **start, **fused)
+    assert transcribe(tuned, other) == transcribe(cold, corpus)
+    (batch,), (expected,) = (training_batches(load_run(run / "run.yaml")).update(0) for run in (tuned, cold))
+    assert batch.frames.equal(expected.frames)
+    (validated,) = evaluation_batches(other, "dev", 10_000, normalised_as(load_run(tuned / "run.yaml")))
+    (expected,) = evaluation_batches(corpus, "dev", 10_000)
+    assert validated[1].frames.equal(expected[1].frames)
 
 
 def test_a_language_model_beside_the_model_changes_the_outcome_by_its_weight(tmp_path, corpus, lm):

@@ -18,14 +18,14 @@ def rates(references: list[str], hypotheses: list[str]) -> dict[str, float]:
 
 def test_error_rates_computed_by_hand():
     """Table 1, first example shortened. Words: where's -> where is (replaced and inserted), greer -> clear: 3 of 6.
-    Characters: ' -> space and i inserted; g, r, e, e, r -> c, l, e, a, r, of which three differ: 5 of 30."""
+    Characters: ' -> space and i inserted; g, r, e, e, r -> c, l, e, a, r, of which three differ: 5 of 31."""
     found = rates(["where's the sport that greer is"], ["where is the sport that clear is"])
     assert len("where's the sport that greer is") == 31
     assert found == {"wer": pytest.approx(100 * 3 / 6), "cer": pytest.approx(100 * 5 / 31)}
 
 
 def test_all_sentences_count_by_their_length():
-    """One of two words and none of three wrong: 1 of 5; one character of 3 and none of 9: 1 of 8 + 3."""
+    """One of two words and none of two wrong: 1 of 4; one character of 3 and none of 7: 1 of 10."""
     assert rates(["a b", "one two"], ["a c", "one two"]) == {"wer": 25.0, "cer": pytest.approx(100 / 10)}
 
 
