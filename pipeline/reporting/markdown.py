@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.experiment.project import Project
+from pipeline.experiment.project import Project, RunId
 from pipeline.experiment.scale import Rule
 
 FACTS = {
@@ -95,19 +95,29 @@ def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) 
     lines += ["- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds."]
     lines += ["- hours: device hours of training, restarts included, summed over the seeds of a row.", ""]
     lines += [f"Scale `{project.config.scale}`: {project.scale.description}", ""]
-    lines += [f"- {line}" for line in scale_rules(project)] + ["", "Deviations:", ""]
+    rules = scale_rules(project, {run.run for run in project.cell_runs(paper, table)})
+    lines += [f"- {line}" for line in rules] + ["", "Deviations:", ""]
     for number, deviation in enumerate(project.papers[paper].deviations, start=1):
         lines.append(f"{number}. Paper: {deviation.paper} Here: {deviation.here} Why: {deviation.why}")
     return "\n".join(lines)
 
 
-def scale_rules(project: Project) -> list[str]:
-    """Every rule of the scale in words."""
+def scale_rules(project: Project, runs: set[RunId]) -> list[str]:
+    """The rules of the scale that change a setting of `runs`, or of a run that one of them starts from, in words."""
+    runs = runs | {taken for run in runs for taken in project.runs_taken(run)}
+    names = {name for run in runs for name in project.lineage(run.paper, run.system)}
+    has = {
+        section: {key for run in runs for key, value in project.section(run, section) if value is not None}
+        for section in ("model", "training")
+    }
     described = []
     for system, rules in {"": project.scale, **project.scale.systems}.items():
-        for section in ("model", "training", "decoding"):
+        if system and system not in names:
+            continue
+        for section in ("model", "fusion", "training", "decoding"):
             for key, rule in getattr(rules, section).items():
-                described.append(f"{system}{': ' if system else ''}{section}.{key} {rule_in_words(rule)}")
+                if key in has.get(section, {key}):
+                    described.append(f"{system}{': ' if system else ''}{section}.{key} {rule_in_words(rule)}")
     return described
 
 

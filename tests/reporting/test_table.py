@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.experiment.project import load_project
 from pipeline.files import write_json
-from pipeline.reporting.markdown import grid, short
+from pipeline.reporting.markdown import grid, scale_rules, short
 from pipeline.reporting.table import table_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,3 +106,16 @@ def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
     write_json(tmp_path / "demo" / "layer_times.json", measured)
     row = table_rows(project, "attention", "table2")[-1]
     assert float(row["flops_ours"]) == 900 * 2 * 1e10
+
+
+def test_below_a_table_stand_the_rules_of_the_scale_that_its_systems_follow(tmp_path):
+    project = project_in(tmp_path)
+    rules = {
+        paper: " ".join(scale_rules(project, {one.run for one in project.cell_runs(paper, "table2")}))
+        for paper in ("weighted", "coldfusion")
+    }
+    assert "model.num_branches divided by 2" in rules["weighted"]
+    assert "weighted/B: training.max_steps divided by" in rules["weighted"]
+    assert "coldfusion/" not in rules["weighted"] and "d_state" not in rules["weighted"]
+    assert "coldfusion/lm-source: " in rules["coldfusion"]
+    assert "multichannel/" not in rules["coldfusion"] and "num_branches" not in rules["coldfusion"]
