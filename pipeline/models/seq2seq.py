@@ -77,6 +77,18 @@ class TaskModel(Seq2Seq):
         return self.logits(states), cache
 
 
+def parameters_by_part(model: nn.Module) -> dict[str, int]:
+    """Scalars of each part, frozen ones among them, shared tensors counted where they come first.
+
+    Of a fused model, the parts of its task model, its fusion and its language model.
+    """
+    counts: dict[str, int] = {}
+    for name, weight in model.named_parameters():
+        part = name.removeprefix("task.").partition(".")[0]
+        counts[part] = counts.get(part, 0) + weight.numel()
+    return counts
+
+
 def count_parameters(model: nn.Module) -> int:
     """Scalars that are trained, shared tensors counted once."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

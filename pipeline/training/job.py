@@ -26,7 +26,7 @@ from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.corpus_batches import AnyTrainingBatches, batch_size, kind_read, normalised_as, training_batches
 from pipeline.errors import UserError
 from pipeline.files import read_json, sha256_file, write_json
-from pipeline.models.seq2seq import count_parameters
+from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.provenance import provenance
 from pipeline.training import machine
 from pipeline.training.checkpoint import Checkpoints, ResumePoint
@@ -234,6 +234,7 @@ def describe(
     log.info(
         "%s on %s at scale %s: %.2f M parameters", spec.name, spec.dataset, spec.scale, count_parameters(model) / 1e6
     )
+    log.info("  parts, frozen ones too: %s", ", ".join(f"{k} {n:,}" for k, n in parameters_by_part(model).items()))
     log.info(
         "  %d updates of %s, %d an epoch; padding %.1f %%; %d pairs over %d subwords left out",
         *(training.max_steps, size_of_update(training, batches), len(batches), 100 * batches.padding),

@@ -12,7 +12,7 @@ from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_c
 from pipeline.models.build import build_model
 from pipeline.models.fusion import FusedModel, FusionLayer
 from pipeline.models.language_model import LanguageModel
-from pipeline.models.seq2seq import count_parameters
+from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.models.speech_attention import SpeechAttention
 from pipeline.models.transformer import Transformer
 from pipeline.models.unrolling import unrolled_logits
@@ -97,6 +97,14 @@ def test_parameters_of_the_fusion_at_the_papers_sizes():
     """Specification: V = 30, |s| = 1920, 256 units: 7936 + 557312 + 557312 + 7710."""
     config = fusion_config("CF4").model_copy(update={"width": 256})
     assert count_parameters(FusionLayer(config, state_width=1920, lm_width=1024, vocab=30)) == 1_130_270
+
+
+def test_each_part_of_a_fused_recogniser_is_counted_by_its_own_name():
+    model = fused("CF4")
+    parts = parameters_by_part(model)
+    assert list(parts) == ["encoder", "attention", "embedding", "gru", "language_model", "fusion"]
+    assert parts["language_model"] == sum(weight.numel() for weight in model.language_model.parameters())
+    assert sum(parts.values()) == count_parameters(model) + parts["language_model"]
 
 
 def test_steps_equal_teacher_forcing(row):

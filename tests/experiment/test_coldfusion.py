@@ -1,0 +1,167 @@
+"""Cold Fusion as data: its systems, the rows of its tables, its controls, and what a scale keeps of its proportions."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.data.speech_batches import drawn
+from pipeline.experiment.project import load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+DEEP, COLD = ("DF0", "DF1", "DF2", "DF3"), ("CF1", "CF2", "CF3", "CF4")
+TUNED = {"tuned-0-6": 2048, "tuned-1-2": 4096, "tuned-2-4": 8192, "tuned-4-8": 16384, "tuned-9-5": 32768}
+TARGET_UTTERANCES = 345_000
+"""Section 5.1."""
+
+
+at = cache(lambda scale: load_project(ROOT, {"scale": scale}))
+
+
+@pytest.fixture
+def project():
+    return at("paper")
+
+
+def spec(project, system, dataset="source"):
+    (run,) = project.runs_of("coldfusion", system, dataset)
+    return project.run_spec(run)
+
+
+def test_settings_are_those_that_are_printed(project):
+    model, training = spec(project, "attention-source").model, spec(project, "attention-source").training
+    assert (model.features, model.encoder_layers, model.encoder_width, model.pooled_layers) == (40, 6, 480, 2)
+    assert (model.decoder_width, model.task_state, model.frame_stacking) == (960, "state and context", 1)
+    assert (training.optimiser, training.sentences_per_update, training.sorted_first_epoch) == ("adam", 64, True)
+    assert (training.noise_probability, training.noise_snr_db, training.scheduled_sampling) == (0.4, (0, 15), 0.2)
+    sizes = {name: spec(project, name, "source-text") for name in ("lm-source", "lm-target", "lm-full")}
+    assert {name: (one.model.num_layers, one.model.hidden_width) for name, one in sizes.items()} == {
+        "lm-source": (3, 512),
+        "lm-target": (3, 512),
+        "lm-full": (3, 1024),
+    }
+    assert {one.training.sentences_per_update for one in sizes.values()} == {512}
+    ctc = spec(project, "ctc").model
+    assert (ctc.architecture, ctc.channels, ctc.num_layers) == ("ctc", 32, 5)
+
+
+def test_every_recogniser_is_decoded_with_a_beam_of_128_and_no_normalisation(project):
+    for name in ("final", "shallow", "shallow-ctc", "swapped"):
+        decoding = project.decoding("coldfusion", "CF4", name)
+        assert (decoding.beam_size, decoding.length_normalisation) == (128, "none")
+
+
+def test_rows_of_a_fusion_differ_by_one_step_each(project):
+    fusions = {row: spec(project, row).fusion for row in (*DEEP, *COLD)}
+    read = {row: (one.gate_reads, one.gate, one.output, one.lm_feature) for row, one in fusions.items()}
+    assert read == {
+        "DF0": ("lm", "scalar", "affine", "state"),
+        "DF1": ("task and lm", "scalar", "affine", "state"),
+        "DF2": ("task and lm", "fine-grained", "affine", "state"),
+        "DF3": ("task and lm", "fine-grained", "hidden", "state"),
+        "CF1": ("task and lm", "scalar", "affine", "state"),
+        "CF2": ("task and lm", "fine-grained", "affine", "state"),
+        "CF3": ("task and lm", "fine-grained", "hidden", "state"),
+        "CF4": ("task and lm", "fine-grained", "hidden", "logits"),
+    }
+    assert {one.width for one in fusions.values()} == {256}
+    baseline, full = spec(project, "attention-source"), project.runs_of("coldfusion", "lm-full", "full-text")[0]
+    for row in (*DEEP, *COLD):
+        found = spec(project, row)
+        assert found.model == baseline.model and found.language_model.run.endswith(full.folder)
+        assert found.fusion.kind == ("deep" if row in DEEP else "cold")
+    for row in DEEP:
+        assert "/attention-source/" in spec(project, row).initial and fusions[row].gate_bias == -1
+    for row in COLD:
+        assert spec(project, row).initial is None and spec(project, row).training == baseline.training
+
+
+@pytest.mark.parametrize("scale", ["paper", "small", "demo"])
+def test_decoders_differ_in_their_width_alone_and_by_the_printed_factors(scale):
+    project = at(scale)
+    for family in ("attention", "CF3"):
+        whole = spec(project, "attention-source" if family == "attention" else family)
+        for size in (64, 128, 256):
+            found = spec(project, f"{family}-{size}")
+            assert found.model.decoder_width == pytest.approx(whole.model.decoder_width * size / 960, abs=0.5)
+            same = {"decoder_width": whole.model.decoder_width}
+            assert found.model.model_copy(update=same) == whole.model
+            assert (found.training, found.fusion) == (whole.training, whole.fusion)
+
+
+def test_table_4_has_the_relu_row_and_table_5_starts_from_the_projection_row(project):
+    printed = project.printed["coldfusion"]
+    rows = {row["system"]: row for row in printed["table3"]}
+    whole = next(row for row in printed["table4"] if (row["model"], row["decoder_size"]) == ("Cold Fusion", "960"))
+    untuned = next(row for row in printed["table5"] if row["target_data_pct"] == "0")
+    assert whole["system"] == "CF3" and untuned["system"] == "CF4"
+    for name, row, columns in (("CF3", whole, ("source_cer", "source_wer")), ("CF4", untuned, ("target_wer",))):
+        assert [float(row[key]) for key in columns] == [float(rows[name][key]) for key in columns]
+
+
+def test_fine_tuning_trains_the_fusion_alone_on_nested_powers_of_two(project):
+    utterances, before, start = np.arange(TARGET_UTTERANCES), set(), spec(project, "CF4")
+    for system, count in TUNED.items():
+        found = spec(project, system)
+        assert (found.training.trained_part, found.training.lr) == ("fusion", start.training.lr)
+        assert (found.model, found.fusion) == (start.model, start.fusion) and "/CF4/" in found.initial
+        assert found.dataset == project.stand_in("target")
+        kept = set(drawn(utterances, found.training.train_share, seed=1).tolist())
+        assert len(kept) == count and kept > before
+        before = kept
+    printed = {row["system"]: int(row["target_utterances"]) for row in project.printed["coldfusion"]["table5"]}
+    assert TUNED.items() <= printed.items()
+
+
+def test_the_controls_that_the_paper_lacks_are_rows_of_the_ablations(project):
+    rows = project.printed["coldfusion"]["ablations"]
+    assert {(row["system"], row["decoding"]) for row in rows} == {
+        ("attention-source", "final"),
+        ("attention-source", "shallow"),
+        ("ctc", "final"),
+        ("CF4", "final"),
+        ("CF4", "swapped"),
+        ("CF4-source-lm", "final"),
+        ("CF4-source-lm", "swapped"),
+    }
+    found = {(cell.run.system, *cell.decodings) for cell in project.cell_runs("coldfusion", "ablations")}
+    assert found >= {(row["system"], row["decoding"]) for row in rows}
+    shallow, swapped = (project.decoding("coldfusion", "CF4", name) for name in ("shallow", "swapped"))
+    assert shallow.tuned and 0.0 in shallow.lm_weights
+    assert (swapped.language_model, swapped.language_model_use) == ("lm-target@target-text", "instead")
+    own, other = spec(project, "CF4"), spec(project, "CF4-source-lm")
+    (source_text,) = project.runs_of("coldfusion", "lm-source", "source-text")
+    assert other.language_model.run.endswith(source_text.folder)
+    assert (other.model, other.fusion, other.training) == (own.model, own.fusion, own.training)
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "smoke"])
+def test_both_domains_have_the_same_readers(scale):
+    project = at(scale)
+    source, target = (project.dataset_records[project.stand_in(name)] for name in ("source", "target"))
+    assert source.readers == target.readers and source.domain != target.domain
+    assert (source.high_hz, source.max_seconds) == (target.high_hz, target.max_seconds)
+
+
+def test_beams_are_half_and_twice_those_of_the_tables():
+    for scale in ("paper", "small", "demo"):
+        project = at(scale)
+        for row in project.printed["coldfusion"]["beams"]:
+            factor = {"half": 0.5, "as elsewhere": 1, "twice": 2}[row["beam"]]
+            size, usual = (
+                project.decoding("coldfusion", row["system"], name).beam_size for name in (row["decoding"], "final")
+            )
+            assert size == factor * usual
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper", "smoke"])
+def test_every_system_of_the_paper_resolves(scale):
+    project = at(scale)
+    heard = {"lm-german": "wmt14-en-de", "translation-cold": "wmt14-en-de"}
+    heard |= dict.fromkeys(("lm-source", "lm-target", "lm-full"), "source-text")
+    for system in project.papers["coldfusion"].systems:
+        if system.endswith(("an4", "fsdd")):
+            continue
+        run = project.runs_of("coldfusion", system, heard.get(system, "source"))[0]
+        assert project.run_spec(run).system == system

@@ -1,0 +1,41 @@
+"""The documentation of speech names datasets, files, commands and tables that exist."""
+
+import re
+from pathlib import Path
+
+from pipeline.__main__ import STAGES
+from pipeline.experiment.project import load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/speech.md").read_text(encoding="utf-8")
+ROLES = ("source", "target", "source-text", "target-text", "full-text")
+
+
+def listed(cell: str) -> list[str]:
+    """Names of datasets in a cell; `a-{b,c}` stands for several."""
+    names = []
+    for name in re.findall(r"`([^`]+)`", cell):
+        stem, _, several = name.partition("{")
+        names += [stem + one for one in several.rstrip("}").split(",")]
+    return names
+
+
+def test_the_table_names_the_datasets_that_each_scale_reads():
+    rows = {cells[0]: cells[1:] for cells in re.findall(r"^\| `(\w+)` \|(.*)\|(.*)\|(.*)\|$", PAGE, re.MULTILINE)}
+    assert set(rows) == {"demo", "small", "paper"}
+    for scale, cells in rows.items():
+        project = load_project(ROOT, {"scale": scale, "licensed": {}})
+        assert [name for cell in cells for name in listed(cell)] == [project.stand_in(role) for role in ROLES]
+
+
+def test_every_file_command_and_table_of_the_page_exists():
+    for path in re.findall(r"\b(?:workflow|bench)/[\w./*-]+\w\*?\.?\w*", PAGE):
+        assert list(ROOT.glob(path)), path
+    stages = re.findall(r"python -m pipeline ([\w-]+)", PAGE)
+    assert stages and set(stages) <= set(STAGES)
+    tables = re.findall(r"results/(\w+)/coldfusion/(\w+)\.csv", PAGE)
+    here = {scale: load_project(ROOT, {"scale": scale}).tables_here("coldfusion") for scale, _ in tables}
+    assert tables and all(table in here[scale] for scale, table in tables)
+    packages = re.findall(r"^ +(own-[\w-]+): /", PAGE, re.MULTILINE)
+    datasets = load_project(ROOT).dataset_records
+    assert packages and all(package in datasets[package].packages for package in packages)
