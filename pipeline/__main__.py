@@ -19,6 +19,7 @@ STAGES = {
     "figure": ("pipeline.reporting.figure", "draw a figure, with the numbers in it and a caption"),
     "attention_maps": ("pipeline.reporting.attention_maps", "attention of single heads on a sentence chosen by a rule"),
     "alignments": ("pipeline.reporting.alignments", "attention over speech at every kept checkpoint of a training"),
+    "gate-values": ("pipeline.reporting.gate_values", "the gate between channels over kinds of words, on the grammar"),
     "layer_table": ("pipeline.reporting.layer_table", "set layer types' times next to their printed complexities"),
     "layer_cost": ("pipeline.reporting.layer_cost", "time layer types over sequence lengths and widths"),
     "table": ("pipeline.reporting.table", "set scores next to the numbers a paper printed"),

@@ -30,12 +30,14 @@ def metric_named(name: str) -> Metric:
             return error_rate
         case "names" | "rare_names" | "idioms" | "clauses" | "reorderings":
             return parsing_f1.rate
+        case "gate":
+            return mean
         case "exact" | "tagging" | "balanced" | "well_formed":
             return parsing_f1.rate
     raise UserError(
         f"no statistics for {name!r}; there are bleu_paper, bleu_closest, bleu_tok, bleu_tok_lc, sacrebleu, gleu, "
         "perplexity, of speech cer, wer, of parses f1, f1_40, exact, tagging, balanced, well_formed, and of the "
-        "grammar's phenomena names, rare_names, idioms, clauses, reorderings"
+        "grammar's phenomena names, rare_names, idioms, clauses, reorderings, of gates gate"
     )
 
 
@@ -43,6 +45,12 @@ def perplexity(totals: np.ndarray) -> np.ndarray:
     """exp of the mean of summed nats and subwords (…, 2); infinite when it can't be told from that."""
     with np.errstate(over="ignore"):
         return np.exp(totals[..., 0] / totals[..., 1])
+
+
+def mean(totals: np.ndarray) -> np.ndarray:
+    """Of a summed quantity and its count (…, 2); not a number where there is none."""
+    with np.errstate(invalid="ignore"):
+        return totals[..., 0] / totals[..., 1]
 
 
 def write_statistics(path: Path, statistics: dict[str, np.ndarray]) -> None:

@@ -13,6 +13,8 @@ from pipeline.config import Closed, load_yaml, validate
 from pipeline.experiment.scored import ScoredSplits
 
 Number = Annotated[float, Field(strict=False)]
+WordKind = Literal["names", "rare_names", "idioms", "function_words"]
+"""Of source words, see pipeline/reporting/gate_values.py."""
 
 
 class Score(ScoredSplits):
@@ -155,6 +157,21 @@ class LongSentencesClaim(Statement):
     longer_than: Annotated[int, Field(ge=1)] = Field(description="Source words")
 
 
+class GateClaim(Statement):
+    """The gate between two channels has another mean over one kind of source words than over another, in all
+    test sets of the grammar."""
+
+    kind: Literal["gate_values"]
+    dataset: str
+    system: str
+    channel: Literal["rnn", "emb"] = Field(description="Weighed by 1 - z, against the channels before it by z")
+    words: Annotated[list[WordKind], Field(min_length=2, max_length=2)] = Field(description="Kinds of source words")
+    direction: Literal["rising", "either"] = Field(
+        description="rising: z is larger over the second kind; either: it differs"
+    )
+    margin: Number = Field(default=0, ge=0, description="What the difference has to exceed")
+
+
 class ExponentClaim(Statement):
     """Time of a layer grows as a power of the sequence length or the width, with an exponent in a range."""
 
@@ -192,6 +209,7 @@ Claim = Annotated[
     | CurvesClaim
     | BranchesClaim
     | LongSentencesClaim
+    | GateClaim
     | ExponentClaim
     | CheaperClaim
     | ProvedClaim,
@@ -249,7 +267,7 @@ def systems_of(claim: Claim) -> list[str]:
             return claim.ascending
         case StepsClaim() | CurvesClaim() | AlignmentClaim():
             return [claim.system, claim.baseline]
-        case BranchesClaim():
+        case BranchesClaim() | GateClaim():
             return [claim.system]
     return []
 

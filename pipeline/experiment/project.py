@@ -21,7 +21,16 @@ from pipeline.config import (
 )
 from pipeline.data.dataset import AnyDataset, LicensedPackages, load_dataset
 from pipeline.errors import UserError
-from pipeline.experiment.claim import AlignmentClaim, Claim, Claims, load_claims, scores_of, systems_of, terms_of
+from pipeline.experiment.claim import (
+    AlignmentClaim,
+    Claim,
+    Claims,
+    GateClaim,
+    load_claims,
+    scores_of,
+    systems_of,
+    terms_of,
+)
 from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, FigureEntry, systems_shown
 from pipeline.experiment.paper import (
     Examples,
@@ -345,6 +354,8 @@ class Project:
                     found[RunFile(run, "trained.json")] = None
                     if isinstance(claim, AlignmentClaim):
                         found[RunFile(run, f"alignments/{claim.split}.json")] = None
+                    if isinstance(claim, GateClaim):
+                        found[RunFile(run, "gates.json")] = None
         return list(found)
 
     def figure_files(self, paper: str, figure: str) -> list[RunFile]:

@@ -35,3 +35,9 @@ class Blend(nn.Module):
         if self.form == "gate":
             return torch.lerp(projected_too.to(z.dtype), projected.to(z.dtype), z)
         return torch.lerp(first.to(z.dtype), torch.tanh(projected + projected_too).to(z.dtype), z)
+
+    def gate(self, first: Tensor, second: Tensor) -> Tensor:
+        """z alone, (B, S, D)"""
+        width = len(self.bias)
+        under = F.linear(first, self.of_first[:width]) + F.linear(second, self.of_second[:width])
+        return torch.sigmoid(under + self.bias)

@@ -41,6 +41,16 @@ class RecurrentEncoder(nn.Module):
             first = blend(first, other)
         return first, channels["rnn"]
 
+    def gates(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        """z (B, S, D) of each blend, by the channel that it adds to those before."""
+        channels = self.channels(x, mask)
+        first, *others = (channels[name] for name in self.config.channel_names)
+        found = {}
+        for name, blend, other in zip(self.config.channel_names[1:], self.blends, others, strict=True):
+            found[name] = blend.gate(first, other)
+            first = blend(first, other)
+        return found
+
     def channels(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """ntm (B, S, 2H) where there is a memory, rnn (B, S, 2H) and emb (B, S, E)"""
         backwards = reversal(mask)

@@ -142,7 +142,8 @@ class Jobs:
                 path = folder / f"averaged/{decoding}.safetensors"
                 weights = forecast.parameters * BYTES
                 yield Job("average", f"{run.folder} {decoding}", run.dataset, float(path.exists()), disk_bytes=weights)
-        counted = {file for file in files if file.startswith("phenomena/")}  # takes no time beside translating
+        # What takes no time beside translating.
+        counted = {file for file in files if file.startswith("phenomena/") or file == "gates.json"}
         for file in sorted(files - {"trained.json"} - counted):
             yield self.measuring_job(run, forecast, folder, file)
 

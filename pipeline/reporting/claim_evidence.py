@@ -16,6 +16,7 @@ from pipeline.experiment.claim import (
     CloseClaim,
     CurvesClaim,
     ExponentClaim,
+    GateClaim,
     LevelClaim,
     LongSentencesClaim,
     OrderClaim,
@@ -36,6 +37,10 @@ from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_cu
 
 RESOLUTION_NATS = 0.01
 """Losses of two single trainings that differ by less, a hundredth of the perplexity, are not told apart."""
+
+
+FEWEST_WORDS = 20
+"""Without which a mean over words says nothing."""
 
 
 class NotRun(Exception):
@@ -85,6 +90,8 @@ class Gatherer:
                 return self.branches(claim)
             case LongSentencesClaim():
                 return self.long_sentences(claim)
+            case GateClaim():
+                return self.gates(claim)
             case ExponentClaim():
                 return self.exponent(claim)
             case CheaperClaim():
@@ -240,6 +247,28 @@ class Gatherer:
         ours = f"{claim.system} less {claim.baseline}: {on_all.mean:+.2f} on all, {on_long.mean:+.2f} on long sentences"
         return Findings(ours, [found], self.sentence_test(score))
 
+    def gates(self, claim: GateClaim) -> Findings:
+        runs = self.runs(claim.system, claim.dataset)
+        samples = []
+        for kind in claim.words:
+            rows = [self.gate_statistics(run, claim, kind) for run in runs]
+            if min(one[:, 1].sum() for one in rows) < FEWEST_WORDS:
+                return Findings(f"fewer than {FEWEST_WORDS} words of {kind}", [], "")
+            samples.append(sample([[one] for one in rows], metric_named("gate"), claim.dataset))
+        (one, other), (first, second) = claim.words, samples
+        sign = -1 if claim.direction == "either" and second.mean < first.mean else 1
+        name = f"{other} less {one}" if sign > 0 else f"{one} less {other}"
+        name += f" less {claim.margin:g}" if claim.margin else ""
+        found = difference(f"mean z of {name}", second, first, -claim.margin, sign)
+        ours = f"mean z: {one} {first.mean:.3f}, {other} {second.mean:.3f}"
+        return Findings(ours, [found], self.resampling("sentences"))
+
+    def gate_statistics(self, run, claim: GateClaim, kind: str) -> np.ndarray:
+        """(N, 2): summed z and words of a kind in each sentence."""
+        path = self.folders.folder(run) / "gates.json"
+        self.need(path)
+        return read_statistics(path, f"{claim.channel}.{kind}")
+
     def exponent(self, claim: ExponentClaim) -> Findings:
         times = self.times()
         exponent = times.exponent(claim.layer, claim.variable)
@@ -302,7 +331,9 @@ class Gatherer:
             raise NotRun(f"{path} is not there")
 
     def sentence_test(self, score: Score) -> str:
-        unit = "batches" if score.metric == "perplexity" else "sentences"
+        return self.resampling("batches" if score.metric == "perplexity" else "sentences")
+
+    def resampling(self, unit: str) -> str:
         return f"paired bootstrap over {unit}" + ("" if self.seeds == 1 else f", t over {self.seeds} seeds")
 
     def seed_test(self) -> str:

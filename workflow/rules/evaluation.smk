@@ -155,3 +155,32 @@ rule phenomena:
         python -m pipeline phenomena --dataset {input.dataset:q} --corpus {params.folder:q} --split {wildcards.split} \
             --tokenised {input.tokenised:q} --out {output:q} >{log:q} 2>&1
         """
+
+
+rule gate_values:
+    """Mean of the gate between two channels over kinds of source words; of the grammar's sentences these are known."""
+    input:
+        weights=f"{RUN}/trained.json",
+        dataset="workflow/datasets/{dataset}.yaml",
+        corpus=f"{CORPUS}/encoded/corpus.json",
+    output:
+        f"{RUN}/gates.json",
+    log:
+        f"{RUN}/logs/gates.log",
+    wildcard_constraints:
+        dataset=either(GRAMMAR - TREEBANKS),
+    conda:
+        "../envs/pipeline.yaml"
+    threads: resource("decode", "threads")
+    resources:
+        mem_mb=resource("decode", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    params:
+        weights=weights_file,
+    message:
+        "Gates of {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
+    shell:
+        """
+        python -m pipeline gate-values --weights {params.weights:q} --dataset {input.dataset:q} \
+            --threads {threads} --out {output:q} >{log:q} 2>&1
+        """

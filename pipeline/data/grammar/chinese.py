@@ -22,6 +22,10 @@ MODALS = {"want": "想", "can": "能", "must": "必须", "should": "应该"}
 PRONOUNS = {ME: "我", YOU: "你", WE: "我们"}
 HE_SHE_IT = {"m": "他", "f": "她", "n": "它"}
 QUESTION_WORDS = {"when": "什么 时候", "why": "为什么"}
+PARTICLES = frozenset(("的", "了", "吗", "在", "和", "一起", "是", "是否", "有", "会", "不", "没有", "都", "就", "很"))
+QUANTITIES = frozenset(("一", "一些", "这", "这些", "几", "很多", "每"))
+FUNCTION_WORDS = PARTICLES | QUANTITIES | {*MODALS.values(), *PRONOUNS.values(), *HE_SHE_IT.values(), "他们", "它们"}
+"""Words that the rules below add to those of the lexicon."""
 RESULTS = frozenset("见到住走掉破过得达")  # verbs that end so name a result: 没有看见, never 不看见
 
 
