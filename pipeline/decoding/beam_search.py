@@ -17,7 +17,14 @@ from torch import Tensor
 
 from pipeline.config import DecodingConfig
 from pipeline.data.vocabulary import BOS, EOS, PAD
-from pipeline.decoding.interface import IncrementalModel, SourceBatch, select_hypotheses, select_sentences, tree_map
+from pipeline.decoding.interface import (
+    IncrementalModel,
+    SourceBatch,
+    output_limits,
+    select_hypotheses,
+    select_sentences,
+    tree_map,
+)
 from pipeline.decoding.length_penalty import length_penalty
 from pipeline.decoding.scorers import ModelScores, Prior, ShallowFusion
 from pipeline.decoding.selection import Candidates, best_continuations
@@ -40,14 +47,14 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of each sentence (fewer if there are fewer), best first.
 
-    An output has at most `config.max_extra_length` symbols more than its source, neither counting EOS. A search stops
-    when the first `n_best` are settled: they are the same as without this early stop. With a `prior`, what is ranked is
-    the sum of both log-probabilities, weighted.
+    An output has at most `config.max_extra_length` symbols more than its source, neither counting EOS, and no more than
+    the model has positions for. A search stops when the first `n_best` are settled: they are the same as without this
+    early stop. With a `prior`, what is ranked is the sum of both log-probabilities, weighted.
 
     Raises:
         UserError: the model gives probabilities that are not numbers.
     """
-    search = Search.begin(batch.expected_length.cpu().numpy() + config.max_extra_length, config, n_best)
+    search = Search.begin(output_limits(model, batch, config.max_extra_length).cpu().numpy(), config, n_best)
     scorer = ShallowFusion(model, prior) if prior else ModelScores(model)
     source, cache = scorer.start(batch)
     source = tree_map(Tensor.contiguous, source)  # once, and not in the products of every position

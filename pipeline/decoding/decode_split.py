@@ -23,12 +23,15 @@ class Decoded:
 
     outputs: list[list[int]]
     seconds: float
+    cut: int
+    """Outputs that have as many symbols as the model has positions for: each may have been cut short."""
 
     def report(self, trained: TrainedModel, split: str, config: DecodingConfig) -> dict:
         """What lies beside the outputs."""
         return {
             "split": split,
             "lines": len(self.outputs),
+            "cut_at_last_position": self.cut,
             "weights": trained.weights_digest,
             "decoding": config.model_dump(),
             "precision": trained.spec.training.precision,
@@ -50,8 +53,11 @@ def decode_split(trained: TrainedModel, batches: AnyEvaluationBatches, search: S
     """The best hypothesis of each sequence of a split.
 
     Raises:
-        UserError: one came out twice or not at all.
+        UserError: a source is longer than the model has positions for; or one came out twice or not at all.
     """
+    last = trained.model.max_positions
+    if last is not None:
+        trained.require_positions(f"{batches.pairs.name}: sources", batches.pairs.src_lengths)
     total = len(batches.pairs.tgt)
     outputs: list[list[int] | None] = [None] * total
     finished, started, reported = 0, time.perf_counter(), time.perf_counter()
@@ -68,7 +74,10 @@ def decode_split(trained: TrainedModel, batches: AnyEvaluationBatches, search: S
             log.info("%d/%d sentences, %.1f a second", finished, total, finished / (reported - started))
     if finished != total:
         raise UserError(f"{batches.pairs.name}: {finished} of {total} sentences were decoded; run `encode` again")
-    return Decoded(outputs, time.perf_counter() - started)
+    cut = 0 if last is None else sum(len(output) >= last - 1 for output in outputs)
+    if cut:
+        log.warning("%d of %d outputs end where the model has no more positions", cut, total)
+    return Decoded(outputs, time.perf_counter() - started, cut)
 
 
 def write_lines(path: Path, lines: list[str]) -> None:

@@ -3,14 +3,20 @@
 import torch
 
 from pipeline.data.vocabulary import BOS, EOS, PAD
-from pipeline.decoding.interface import IncrementalModel, SourceBatch, select_hypotheses, select_sentences
+from pipeline.decoding.interface import (
+    IncrementalModel,
+    SourceBatch,
+    output_limits,
+    select_hypotheses,
+    select_sentences,
+)
 
 
 @torch.no_grad()
 def greedy(model: IncrementalModel, batch: SourceBatch, max_extra_length: int) -> list[list[int]]:
     """The symbols of each sentence, without BOS and EOS, at most `max_extra_length` more than its source has."""
     device = batch.src_mask.device
-    limits = (batch.expected_length + max_extra_length).tolist()
+    limits = output_limits(model, batch, max_extra_length).tolist()
     outputs: list[list[int]] = [[] for _ in limits]
     active = list(range(len(limits)))
     source, cache = model.start(batch)

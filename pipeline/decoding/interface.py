@@ -25,11 +25,20 @@ class SourceBatch(Protocol):
 class IncrementalModel(Protocol):
     """A model that gives one target position at a time."""
 
+    max_positions: int | None
+    """Target positions that it can give; None = any number."""
+
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
         """(source, cache): trees of tensors of leading dimensions (B,) and (B, K = 1)."""
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
         """(logits (B, K, V) float32, cache) after reading `prev_tokens` (B, K)."""
+
+
+def output_limits(model: IncrementalModel, batch: SourceBatch, max_extra_length: int) -> Tensor:
+    """(B,): the most symbols of each output, EOS not counted; its step needs a position too."""
+    limits = batch.expected_length + max_extra_length
+    return limits if model.max_positions is None else limits.clamp(max=model.max_positions - 1)
 
 
 def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from pipeline.config import RunSpec, load_run
@@ -46,6 +47,19 @@ class TrainedModel:
         model = assemble(spec)
         load_weights(model, weights, run_key(run_folder))
         return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"])
+
+    def require_positions(self, name: str, lengths: np.ndarray) -> None:
+        """Raises UserError, counting them, when sequences are longer than the model has positions for.
+
+        lengths: of the sequences `name`, BOS or EOS counted.
+        """
+        last = self.model.max_positions
+        if last is None or not (beyond := int((lengths > last).sum())):
+            return
+        raise UserError(
+            f"{name}: {beyond} of {len(lengths)} have more than the {last} positions that {self.spec.name} has vectors "
+            f"for (the longest: {lengths.max()}); train it with a larger model.max_positions"
+        )
 
     def autocast(self) -> AbstractContextManager:
         """Matrix products in the precision the model was trained in."""

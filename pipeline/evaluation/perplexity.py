@@ -92,8 +92,11 @@ def cross_entropy(trained: TrainedModel, batches: AnyEvaluationBatches) -> np.nd
     The batches are the same for every system of a corpus, so that two systems can be compared batch by batch.
 
     Raises:
-        UserError: a loss is not a number.
+        UserError: a side is longer than the model has positions for, or a loss is not a number.
     """
+    if trained.model.max_positions is not None:
+        for side, lengths in (("sources", batches.pairs.src_lengths), ("targets", batches.pairs.tgt_lengths)):
+            trained.require_positions(f"{batches.pairs.name}: {side}", lengths)
     rows = []
     for _, batch in batches:
         with trained.autocast():

@@ -127,7 +127,7 @@ class Convolutional(TaskModel):
 
     def __init__(self, config: ConvolutionalConfig, src_vocab: int, tgt_vocab: int):
         super().__init__()
-        self.config, self.state_width = config, config.d_readout
+        self.config, self.state_width, self.max_positions = config, config.d_readout, config.max_positions
         keep = math.sqrt(1 - config.dropout)
         self.src_embedding, self.tgt_embedding = Embedding(src_vocab, config), Embedding(tgt_vocab, config)
         self.encoder = Encoder(config)

@@ -63,6 +63,7 @@ class FusedModel(Seq2Seq):
         super().__init__()
         self.config, self.task, self.language_model = config, task, language_model
         self.task.output = None
+        self.max_positions = task.max_positions
         self.fusion = FusionLayer(config, task.state_width, language_model.state_width, vocab)
         self.language_model.requires_grad_(False)
         if config.kind == "deep":

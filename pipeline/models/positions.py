@@ -44,6 +44,6 @@ class LearnedPositions(nn.Module):
         if last > len(self.table):
             raise UserError(
                 f"a sequence reaches position {last}, the learned position table has {len(self.table)}; "
-                "raise model.max_positions, or lower training.max_length or decoding.max_extra_length"
+                "raise model.max_positions or lower training.max_length"
             )
         return self.table[first:last]

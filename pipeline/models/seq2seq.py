@@ -26,6 +26,8 @@ class Seq2Seq(nn.Module):
 
     sampling_rate: float = 0.0
     """Scheduled sampling: how often a model that is trained position by position reads its own prediction."""
+    max_positions: int | None = None
+    """Positions of a side, its BOS or EOS among them, that there are vectors for; None where they have no end."""
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """Summed loss of a `TextBatch`, teacher-forced."""

@@ -103,6 +103,7 @@ class Transformer(TaskModel):
         self.tgt_embedding = self.src_embedding if tied else embedding(tgt_vocab, config.d_model)
         self.output = None if tied else embedding(tgt_vocab, config.d_model)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
+        self.max_positions = config.max_positions if config.positions == "learned" else None
         self.encoder = nn.ModuleList(self.encoder_layer(config) for _ in range(config.num_layers))
         self.decoder = nn.ModuleList(self.decoder_layer(config) for _ in range(config.num_layers))
 

@@ -30,7 +30,10 @@ class Sentences:
 class Markov:
     """Logits of the next symbol depend on the sentence and on the two symbols before, the older from the cache."""
 
-    def __init__(self, vocabulary: int, sentences: int, seed: int, spread: float = 2.0):
+    def __init__(
+        self, vocabulary: int, sentences: int, seed: int, spread: float = 2.0, max_positions: int | None = None
+    ):
+        self.max_positions = max_positions
         generator = torch.Generator().manual_seed(seed)
         shape = (sentences, vocabulary, vocabulary, vocabulary)
         self.tables = torch.randn(shape, generator=generator) * spread

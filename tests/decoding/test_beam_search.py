@@ -100,6 +100,16 @@ def test_outputs_never_hold_reserved_symbols_nor_exceed_their_limit():
     assert all(not {PAD, BOS, EOS} & set(tokens) for tokens in greedy(model, batch, 3))
 
 
+@pytest.mark.parametrize("positions", [1, 2, 4, 100])
+def test_outputs_end_where_the_model_has_no_more_positions(positions):
+    config = DecodingConfig(beam_size=130, max_extra_length=2)
+    model = Markov(VOCABULARY + 1, 2, seed=3, max_positions=positions)
+    found = beam_search(model, sentences([1, 2]), config)
+    for sentence, limit in enumerate((3, 4)):
+        assert found[sentence][0].tokens == exhaustive(model, sentence, min(limit, positions - 1), config)[0][1]
+    assert all(len(tokens) < positions for tokens in greedy(model, sentences([1, 2]), 2))
+
+
 def test_the_unknown_symbol_may_be_produced():
     model = Markov(5, sentences=1, seed=5)
     model.tables[..., UNK] = 10.0

@@ -65,6 +65,36 @@ def test_branch_weights_are_replaced_at_test_time_only_where_there_are_any(corpu
     assert "no Weighted Transformer" in capsys.readouterr().err
 
 
+def learned_run(folder, corpus, positions):
+    learned = TRANSFORMER.model_copy(update={"positions": "learned", "max_positions": positions})
+    write_run(folder, corpus, learned)
+    return ParallelSplit(corpus / "encoded", "test").src_lengths
+
+
+def test_outputs_that_learned_positions_may_have_cut_are_counted(corpus, tmp_path):
+    longest = int(ParallelSplit(corpus / "encoded", "test").src_lengths.max())
+    run = tmp_path / "run"
+    learned_run(run, corpus, longest)
+    assert translate(run, max_extra_length=50) == 0
+    counted = json.loads((run / "test.json").read_text())["cut_at_last_position"]
+    assert 0 < counted <= len(lines(run / "test.tok")) == PAIRS  # untrained, it hardly ever ends
+    write_run(tmp_path / "sinusoids", corpus)
+    assert translate(tmp_path / "sinusoids") == 0
+    assert json.loads((tmp_path / "sinusoids/test.json").read_text())["cut_at_last_position"] == 0
+
+
+def test_sources_beyond_the_learned_positions_are_counted_before_anything_is_decoded(corpus, tmp_path, capsys):
+    run = tmp_path / "run"
+    lengths = learned_run(run, corpus, 6)
+    message = f"sources: {(lengths > 6).sum()} of {PAIRS} have more than the 6 positions"
+    assert 0 < (lengths > 6).sum() < PAIRS
+    assert translate(run) == 1
+    assert message in capsys.readouterr().err
+    options = ["--weights", str(run / "model.safetensors"), "--dataset", str(dataset(tmp_path)), "--split", "test"]
+    assert main(["perplexity", *options, "--out", str(run / "nll.json")]) == 1
+    assert message in capsys.readouterr().err
+
+
 def test_bad_settings_are_named(corpus, tmp_path, capsys):
     run = tmp_path / "run"
     write_run(run, corpus)
