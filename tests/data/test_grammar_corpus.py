@@ -6,16 +6,22 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import islice
+from pathlib import Path
+from random import Random
 
 import pytest
 
+from pipeline.data.dataset import load_dataset
 from pipeline.data.grammar import LANGUAGES, generate, write_splits
+from pipeline.data.grammar.chains import endless_chains
 from pipeline.data.grammar.corpus import LONGEST, PUNCTUATION, SHORTEST
 from pipeline.data.grammar.english import tokens
 from pipeline.data.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
 from pipeline.data.grammar.stage import parse_sizes
 from pipeline.errors import UserError
 
+DATASETS = Path(__file__).parents[2] / "workflow/datasets"
 SIZES = {"train": 1500, "dev": 150, "test": 300}
 
 
@@ -27,6 +33,11 @@ def film():
 @pytest.fixture(scope="module")
 def search():
     return list(generate("search", 2500, seed=7, held_out=True))
+
+
+@pytest.fixture(scope="module")
+def chains():
+    return [one for domain in ("film", "search") for one in islice(endless_chains(domain, Random(7), True, 50), 100)]
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +79,8 @@ def test_no_sentence_recurs_in_any_language(film, search):
             assert len({sentence.text(language) for sentence in sentences}) == len(sentences)
 
 
-def test_tree_is_balanced_and_yields_the_english_tokens(film, search):
-    for sentence in [*film, *search]:
+def test_tree_is_balanced_and_yields_the_english_tokens(film, search, chains):
+    for sentence in [*film, *search, *chains]:
         depth = 0
         for position, character in enumerate(sentence.tree):
             depth += {"(": 1, ")": -1}.get(character, 0)
@@ -93,8 +104,8 @@ def test_lengths_range_from_three_to_forty_words(film):
     assert 10 < sum(lengths) / len(lengths) < 16
 
 
-def test_names_are_copied_into_every_language(film, search):
-    for sentence in [*film, *search]:
+def test_names_are_copied_into_every_language(film, search, chains):
+    for sentence in [*film, *search, *chains]:
         for name in sentence.phenomena["names"]:
             for language in LANGUAGES:
                 assert name["text"] in sentence.text(language)
@@ -125,8 +136,8 @@ def test_query_and_film_domains_look_different(film, search):
     assert all(sentence.de[-1] in ".?" and sentence.zh[-1] in "。？" for sentence in film)
 
 
-def test_chinese_words_are_a_segmentation_of_the_text(film, search):
-    for sentence in [*film, *search]:
+def test_chinese_words_are_a_segmentation_of_the_text(film, search, chains):
+    for sentence in [*film, *search, *chains]:
         assert "".join(sentence.zh_words).replace(" ", "") == sentence.zh.replace(" ", "")
         assert len(sentence.zh_words) > 1
 
@@ -152,6 +163,36 @@ def test_every_phenomenon_is_frequent_enough_to_be_tested(film):
         "unseen_combination",
     ]:
         assert counts[kind] >= 20, kind
+
+
+def test_a_chain_is_as_long_as_asked_for_and_no_sentence_longer_than_that_needs(chains):
+    for sentence in chains:
+        length = sum(word not in PUNCTUATION for word in tokens(sentence.tree))
+        assert sentence.phenomena["length"] == length
+        assert 50 <= length < 50 + LONGEST + 1
+        joints = {"en": " and ", "de": " und ", "fr": " et ", "zh": "和"}
+        if sentence.phenomena["domain"] == "search":
+            assert all(joint in sentence.text(language) for language, joint in joints.items())
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", ["grammar-en-de", "grammar-smoke-en-de"])
+def test_a_chained_split_of_a_dataset_is_longer_than_its_training_sentences_on_any_seed(tmp_path, name, seed):
+    wanted = load_dataset(DATASETS / f"{name}.yaml").generator
+    sizes = {"train": 1500, "test2": 20}
+    write_splits(tmp_path, ["en", "de"], sizes, wanted.domain, seed, wanted.chained)
+    lengths = {
+        split: [json.loads(line)["length"] for line in lines(tmp_path / f"{split}.phenomena.jsonl")] for split in sizes
+    }
+    assert len(lengths["test2"]) == 20
+    assert min(lengths["test2"]) >= wanted.chained["test2"] > max(lengths["train"])
+
+
+def test_a_chained_split_leaves_the_others_as_they_are(corpus, tmp_path):
+    write_splits(tmp_path, ["en"], SIZES | {"test2": 30}, "mixed", 3, {"test2": 45})
+    for split in SIZES:
+        assert lines(tmp_path / f"raw/{split}.en") == lines(corpus / f"raw/{split}.en")
+    assert len(set(lines(tmp_path / "raw/test2.en"))) == 30
 
 
 def test_splits_are_aligned_and_disjoint_in_every_language(corpus):
@@ -210,6 +251,11 @@ def test_lexicon_has_hundreds_of_content_words():
 def test_bad_requests_say_what_is_allowed(tmp_path, languages, sizes, domain, message):
     with pytest.raises(UserError, match=message):
         write_splits(tmp_path, languages, sizes, domain, seed=1)
+
+
+def test_a_chained_split_needs_a_size(tmp_path):
+    with pytest.raises(UserError, match="chained: split test2 has no size"):
+        write_splits(tmp_path, ["en"], {"train": 1}, "film", 1, {"test2": 50})
 
 
 def test_sizes_are_written_split_equals_count():

@@ -146,7 +146,9 @@ def grammar_options(wildcards):
     sizes = " ".join(f"{split}={pairs}" for split, pairs in wanted.sizes.items())
     trees_alone = wildcards.dataset in TREEBANKS
     languages = dataset.src if trees_alone else f"{dataset.src} {dataset.tgt}"
-    return f"--languages {languages} --domain {wanted.domain} --sizes {sizes} --seed {wanted.seed}"
+    chained = " ".join(f"{split}={words}" for split, words in wanted.chained.items())
+    options = f"--languages {languages} --domain {wanted.domain} --sizes {sizes} --seed {wanted.seed}"
+    return options + (f" --chained {chained}" if chained else "")
 
 
 def manifests_mark(wildcards):

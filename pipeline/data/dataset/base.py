@@ -136,3 +136,14 @@ class GrammarSource(Closed):
     domain: Literal["film", "search"] = Field(description="Full sentences of film scripts, or search queries")
     sizes: dict[SplitName, Count] = Field(description="Pairs of each split")
     seed: Annotated[int, Field(ge=0)] = Field(description="Seed of all its choices")
+    chained: dict[SplitName, Count] = Field(
+        default={},
+        description="Splits of which a line is several sentences in a row, and the fewest English words of a line, "
+        "punctuation not counted",
+    )
+
+    @model_validator(mode="after")
+    def chained_splits_have_a_size(self):
+        if unknown := set(self.chained) - set(self.sizes):
+            raise ValueError(f"chained: split {', '.join(sorted(unknown))} has no size")
+        return self

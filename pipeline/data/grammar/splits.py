@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 
+from pipeline.data.grammar.chains import endless_chains
 from pipeline.data.grammar.corpus import DOMAINS, LANGUAGES, Domain, Sentence, endless, next_unseen
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -14,19 +16,28 @@ TESTS = ("test", "test2", "test3", "test4", "test5")
 SPLITS = (*TESTS, "dev", "train")  # in the order drawn: another size of train leaves test as it is
 
 
-def write_splits(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], domain: Domain, seed: int) -> None:
+def write_splits(
+    folder: Path,
+    languages: Sequence[str],
+    sizes: Mapping[str, int],
+    domain: Domain,
+    seed: int,
+    chained: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """Write `raw/{split}.{language}`, `{split}.trees` (brackets of the English side) and `{split}.phenomena.jsonl`.
 
     The same seed gives the same sentences whatever `languages` are asked for. Only test splits have held-out names
     and verb-object combinations.
-    Raises UserError for an unknown language, split or domain, or a size below one.
+    chained: splits each of whose lines is several sentences in a row, so many English words or more.
+    Raises UserError for an unknown language, split or domain, a size below one, or a chained split without a size.
     """
-    _check(languages, sizes, domain)
+    _check(languages, sizes, domain, chained)
     seen: dict[str, set[str]] = {language: set() for language in LANGUAGES}
     for split in SPLITS:
         if split not in sizes:
             continue
-        stream = endless(domain, Random(f"grammar/{domain}/{seed}/{split}"), held_out=split in TESTS)
+        drawn = domain, Random(f"grammar/{domain}/{seed}/{split}"), split in TESTS
+        stream = endless_chains(*drawn, chained[split]) if split in chained else endless(*drawn)
         sentences = (next_unseen(stream, seen) for _ in range(sizes[split]))
         _write(Path(folder), split, languages, sentences)
 
@@ -48,7 +59,7 @@ def _record(line: int, sentence: Sentence) -> str:
     return json.dumps({"line": line, **sentence.phenomena, "tree": sentence.tree}, ensure_ascii=False)
 
 
-def _check(languages: Sequence[str], sizes: Mapping[str, int], domain: str) -> None:
+def _check(languages: Sequence[str], sizes: Mapping[str, int], domain: str, chained: Mapping[str, int]) -> None:
     for language in languages:
         if language not in LANGUAGES:
             raise UserError(f"language {language!r}: choose from {', '.join(LANGUAGES)}")
@@ -59,3 +70,5 @@ def _check(languages: Sequence[str], sizes: Mapping[str, int], domain: str) -> N
             raise UserError(f"split {split!r}: choose from train, dev, {', '.join(TESTS)}")
         if size < 1:
             raise UserError(f"split {split!r}: its size must be at least 1, got {size}")
+    if unknown := set(chained) - set(sizes):
+        raise UserError(f"chained: split {', '.join(sorted(unknown))} has no size")
