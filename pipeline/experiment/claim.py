@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.config import Closed, load_yaml, validate
-from pipeline.experiment.scored import ScoredSplits
+from pipeline.experiment.scored import ScoredSplit, ScoredSplits
 
 Number = Annotated[float, Field(strict=False)]
 WordKind = Literal["names", "rare_names", "idioms", "function_words"]
@@ -172,6 +172,25 @@ class GateClaim(Statement):
     margin: Number = Field(default=0, ge=0, description="What the difference has to exceed")
 
 
+class BeyondTrainingClaim(Statement):
+    """On sentences longer than any in training, a system's perplexity grows by a smaller factor than another's."""
+
+    kind: Literal["beyond_training"]
+    score: str = Field(description="Name under `scores`: a perplexity of several splits")
+    longer: ScoredSplit = Field(description="The one of its splits that has the longer sentences")
+    system: str
+    baseline: str
+
+
+class EqualTimeClaim(Statement):
+    """After as much time of training, a system's dev loss is lower than another's."""
+
+    kind: Literal["equal_time"]
+    dataset: str
+    system: str
+    baseline: str
+
+
 class ExponentClaim(Statement):
     """Time of a layer grows as a power of the sequence length or the width, with an exponent in a range."""
 
@@ -210,6 +229,8 @@ Claim = Annotated[
     | BranchesClaim
     | LongSentencesClaim
     | GateClaim
+    | BeyondTrainingClaim
+    | EqualTimeClaim
     | ExponentClaim
     | CheaperClaim
     | ProvedClaim,
@@ -229,13 +250,17 @@ class Claims(Closed):
             for score in scores_of(claim):
                 if score not in self.scores:
                     raise ValueError(f"claims.{name}: no score {score!r}; there are {', '.join(self.scores)}")
+            if isinstance(claim, BeyondTrainingClaim):
+                score = self.scores[claim.score]
+                if score.metric != "perplexity" or claim.longer not in score.splits or len(score.splits) < 2:
+                    raise ValueError(f"claims.{name}: needs a perplexity of {claim.longer} and of other splits")
         return self
 
 
 def scores_of(claim: Claim) -> list[str]:
     """Names of the scores that a claim compares."""
     match claim:
-        case OrderClaim() | LevelClaim() | CloseClaim() | LongSentencesClaim() | RatioClaim():
+        case OrderClaim() | LevelClaim() | CloseClaim() | RatioClaim() | LongSentencesClaim() | BeyondTrainingClaim():
             return [claim.score]
         case AgreementClaim():
             return claim.scores
@@ -255,7 +280,7 @@ def terms_of(claim: Claim) -> list[Term]:
             return [as_term(term) for term in (*claim.smaller, *claim.larger)]
         case AgreementClaim():
             return [as_term(term) for pair in claim.pairs for term in pair]
-        case LongSentencesClaim():
+        case LongSentencesClaim() | BeyondTrainingClaim():
             return [as_term(claim.system), as_term(claim.baseline)]
     return []
 
@@ -265,7 +290,7 @@ def systems_of(claim: Claim) -> list[str]:
     match claim:
         case TrainingLossClaim():
             return claim.ascending
-        case StepsClaim() | CurvesClaim() | AlignmentClaim():
+        case StepsClaim() | CurvesClaim() | EqualTimeClaim() | AlignmentClaim():
             return [claim.system, claim.baseline]
         case BranchesClaim() | GateClaim():
             return [claim.system]

@@ -10,11 +10,13 @@ from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.claim import (
     AgreementClaim,
     AlignmentClaim,
+    BeyondTrainingClaim,
     BranchesClaim,
     CheaperClaim,
     Claim,
     CloseClaim,
     CurvesClaim,
+    EqualTimeClaim,
     ExponentClaim,
     GateClaim,
     LevelClaim,
@@ -31,7 +33,7 @@ from pipeline.experiment.project import Project
 from pipeline.files import read_json
 from pipeline.reporting.evidence import Evidence, Sample, above, difference, over_seeds, sample, smaller_factor
 from pipeline.reporting.layer_times import LayerTimes
-from pipeline.reporting.lengths import source_lengths
+from pipeline.reporting.lengths import longest_trained_on, source_lengths
 from pipeline.reporting.measured import RunFolders
 from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
 
@@ -92,6 +94,10 @@ class Gatherer:
                 return self.long_sentences(claim)
             case GateClaim():
                 return self.gates(claim)
+            case BeyondTrainingClaim():
+                return self.beyond_training(claim)
+            case EqualTimeClaim():
+                return self.equal_time(claim)
             case ExponentClaim():
                 return self.exponent(claim)
             case CheaperClaim():
@@ -225,27 +231,64 @@ class Gatherer:
         return Findings(ours, evidence, self.seed_test())
 
     def long_sentences(self, claim: LongSentencesClaim) -> Findings:
-        """The same resamples of all sentences serve both: the short ones are then left out of one of them."""
         score = self.score(claim.score)
-        gaps: dict[str, list[Sample]] = {}
-        for term in (claim.system, claim.baseline):
-            whole, long = [], []
-            for run in self.runs(term, score.dataset):
-                paths = [self.folders.folder(run) / path for path in self.project.files_of(score, [score.decoding])]
-                for path in paths:
-                    self.need(path)
-                rows = np.concatenate([read_statistics(path, score.metric) for path in paths])
-                lengths = source_lengths(self.project.corpus(run.dataset), score.splits)
-                whole.append([rows])
-                long.append([rows * (lengths > claim.longer_than)[:, None]])
-            gaps[term] = [sample(one, metric_named(score.metric), score.dataset) for one in (whole, long)]
-        if not any(one[1].by_seed.any() for one in gaps.values()):
+        rows = [pooled(self.by_split(system, score)) for system in (claim.system, claim.baseline)]
+        lengths = self.lengths(claim.system, score, score.splits)
+        on_all, on_long = (
+            [self.part(one, lengths > shortest, score) for one in rows] for shortest in (0, claim.longer_than)
+        )
+        if not any(one.by_seed.any() for one in on_long):
             return Findings(f"no source of more than {claim.longer_than} words, or nothing right", [], "")
-        on_all, on_long = (gained(*pair) for pair in zip(gaps[claim.system], gaps[claim.baseline], strict=True))
-        name = f"advantage on more than {claim.longer_than} words less that on all"
-        found = difference(name, on_long, on_all)
-        ours = f"{claim.system} less {claim.baseline}: {on_all.mean:+.2f} on all, {on_long.mean:+.2f} on long sentences"
-        return Findings(ours, [found], self.sentence_test(score))
+        found = difference(
+            f"advantage on more than {claim.longer_than} words less that on all", gained(*on_long), gained(*on_all)
+        )
+        ours = f"{gained(*on_all).mean:+.2f} on all, {gained(*on_long).mean:+.2f} on long sentences"
+        return Findings(f"{claim.system} less {claim.baseline}: {ours}", [found], self.sentence_test(score))
+
+    def beyond_training(self, claim: BeyondTrainingClaim) -> Findings:
+        """Raises NotRun, counting them, when sentences are no longer than one that a system was trained on."""
+        score, systems = self.score(claim.score), (claim.system, claim.baseline)
+        rows = {system: self.by_split(system, score) for system in systems}
+        longest = max(self.longest_trained_on(system, score) for system in systems)
+        lengths = self.lengths(claim.system, score, [claim.longer])
+        if not (lengths > longest).all():
+            found = f"{(lengths <= longest).sum()} of {len(lengths)} sentences of {claim.longer}"
+            raise NotRun(f"{found} have no more than the {longest} subwords of the longest trained on")
+        longer = np.concatenate(
+            [np.full(len(one), split == claim.longer) for split, one in rows[claim.system][0].items()]
+        )
+        samples = {
+            system: tuple(self.part(pooled(rows[system]), chosen, score) for chosen in (~longer, longer))
+            for system in systems
+        }
+        factors = ", ".join(
+            f"{name} {within.mean:.2f} to {beyond.mean:.2f} (x {beyond.mean / within.mean:.2f})"
+            for name, (within, beyond) in samples.items()
+        )
+        ours = f"{factors} on {len(lengths)} sentences of {lengths.min()} to {lengths.max()} subwords"
+        found = smaller_factor("logarithm of both factors' ratio", samples[claim.system], samples[claim.baseline])
+        return Findings(f"{ours}, trained on at most {longest}", [found], self.sentence_test(score))
+
+    def equal_time(self, claim: EqualTimeClaim) -> Findings:
+        """At the time at which the shorter training ended, updates of a training counted as equally long."""
+        gaps, ours = [], []
+        for pair in self.paired(claim):
+            curves, seconds = [self.curve(run) for run in pair], [self.seconds(run) for run in pair]
+            hardware = {self.folders.cost(run)["hardware"] for run in pair}
+            if len(hardware) > 1:
+                raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
+            steps = [min(seconds) / own * curve.steps[-1] for own, curve in zip(seconds, curves, strict=True)]
+            if any(reached < curve.steps[0] for reached, curve in zip(steps, curves, strict=True)):
+                raise NotRun(f"not both were validated in the first {min(seconds):.0f} s of training")
+            losses = [curve.best_dev_within(reached) for reached, curve in zip(steps, curves, strict=True)]
+            gaps.append(losses[1] - losses[0])
+            ours.append(
+                f"{losses[0]:.3f} and {losses[1]:.3f} nats after {min(seconds):.0f} s "
+                f"(trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
+            )
+        name = f"{claim.baseline} less {claim.system}, dev loss at equal time (nats)"
+        found = over_seeds(name, gaps, RESOLUTION_NATS)
+        return Findings(f"{claim.system} and {claim.baseline}: {'; '.join(ours)}", [found], self.seed_test())
 
     def gates(self, claim: GateClaim) -> Findings:
         runs = self.runs(claim.system, claim.dataset)
@@ -290,7 +333,7 @@ class Gatherer:
     def runs(self, system: str, dataset: str) -> list:
         return self.project.runs_of(self.paper, system, dataset)
 
-    def paired(self, claim: StepsClaim | CurvesClaim | AlignmentClaim) -> list[tuple]:
+    def paired(self, claim: StepsClaim | CurvesClaim | EqualTimeClaim | AlignmentClaim) -> list[tuple]:
         """Runs of system and baseline with the same seed."""
         return list(zip(self.runs(claim.system, claim.dataset), self.runs(claim.baseline, claim.dataset), strict=True))
 
@@ -305,6 +348,29 @@ class Gatherer:
             statistics.append([read_statistics(path, score.metric) for path in paths])
             test_sets |= {read_json(path)["test_set"] for path in paths}
         return sample(statistics, metric_named(score.metric), ", ".join(sorted(test_sets)))
+
+    def by_split(self, system: str, score: Score) -> list[dict[str, np.ndarray]]:
+        """Each seed's statistics (N, F) of every split."""
+        found = []
+        for run in self.runs(system, score.dataset):
+            paths = [self.folders.folder(run) / path for path in self.project.files_of(score, [score.decoding])]
+            for path in paths:
+                self.need(path)
+            rows = (read_statistics(path, score.metric) for path in paths)
+            found.append(dict(zip(score.splits, rows, strict=True)))
+        return found
+
+    def part(self, rows: list[np.ndarray], chosen: np.ndarray, score: Score) -> Sample:
+        """The score of the rows `chosen` (N,); all parts of a set have the same resamples, the others left out."""
+        return sample([[one * chosen[:, None]] for one in rows], metric_named(score.metric), score.dataset)
+
+    def lengths(self, system: str, score: Score, splits: list[str]) -> np.ndarray:
+        """(N,) of the sources of some splits in a row."""
+        return source_lengths(self.project.corpus(self.runs(system, score.dataset)[0].dataset), splits)
+
+    def longest_trained_on(self, system: str, score: Score) -> int:
+        run = self.runs(system, score.dataset)[0]
+        return longest_trained_on(self.project.corpus(run.dataset), self.project.run_spec(run).training.max_length)
 
     def trained(self, run) -> dict:
         path = self.folders.folder(run) / "trained.json"
@@ -349,6 +415,11 @@ def nothing_learned(samples: list[Sample], metric: str) -> bool:
     if metric in ("cer", "wer"):
         return all((one.by_seed >= 100).all() for one in samples)
     return all(not one.by_seed.any() for one in samples)
+
+
+def pooled(by_seed: list[dict[str, np.ndarray]]) -> list[np.ndarray]:
+    """Each seed's statistics (N, F), all splits as one set."""
+    return [np.concatenate(list(rows.values())) for rows in by_seed]
 
 
 def gained(larger: Sample, smaller: Sample) -> Sample:

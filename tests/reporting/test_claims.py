@@ -17,6 +17,7 @@ from fabricated import (
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
+from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.evaluation.gleu import gleu_statistics
 from pipeline.files import write_json
@@ -236,6 +237,88 @@ def test_branch_weights_are_judged_by_their_course(project_with, monkeypatch, qu
     )
     assert load_run(folder_of(project, run) / "run.yaml").training.branch_warmup_steps is not None
     assert row_of(project)["verdict"] == expected
+
+
+UNSEEN = {"metric": "perplexity", "dataset": DATA, "split": ["test", "test2"], "decoding": "final"}
+
+
+def beyond_training(**changes):
+    claim = claims_of(kind="beyond_training", score="unseen", longer="test2", system="A", baseline="C")
+    return claim | {"scores": SCORES | {"unseen": UNSEEN | changes}}
+
+
+def put_corpus(project, **lengths):
+    corpus = project.corpus(runs(project, "A")[0].dataset)
+    for name, words in lengths.items():
+        split, _, side = name.rpartition("_")
+        with write_tokens(corpus / f"encoded/{split}.{side}", 100) as store:
+            store.append(np.full(sum(words), 5), np.array(words))
+
+
+@pytest.mark.parametrize(
+    ("longer", "expected"), [((2.0, 2.5), UPHELD), ((2.5, 2.0), CONTRADICTED), ((2.0, 2.005), UNCLEAR)]
+)
+def test_what_is_lost_beyond_the_lengths_trained_on_is_compared(project_with, longer, expected):
+    """Both start from the same perplexity; what counts is by which factor it grows, not how high it is."""
+    project = project_with(beyond_training())
+    put_corpus(project, train_src=[5, 9, 70], train_tgt=[5, 9, 2], test2_src=[10, 14])  # 70: left out of training
+    for system, start, value in (("A", 1.0, longer[0]), ("C", 1.4, longer[1] + 0.4)):
+        (run,) = runs(project, system)
+        write_score(project, run, "perplexity", "final", "test", perplexity_statistics(start, 1))
+        write_score(project, run, "perplexity", "final", "test2", perplexity_statistics(value, 2))
+    row = row_of(project)
+    assert row["verdict"] == expected
+    assert row["ours"].startswith(f"A {np.exp(1.0):.2f} to {np.exp(longer[0]):.2f} (x {np.exp(longer[0] - 1):.2f})")
+    assert row["ours"].endswith("on 2 sentences of 10 to 14 subwords, trained on at most 9")
+
+
+def test_sentences_no_longer_than_those_trained_on_are_counted_and_nothing_is_claimed(project_with):
+    project = project_with(beyond_training())
+    assert row_of(project)["verdict"] == NOT_RUN
+    put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[9, 14, 7])
+    for system, split in itertools.product(("A", "C"), ("test", "test2")):
+        write_score(project, runs(project, system)[0], "perplexity", "final", split, perplexity_statistics(1.0))
+    row = row_of(project)
+    assert (row["verdict"], row["ours"]) == (NOT_RUN, "")
+    assert row["evidence"].startswith("2 of 3 sentences of test2 have no more than the 9 subwords")
+
+
+@pytest.mark.parametrize("changes", [{"metric": "bleu_paper"}, {"split": ["test", "test3"]}, {"split": "test2"}])
+def test_lengths_beyond_training_are_those_of_one_split_among_several_and_judged_by_perplexity(project_with, changes):
+    with pytest.raises(UserError, match=r"claims\.one: needs a perplexity of test2 and of other splits"):
+        project_with(beyond_training(**changes))
+
+
+def put_timed_training(project, system, dev, seconds, device="toy processor"):
+    (run,) = runs(project, system)
+    write_training(project, run, dev, [1.0] * len(dev))
+    start = {"seconds": seconds, "processes": 1, "device": device}
+    write_json(folder_of(project, run) / "cost.json", {"starts": [start], "total": {"seconds": seconds}})
+
+
+@pytest.mark.parametrize(
+    ("baseline", "expected"),
+    [([3.0, 2.8, 2.6, 1.0], UPHELD), ([2.0, 1.5, 1.2, 1.0], CONTRADICTED), ([3.0, 2.0, 1.5, 1.0], UNCLEAR)],
+)
+def test_losses_are_compared_at_the_time_at_which_the_shorter_training_ended(project_with, baseline, expected):
+    """The system's 20 s are half of the baseline's, which gets lower in the end; at half it had its second loss."""
+    project = project_with(claims_of(kind="equal_time", dataset=DATA, system="C", baseline="A"))
+    put_timed_training(project, "C", [3.0, 2.0], 20.0)
+    assert row_of(project)["verdict"] == NOT_RUN
+    put_timed_training(project, "A", baseline, 40.0)
+    row = row_of(project)
+    assert row["verdict"] == expected
+    assert row["ours"] == f"C and A: 2.000 and {baseline[1]:.3f} nats after 20 s (trained for 20 and 40 s)"
+
+
+def test_times_are_compared_on_equal_hardware_and_after_a_validation(project_with):
+    project = project_with(claims_of(kind="equal_time", dataset=DATA, system="C", baseline="A"))
+    put_timed_training(project, "C", [3.0, 2.0], 20.0, device="another")
+    put_timed_training(project, "A", [3.0, 2.0], 20.0)
+    assert row_of(project)["evidence"] == "trained on different hardware: 1 x another, 1 x toy processor"
+    put_timed_training(project, "C", [3.0], 2.0)
+    row = row_of(project)
+    assert (row["verdict"], row["evidence"]) == (NOT_RUN, "not both were validated in the first 2 s of training")
 
 
 def put_layer_times(project, attention, recurrent):
