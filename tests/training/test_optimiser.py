@@ -1,3 +1,7 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -86,6 +90,41 @@ def test_nag_looks_ahead_of_its_momentum():
         velocity = mu * velocity - 0.3 * gradient
         theta = theta + velocity
     torch.testing.assert_close(after, theta + mu * velocity, rtol=1e-5, atol=1e-6)
+
+
+CLASSES = {
+    "adam": (torch.optim.Adam, {"betas": (0.9, 0.98), "eps": 1e-9, "fused": True}),
+    "adadelta": (torch.optim.Adadelta, {"rho": 0.95, "eps": 1e-6}),
+    "nag": (torch.optim.SGD, {"momentum": 0.99, "nesterov": True, "fused": True}),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_updates_are_those_of_the_librarys_classes_to_the_bit(name):
+    before, gradients, after = three_updates(name)
+    weight = before.clone().requires_grad_()
+    kind, constants = CLASSES[name]
+    method = kind([weight], lr=0.3, **constants)
+    for gradient in gradients:
+        weight.grad = gradient.clone()
+        method.step()
+    assert torch.equal(after, weight.detach())
+
+
+def test_an_update_imports_no_compiler():
+    """It takes two seconds, in every training."""
+    code = """
+import sys, torch
+from pipeline.config import TrainingConfig
+from pipeline.training.update_rule import update_rule
+for name in ("adam", "adadelta", "nag"):
+    rule = update_rule(TrainingConfig(max_steps=1, optimiser=name, schedule="constant", lr=0.1, tokens_per_update=1,
+                                      validate_every=1, checkpoint_every=1))
+    weight = torch.ones(3)
+    rule.move([weight], [torch.ones(3)], [rule.state(weight)], 0.1)
+assert "torch._dynamo" not in sys.modules and "sympy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
 def test_branch_weights_move_and_stay_on_the_simplex_until_they_are_frozen(optimiser):
