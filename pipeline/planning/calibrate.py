@@ -5,9 +5,9 @@
 reads   nothing of the corpora but their sizes
 writes  --out, for the stage `plan`: operations and seconds of an update and of a beam search, for each shape measured
 
-The widest and the narrowest shapes of each architecture come first; what is not reached in --seconds, the stage `plan`
-reads off between its neighbours. Run it where the trainings will run, on the same number of threads; what else runs
-there does not matter on a processor, of which only the time used is counted.
+The widest and the narrowest shapes of each family of models come first; what is not reached in --seconds, the stage
+`plan` reads off between its neighbours. Run it where the trainings will run, on the same number of threads; what else
+runs there does not matter on a processor, of which only the time used is counted.
 """
 
 import argparse
@@ -22,15 +22,20 @@ from typing import TypeVar
 import torch
 
 from pipeline.config import DecodingConfig
-from pipeline.data.batches import TextBatch
-from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.data.alphabet import IDS
+from pipeline.data.corpus_batches import AnyBatch
 from pipeline.decoding.beam_search import beam_search
+from pipeline.decoding.ctc_prefix_search import TextScores, prefix_search
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import write_json
-from pipeline.models.build import build_model
+from pipeline.models.build import build_run
+from pipeline.models.ctc import CTC
+from pipeline.models.flops import BACKWARD
+from pipeline.models.language_model import LanguageModel
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.needs import run_files
-from pipeline.planning.rates import Calibration, Point, shape_of
+from pipeline.planning.random_batches import kind_of, random_batch
+from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
@@ -74,13 +79,13 @@ def run(args: argparse.Namespace) -> None:
 
 
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
-    """One run of each distinct shape, by architecture, by operations an update."""
+    """One run of each distinct shape, by family, by operations an update."""
     found: dict[str, dict[str, tuple[RunForecast, Corpus]]] = {}
     for run_id in run_files(project, project.papers):
         dataset = project.dataset_records[run_id.dataset]
         corpus = Corpus.of(dataset, Path(project.config.work) / f"corpora/{run_id.dataset}")
         spec = project.run_spec(run_id)
-        of_kind = found.setdefault(spec.model.architecture, {})
+        of_kind = found.setdefault(family_of(spec), {})
         if (shape := shape_of(spec, corpus)) not in of_kind:
             of_kind[shape] = forecast_run(spec, corpus), corpus
     return [sorted(of_kind.values(), key=lambda one: one[0].update_flops) for of_kind in found.values()]
@@ -108,40 +113,46 @@ def bisected(items: list[Item]) -> list[Item]:
 
 
 def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Point:
-    """Time an update and a decoding of one shape, with random weights and random sentences."""
+    """Time an update and a decoding of one shape, with random weights and random sequences."""
     spec, update = forecast.spec, forecast.update
     torch.manual_seed(1)
-    model = build_model(spec.model, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
+    model = build_run(spec, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
+    model.sampling_rate = spec.training.scheduled_sampling
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
-    src_length, tgt_length = round(update.src_length), round(update.tgt_length)
+    src_length, tgt_length = max(1, round(update.src_length)), round(update.tgt_length)
 
-    def sentences(count: int) -> TextBatch:
-        return random_batch(count, src_length, tgt_length, corpus, device)
+    def sequences(count: int) -> AnyBatch:
+        return random_batch(spec, corpus, count, src_length, tgt_length).to(device)
 
-    def backward(batch: TextBatch) -> None:
+    def backward(batch: AnyBatch) -> None:
         with autocast(device, spec):
             sums = model.loss(batch, spec.training.label_smoothing)
         (sums.loss / sums.tokens).backward()
 
     in_update = update.tgt_positions / update.tgt_length
-    parts = -(-round(max(update.src_positions, update.tgt_positions)) // spec.training.micro_batch_tokens)
-    probe = sentences(PROBE_SENTENCES)
+    parts = -(-round(max(update.src_positions, update.tgt_positions)) // micro_batch_positions(forecast, corpus))
+    probe = sequences(PROBE_SENTENCES)
     backward(probe)
     probed = timed(lambda: backward(probe), device, 1)
     rows = max(1, round(min(in_update / parts, PROBE_SENTENCES * LONGEST_S / probed)))
-    batch = sentences(rows)
+    batch = sequences(rows)
     backward(batch)
     backward_s = timed(lambda: backward(batch), device, REPEATS) * in_update / rows
     update_s = backward_s + optimiser_seconds(optimiser, lambda: backward(probe), device)
-    decoding_flops, decoding_s = decoding_seconds(model.eval(), forecast, corpus, sentences, device)
+    decoding_flops, decoding_s = decoding_seconds(model.eval(), forecast, corpus, sequences, device)
     return Point(
         shape=shape_of(spec, corpus),
-        architecture=spec.model.architecture,
+        family=family_of(spec),
         update_flops=forecast.update_flops,
         update_s=update_s,
         decoding_flops=decoding_flops,
         decoding_s=decoding_s,
     )
+
+
+def micro_batch_positions(forecast: RunForecast, corpus: Corpus) -> int:
+    training = forecast.spec.training
+    return training.micro_batch_frames if kind_of(forecast.spec, corpus) == "speech" else training.micro_batch_tokens
 
 
 def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device: torch.device) -> float:
@@ -152,22 +163,40 @@ def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device
     return statistics.median(seconds)
 
 
+@torch.no_grad()
 def decoding_seconds(
     model: torch.nn.Module,
     forecast: RunForecast,
     corpus: Corpus,
-    sentences: Callable[[int], TextBatch],
+    sequences: Callable[[int], AnyBatch],
     device: torch.device,
 ) -> tuple[float, float]:
-    """(operations, seconds) of a beam search over one batch; untrained weights end no sentence before its limit."""
+    """(operations, seconds) of a search over one batch; untrained weights end no sequence before its limit.
+
+    A language model writes nothing: its operations are those of reading.
+    """
     update = forecast.update
-    rows = max(1, DECODING.batch_tokens // round(update.src_length))
-    probed = timed(lambda: beam_search(model, sentences(PROBE_SENTENCES), DECODING), device, 1)
-    batch = sentences(max(1, round(min(rows, PROBE_SENTENCES * LONGEST_S / probed))))
-    seconds = timed(lambda: beam_search(model, batch, DECODING), device, 1)
-    count, src_length = batch.src.shape
-    positions = count * DECODING.beam_size * (src_length + DECODING.max_extra_length)
-    return flops_of(forecast.spec, corpus, count * src_length, positions, update) / 3, seconds
+    rows = max(1, DECODING.batch_tokens // max(1, round(update.src_length)))
+    probed = timed(lambda: decode(model, sequences(PROBE_SENTENCES)), device, 1)
+    batch = sequences(max(1, round(min(rows, PROBE_SENTENCES * LONGEST_S / probed))))
+    seconds = timed(lambda: decode(model, batch), device, 1)
+    count, src_length = batch.src_shape
+    if isinstance(model, LanguageModel | CTC):
+        positions = batch.tgt_out.numel()
+    else:
+        limits = batch.expected_length + 1 + DECODING.max_extra_length
+        positions = DECODING.beam_size * count * int(limits.max())
+    return flops_of(forecast.spec, corpus, count * src_length, positions, update) / (1 + BACKWARD), seconds
+
+
+def decode(model: torch.nn.Module, batch: AnyBatch) -> None:
+    match model:
+        case LanguageModel():
+            model.loss(batch, 0.0)
+        case CTC():
+            prefix_search(*model.log_probs(batch), DECODING.beam_size, TextScores(None, 0.0, IDS[" "]))
+        case _:
+            beam_search(model, batch, DECODING)
 
 
 def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:
@@ -185,13 +214,3 @@ def now(device: torch.device) -> float:
         torch.cuda.synchronize(device)
         return time.perf_counter()
     return time.process_time() / torch.get_num_threads()
-
-
-def random_batch(count: int, src_length: int, tgt_length: int, corpus: Corpus, device: torch.device) -> TextBatch:
-    """Sentences of random subwords, every second one a position shorter, so that there is something to mask."""
-    src = torch.randint(EOS + 1, corpus.src_vocab, (count, src_length))
-    tgt = torch.randint(EOS + 1, corpus.tgt_vocab, (count, tgt_length))
-    src[:, -1] = tgt[:, -1] = EOS
-    src[1::2, -1] = tgt[1::2, -1] = PAD
-    tgt_in = torch.cat((torch.full((count, 1), BOS), tgt[:, :-1]), 1)
-    return TextBatch(src, tgt_in, tgt).to(device)

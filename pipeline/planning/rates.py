@@ -20,7 +20,7 @@ class Point:
     """Measurements of one shape: operations and seconds of an update, and of decoding a batch by beam search."""
 
     shape: str
-    architecture: str
+    family: str
     update_flops: float
     update_s: float
     decoding_flops: float
@@ -35,6 +35,11 @@ class Point:
         return self.decoding_flops / self.decoding_s
 
 
+def family_of(spec: RunSpec) -> str:
+    """Runs whose speed changes smoothly with their size."""
+    return spec.model.architecture + (" with fusion" if spec.fusion else "")
+
+
 def shape_of(spec: RunSpec, corpus: Corpus) -> str:
     """What the speed of a run depends on; of dropout probabilities, whether there is any."""
     model = spec.model.model_dump()
@@ -42,7 +47,8 @@ def shape_of(spec: RunSpec, corpus: Corpus) -> str:
     training = spec.training
     size = training.tokens_per_update or f"{training.sentences_per_update} sentences"
     sizes = [size, training.precision, corpus.src_vocab, corpus.tgt_vocab]
-    return json.dumps([model, *sizes], sort_keys=True)
+    fused = [spec.fusion.model_dump(), spec.language_model.model.model_dump()] if spec.fusion else []
+    return json.dumps([model, *sizes, *fused, training.trained_part], sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -71,11 +77,11 @@ class Calibration:
 
     def rate(self, what: str, spec: RunSpec, corpus: Corpus, update_flops: float) -> float:
         """Operations a second of `what`, update or decoding: measured for this shape, or between those of its
-        architecture with more and with fewer operations an update (of any, if none of its architecture was)."""
+        family with more and with fewer operations an update (of any, if none of its family was)."""
         shape = shape_of(spec, corpus)
         if exact := [point for point in self.points if point.shape == shape]:
             return getattr(exact[0], f"{what}_rate")
-        alike = [point for point in self.points if point.architecture == spec.model.architecture] or self.points
+        alike = [point for point in self.points if point.family == family_of(spec)] or self.points
         known = sorted((point.update_flops, getattr(point, f"{what}_rate")) for point in alike)
         flops, rates = np.log(np.array(known)).T
         return float(np.exp(np.interp(np.log(update_flops), flops, rates)))

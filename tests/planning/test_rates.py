@@ -9,7 +9,7 @@ from planning_project import project_at
 from pipeline.experiment.project import RunId
 from pipeline.planning.calibrate import bisected, measure, shapes, spread_out
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.rates import Calibration, Point, shape_of
+from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import forecast_run
 
 
@@ -26,8 +26,8 @@ def of(project, system, paper="attention"):
     return forecast_run(project.run_spec(run), corpus), corpus
 
 
-def point(shape="", architecture="transformer", flops=1e9, rate=1e9, decoding_rate=1e8):
-    return Point(shape, architecture, flops, flops / rate, 1e6, 1e6 / decoding_rate)
+def point(shape="", family="transformer", flops=1e9, rate=1e9, decoding_rate=1e8):
+    return Point(shape, family, flops, flops / rate, 1e6, 1e6 / decoding_rate)
 
 
 def test_a_measured_shape_has_its_own_rate(project):
@@ -39,16 +39,16 @@ def test_a_measured_shape_has_its_own_rate(project):
     assert calibration.decoding_seconds(forecast, corpus, 1e9) == pytest.approx(10)
 
 
-def test_another_shape_lies_between_its_neighbours_of_its_architecture(project):
+def test_another_shape_lies_between_its_neighbours_of_its_family(project):
     forecast, corpus = of(project, "base")
     near = [point(flops=forecast.update_flops * factor, rate=rate) for factor, rate in ((0.1, 1e9), (10, 4e9))]
-    elsewhere = point(architecture="other", flops=forecast.update_flops, rate=1)
+    elsewhere = point(family="other", flops=forecast.update_flops, rate=1)
     calibration = Calibration("here", 1, (near[1], elsewhere, near[0]))
     assert calibration.rate("update", forecast.spec, corpus, forecast.update_flops) == pytest.approx(2e9)
     assert calibration.rate("update", forecast.spec, corpus, 1e-3 * forecast.update_flops) == pytest.approx(1e9)
 
 
-def test_an_unmeasured_architecture_takes_what_there_is(project):
+def test_an_unmeasured_family_takes_what_there_is(project):
     forecast, corpus = of(project, "A", "weighted")
     calibration = Calibration("here", 1, (point(rate=7e9),))
     assert calibration.rate("update", forecast.spec, corpus, 1.0) == pytest.approx(7e9)
@@ -77,7 +77,7 @@ def test_extremes_come_first_and_all_come(count):
     assert sorted(order) == list(range(count)) and order[0] == 0 and order[min(1, count - 1)] == count - 1
 
 
-def test_architectures_take_turns():
+def test_families_take_turns():
     assert list(spread_out([[1, 2, 3], [10], [20, 30]])) == [1, 10, 20, 3, 30, 2]
 
 
@@ -89,10 +89,23 @@ def test_every_run_has_a_shape_that_is_measured(project):
         assert flops == sorted(flops)
 
 
-@pytest.mark.parametrize(("paper", "system"), [("attention", "C1"), ("weighted", "C")])
-def test_a_shape_is_measured_in_an_instant(project, paper, system):
-    forecast, corpus = of(project, system, paper)
-    found = measure(forecast, corpus, torch.device("cpu"))
-    assert found.shape == shape_of(forecast.spec, corpus)
-    assert all(value > 0 for value in dataclasses.astuple(found)[2:])
-    assert 1e7 < found.update_rate < 1e13
+def test_a_shape_of_every_family_is_measured_in_an_instant(project):
+    families = {}
+    for group in shapes(project):
+        forecast, corpus = group[0]
+        found = measure(forecast, corpus, torch.device("cpu"))
+        assert found.shape == shape_of(forecast.spec, corpus)
+        assert all(value > 0 for value in dataclasses.astuple(found)[2:])
+        assert 1e7 < found.update_rate < 1e13
+        families[found.family] = found
+    fused = {family for family in families if family.endswith("with fusion")}
+    assert len(families) >= 9 and fused == {"speech_attention with fusion", "transformer with fusion"}
+
+
+def test_fusion_makes_another_shape(project):
+    forecast, corpus = next(
+        (one, corpus) for group in shapes(project) for one, corpus in group if one.spec.fusion is not None
+    )
+    alone = forecast.spec.model_copy(update={"fusion": None, "language_model": None})
+    assert shape_of(forecast.spec, corpus) != shape_of(alone, corpus)
+    assert family_of(forecast.spec) != family_of(alone)
