@@ -1,0 +1,59 @@
+"""How long does the first batch of a training take, and how much memory, as the corpus grows?
+
+    python bench/first_batch.py --pairs 3000000 36000000
+
+One JSON line a size: processor seconds of imports, of cutting the corpus into updates and of one update in the middle,
+and the most memory held. The encoded corpus is one in which all ids are zero, kept as holes in a file: what the cutting
+reads are the lengths, log-normal, 28 subwords on average, both sides alike.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+MEAN_SUBWORDS, LENGTH_SPREAD, RATIO_SPREAD, LONGEST, SEED = 28, 0.55, 0.1, 120, 1
+MEASURED = """\
+import json, resource, sys, time
+from pipeline.data.batches import TrainingBatches
+seconds = [time.process_time()]
+batches = TrainingBatches(sys.argv[1], "train", 25000, 8192, 256, seed=1)
+seconds.append(time.process_time())
+batches.update(len(batches) // 2)
+seconds.append(time.process_time())
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps({"imports_s": round(seconds[0], 2), "cut_s": round(seconds[1] - seconds[0], 2),
+                  "update_s": round(seconds[2] - seconds[1], 2), "peak_memory_gib": round(peak, 2)}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, nargs="+", default=[3_000_000])
+    parser.add_argument("--folder", type=Path, help="where the corpora are written; default: a temporary folder")
+    args = parser.parse_args()
+    for pairs in args.pairs:
+        with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+            write_lengths(Path(folder), pairs)
+            found = subprocess.run([sys.executable, "-c", MEASURED, folder], check=True, capture_output=True, text=True)
+            print(json.dumps({"pairs": pairs} | json.loads(found.stdout)), flush=True)
+
+
+def write_lengths(folder: Path, pairs: int) -> None:
+    rng = np.random.default_rng(SEED)
+    common = rng.normal(0, LENGTH_SPREAD, pairs)
+    for side in ("src", "tgt"):
+        drawn = np.exp(common + rng.normal(0, RATIO_SPREAD, pairs) - LENGTH_SPREAD**2 / 2) * MEAN_SUBWORDS
+        lengths = np.clip(np.round(drawn), 1, LONGEST).astype("<i8")
+        ends = np.concatenate((np.zeros(1, "<i8"), np.cumsum(lengths)))
+        ends.tofile(folder / f"train.{side}.offsets")
+        with (folder / f"train.{side}.tokens").open("wb") as tokens:
+            tokens.truncate(2 * int(ends[-1]))
+
+
+if __name__ == "__main__":
+    main()
