@@ -1,6 +1,7 @@
 """How a parameter moves along its gradients, by torch's functional forms.
 
-torch's optimiser classes import its compiler when the first one is made: two seconds of every start. These don't.
+torch's optimiser classes import its compiler when the first one is made, a second and a half of every start. These
+don't.
 """
 
 from collections.abc import Callable

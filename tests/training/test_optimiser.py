@@ -112,7 +112,7 @@ def test_updates_are_those_of_the_librarys_classes_to_the_bit(name):
 
 
 def test_an_update_imports_no_compiler():
-    """It takes two seconds, in every training."""
+    """It takes a second and a half, in every training."""
     code = """
 import sys, torch
 from pipeline.config import TrainingConfig
