@@ -1,10 +1,11 @@
 """Files that are either whole or absent: written under a temporary name, synced, then renamed."""
 
 import contextlib
+import csv
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -61,6 +62,14 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: no such file") from error
     except ValueError as error:
         raise UserError(f"{path}: not valid JSON ({error}); remove it and run again") from error
+
+
+def write_csv(path: Path, rows: Sequence[dict[str, Any]], columns: Sequence[str] | None = None) -> None:
+    """`rows` with a header; columns: in their order, None = those of the first row."""
+    with atomic_write(path) as handle:
+        writer = csv.DictWriter(handle, columns or list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def sha256_file(path: Path) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.files import atomic_write, read_json
+from pipeline.files import read_json, write_csv
 from pipeline.planning.devices import load_devices
 
 log = logging.getLogger(__name__)
@@ -40,10 +40,7 @@ def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
     devices = list(load_devices(args.root / "workflow/devices.yaml"))
     rows = [found for planned in read_plan(args.plan) if (found := compare(project, planned, devices))]
-    with atomic_write(args.out) as file:
-        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(args.out, rows, COLUMNS)
     for row in rows:
         log.info("%s %s: ratio %s", row["job"], row["name"], row["ratio"] or "unknown")
     log.info("%s: %d jobs", args.out, len(rows))

@@ -12,7 +12,6 @@ is the share of a job that is done already, all other columns are of the whole j
 """
 
 import argparse
-import csv
 import logging
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 from pipeline.disk import size
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.files import atomic_write
+from pipeline.files import atomic_write, write_csv
 from pipeline.planning.devices import Device, load_devices
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.rates import Calibration
@@ -81,13 +80,6 @@ def gpu_hours(job: Job, device: Device) -> float:
     """Device hours of a job that computes with a model, in the precision its run was given."""
     precision = job.forecast.spec.training.precision if job.forecast else "bf16"
     return job.flops / device.rate(precision) / 3600
-
-
-def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    with atomic_write(path) as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:

@@ -8,14 +8,13 @@ tests. Settings come from config.yaml; `--set scale=small` replaces one of them.
 """
 
 import argparse
-import csv
 import logging
 from collections import Counter
 from pathlib import Path
 
 from pipeline.experiment.claim import Claim, ProvedClaim, datasets_of
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.files import atomic_write
+from pipeline.files import atomic_write, write_csv
 from pipeline.reporting.claim_evidence import Gatherer, NotRun
 from pipeline.reporting.evidence import Verdict, verdict
 from pipeline.reporting.markdown import grid
@@ -35,10 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
     rows = claim_rows(project, args.paper)
-    with atomic_write(args.out) as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(args.out, rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:
         handle.write(render(project, args.paper, rows))
     log.info("%s: %s", args.out, tally(rows))

@@ -8,7 +8,6 @@ writes the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule
 """
 
 import argparse
-import csv
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from pipeline.evaluation.test_sets import name_of_split
 from pipeline.experiment.paper import Examples
 from pipeline.experiment.project import Project, RunId, load_project, parse_settings
 from pipeline.experiment.scored import score_path
-from pipeline.files import atomic_write
+from pipeline.files import atomic_write, write_csv
 from pipeline.reporting.lengths import source_lengths
 from pipeline.reporting.markdown import grid
 from pipeline.reporting.measured import RunFolders
@@ -58,10 +57,7 @@ def run(args: argparse.Namespace) -> None:
     entry, runs = project.examples(args.paper, args.table), project.example_runs(args.paper, args.table)
     choice = choose(project, entry, runs)
     rows = table_rows(project, args.paper, args.table, choice)
-    with atomic_write(args.out) as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(args.out, rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:
         handle.write(render(project, args.paper, args.table, choice, rows))
     log.info("%s: line %d of %s", args.out, choice.line + 1, choice.split)

@@ -7,7 +7,6 @@ config.yaml; `--set scale=small` replaces one of them.
 """
 
 import argparse
-import csv
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from matplotlib.figure import Figure
 from pipeline.errors import UserError
 from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, BranchWeights, DevCurves, LossCurves
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.files import atomic_write
+from pipeline.files import atomic_write, write_csv
 from pipeline.reporting import (
     alignment_figure,
     attention_figure,
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
     drawn = draw(project, args.paper, args.figure)
-    write_rows(args.out.with_suffix(".csv"), drawn.rows)
+    write_csv(args.out.with_suffix(".csv"), drawn.rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:
         handle.write(caption(project, args.paper, args.figure, drawn.facts))
     save(drawn.picture, args.out)
@@ -83,13 +82,6 @@ def draw(project: Project, paper: str, figure: str) -> Drawn:
         case Alignments():
             return Drawn(*alignment_figure.draw(project, paper, entry, files))
     raise ValueError(f"no way to draw a figure of kind {entry.kind!r}")
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    with atomic_write(path) as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def caption(project: Project, paper: str, figure: str, facts: str) -> str:

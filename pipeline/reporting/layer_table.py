@@ -7,7 +7,6 @@ writes the CSV, a Markdown twin, and the plot (SVG and PNG) beside it. Settings 
 """
 
 import argparse
-import csv
 import logging
 import math
 from pathlib import Path
@@ -19,7 +18,7 @@ from matplotlib.figure import Figure
 from pipeline.errors import UserError
 from pipeline.experiment.paper import Row
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.files import atomic_write
+from pipeline.files import atomic_write, write_csv
 from pipeline.reporting.layer_times import LayerTimes
 from pipeline.reporting.markdown import grid
 from pipeline.reporting.picture import COLOURS, GREY, MARKERS, new_figure, save
@@ -42,10 +41,7 @@ def run(args: argparse.Namespace) -> None:
     times = LayerTimes.read(args.layer_times)
     printed = project.printed[args.paper][args.table]
     rows = [table_row(row, times) for row in printed]
-    with atomic_write(args.out) as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(args.out, rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:
         handle.write(render(project, args.paper, args.table, times, rows))
     save(plot(printed, times), args.out.with_suffix(".svg"))

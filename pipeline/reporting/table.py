@@ -7,7 +7,6 @@ writes the CSV and, beside it, a Markdown twin to be read in a terminal. Setting
 """
 
 import argparse
-import csv
 import logging
 import statistics
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 from pipeline.experiment.paper import FactCell, GainCell, GapCell, Row, ScoreCell
 from pipeline.experiment.project import CellRun, Project, RunId, load_project, parse_settings
-from pipeline.files import atomic_write
+from pipeline.files import atomic_write, write_csv
 from pipeline.reporting.evidence import difference as gain
 from pipeline.reporting.markdown import render
 from pipeline.reporting.measured import RunFolders
@@ -37,10 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
     rows = table_rows(project, args.paper, args.table)
-    with atomic_write(args.out) as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(args.out, rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:
         handle.write(render(project, args.paper, args.table, rows))
     log.info("%s: %d rows, %d not run", args.out, len(rows), sum(row["status"] == NOT_RUN for row in rows))

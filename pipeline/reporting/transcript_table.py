@@ -8,7 +8,6 @@ Transcripts are those of the first seed. Settings come from config.yaml; `--set 
 """
 
 import argparse
-import csv
 import logging
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from pipeline.evaluation.error_rates import error_statistics
 from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.experiment.paper import TranscriptTable
 from pipeline.experiment.project import Project, RunFile, load_project, parse_settings
-from pipeline.files import atomic_write
+from pipeline.files import atomic_write, write_csv
 from pipeline.reporting.measured import RunFolders
 
 log = logging.getLogger(__name__)
@@ -39,10 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
     rows = example_rows(project, args.paper, args.table)
-    with atomic_write(args.out) as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(args.out, rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:
         handle.write(render(project, args.paper, args.table, rows))
     log.info("%s: %d texts", args.out, len(rows))
