@@ -190,14 +190,18 @@ class EvaluationBatches:
         self.pairs, self.batch_tokens = ParallelSplit(corpus_folder, split), batch_tokens
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, TextBatch]]:
-        lengths = self.pairs.src_lengths
-        order = np.lexsort((self.pairs.tgt_lengths, lengths))[::-1]
-        begin = 0
-        while begin < len(order):
-            rows = max(1, self.batch_tokens // int(lengths[order[begin]]))
-            indices = order[begin : begin + rows]
+        for indices in length_order(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_tokens):
             yield indices, self.pairs.batch(indices)
-            begin += rows
+
+
+def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Numbers of sequences, longest source first, in groups of at most `budget` padded source positions."""
+    order = np.lexsort((tgt_lengths, src_lengths))[::-1]
+    begin = 0
+    while begin < len(order):
+        rows = max(1, budget // int(src_lengths[order[begin]]))
+        yield order[begin : begin + rows]
+        begin += rows
 
 
 def cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:

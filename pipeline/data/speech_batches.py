@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.data.batches import random_keys
-from pipeline.data.counted_updates import CountedUpdates
+from pipeline.data.batches import length_order
+from pipeline.data.counted_batches import CountedBatches, drawn
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
 from pipeline.data.token_store import TokenStore
@@ -93,7 +93,7 @@ class SpeechSplit:
         return SpeechBatch(*map(torch.from_numpy, (frames, counts, tgt_in, tgt_out)))
 
 
-class SpeechBatches:
+class SpeechBatches(CountedBatches[SpeechBatch]):
     """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
 
     Args:
@@ -125,7 +125,6 @@ class SpeechBatches:
         normalised_as: Path | None = None,
     ):
         self.pairs = SpeechSplit(corpus_folder, split, normalised_as)
-        self.micro_batch_frames = micro_batch_frames
         fits = (self.pairs.src_lengths <= max_frames) & (self.pairs.tgt_lengths <= max_length + 1)
         kept = drawn(np.flatnonzero(fits), share, seed)
         if not len(kept):
@@ -140,36 +139,12 @@ class SpeechBatches:
                 f"{self.pairs.name}: an utterance has {lengths.max()} frames but micro_batch_frames is "
                 f"{micro_batch_frames}; raise it or lower max_frames"
             )
-        self.updates = CountedUpdates(kept, lengths, utterances_per_update, seed, sorted_first)
-        self.padding = self.updates.padding
+        super().__init__(self.pairs.src_lengths, kept, utterances_per_update, micro_batch_frames, seed, sorted_first)
         self.noise = NoiseMixer(Path(corpus_folder), len(self.pairs.mean), noise, seed) if noise else None
 
-    def __len__(self) -> int:
-        return len(self.updates)
-
-    @property
-    def sequences(self) -> int:
-        """Utterances of an epoch."""
-        return len(self.updates.numbers)
-
-    def epoch_of(self, step: int) -> int:
-        return step // len(self)
-
-    def update(self, step: int, rank: int = 0, world_size: int = 1) -> list[SpeechBatch]:
-        """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`.
-
-        Micro-batch i of the update goes to process i % world_size.
-        """
-        parts = self._split(self.updates.numbers_of(step))[rank::world_size]
-        return [self.pairs.batch(part, self.noise, step) for part in parts]
-
-    def largest(self) -> list[SpeechBatch]:
-        """The update of the longest utterances, to fail early if it does not fit."""
-        return [self.pairs.batch(part) for part in self._split(self.updates.longest())]
-
-    def _split(self, indices: np.ndarray) -> list[np.ndarray]:
-        rows = self.micro_batch_frames // int(self.pairs.src_lengths[indices].max())
-        return np.array_split(indices, -(-len(indices) // rows))
+    def batch(self, indices: np.ndarray, step: int | None) -> SpeechBatch:
+        """The utterances with the noise of update `step`; None = without."""
+        return self.pairs.batch(indices) if step is None else self.pairs.batch(indices, self.noise, step)
 
 
 class SpeechEvaluationBatches:
@@ -185,21 +160,3 @@ class SpeechEvaluationBatches:
     def __iter__(self) -> Iterator[tuple[np.ndarray, SpeechBatch]]:
         for indices in length_order(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_frames):
             yield indices, self.pairs.batch(indices)
-
-
-def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Numbers of sequences, longest source first, in groups of at most `budget` padded source positions."""
-    order = np.lexsort((tgt_lengths, src_lengths))[::-1]
-    begin = 0
-    while begin < len(order):
-        rows = max(1, budget // int(src_lengths[order[begin]]))
-        yield order[begin : begin + rows]
-        begin += rows
-
-
-def drawn(numbers: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """A share of `numbers`, in rising order: those of the smallest random keys, so that draws are nested."""
-    if share >= 1 or not len(numbers):
-        return numbers
-    keys = random_keys(seed, 0, 0, int(numbers[-1]) + 1, stream=3)[numbers]
-    return np.sort(numbers[np.argsort(keys)[: max(1, round(share * len(numbers)))]])

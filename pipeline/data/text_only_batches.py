@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.data.counted_updates import CountedUpdates
-from pipeline.data.speech_batches import drawn, length_order
+from pipeline.data.batches import length_order
+from pipeline.data.counted_batches import CountedBatches, drawn
 from pipeline.data.token_store import TokenStore
 from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.errors import UserError
@@ -50,7 +50,7 @@ class TextOnlySplit:
         return TextOnlyBatch(torch.from_numpy(tgt_in), torch.from_numpy(tgt_out))
 
 
-class TextOnlyBatches:
+class TextOnlyBatches(CountedBatches[TextOnlyBatch]):
     """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
 
     Args:
@@ -74,7 +74,7 @@ class TextOnlyBatches:
         share: float,
         seed: int,
     ):
-        self.pairs, self.micro_batch_tokens = TextOnlySplit(corpus_folder, split), micro_batch_tokens
+        self.pairs = TextOnlySplit(corpus_folder, split)
         fits = self.pairs.tgt_lengths <= max_length + 1
         kept = drawn(np.flatnonzero(fits), share, seed)
         if not len(kept):
@@ -86,31 +86,12 @@ class TextOnlyBatches:
                 f"{self.pairs.name}: a sentence has {lengths.max()} symbols but micro_batch_tokens is "
                 f"{micro_batch_tokens}; raise it or lower max_length"
             )
-        self.updates = CountedUpdates(kept, lengths, sentences_per_update, seed, sorted_first=False)
-        self.padding = self.updates.padding
+        super().__init__(
+            self.pairs.tgt_lengths, kept, sentences_per_update, micro_batch_tokens, seed, sorted_first=False
+        )
 
-    def __len__(self) -> int:
-        return len(self.updates)
-
-    @property
-    def sequences(self) -> int:
-        """Sentences of an epoch."""
-        return len(self.updates.numbers)
-
-    def epoch_of(self, step: int) -> int:
-        return step // len(self)
-
-    def update(self, step: int, rank: int = 0, world_size: int = 1) -> list[TextOnlyBatch]:
-        """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`."""
-        return [self.pairs.batch(part) for part in self._split(self.updates.numbers_of(step))[rank::world_size]]
-
-    def largest(self) -> list[TextOnlyBatch]:
-        """The update of the longest sentences, to fail early if it does not fit."""
-        return [self.pairs.batch(part) for part in self._split(self.updates.longest())]
-
-    def _split(self, indices: np.ndarray) -> list[np.ndarray]:
-        rows = self.micro_batch_tokens // int(self.pairs.tgt_lengths[indices].max())
-        return np.array_split(indices, -(-len(indices) // rows))
+    def batch(self, indices: np.ndarray, step: int | None) -> TextOnlyBatch:
+        return self.pairs.batch(indices)
 
 
 class TextOnlyEvaluationBatches:

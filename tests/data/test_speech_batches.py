@@ -10,10 +10,11 @@ from random_speech import FEATURES, write_speech
 from pipeline.config import LanguageModelConfig, RunSpec, validate
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import batch_size, evaluation_batches, training_batches, vocabularies
+from pipeline.data.counted_batches import drawn
 from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.frame_store import FrameStore, frames_path
 from pipeline.data.noise_mixing import NoiseSettings, with_noise
-from pipeline.data.speech_batches import SpeechBatches, SpeechEvaluationBatches, SpeechSplit, drawn
+from pipeline.data.speech_batches import SpeechBatches, SpeechEvaluationBatches, SpeechSplit
 from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlyEvaluationBatches
 from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.errors import UserError

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data.speech_batches import drawn
+from pipeline.data.counted_batches import drawn
 from pipeline.experiment.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
