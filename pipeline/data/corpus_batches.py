@@ -32,9 +32,12 @@ def corpus_kind(corpus_folder: Path) -> Kind:
     return kind
 
 
-def kind_read(spec: RunSpec) -> Kind:
-    """What a run reads of its corpus: a language model the target side alone, of whatever kind the corpus is."""
-    return "text" if isinstance(spec.model, LanguageModelConfig) else corpus_kind(Path(spec.corpus))
+def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
+    """What a run reads of its corpus: a language model the target side alone, of whatever kind the corpus is.
+
+    of_corpus: the kind of a corpus that need not be encoded yet; None = as it was encoded.
+    """
+    return "text" if isinstance(spec.model, LanguageModelConfig) else of_corpus or corpus_kind(Path(spec.corpus))
 
 
 def normalised_as(spec: RunSpec) -> Path:
@@ -115,9 +118,9 @@ def evaluation_batches(
     raise AssertionError(corpus_folder)
 
 
-def batch_size(spec: RunSpec) -> int:
-    """`batch_size` of `evaluation_batches` that fits where the training fits."""
-    speech = kind_read(spec) == "speech"
+def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:
+    """`batch_size` of `evaluation_batches` that fits where the training fits: positions of its micro-batches."""
+    speech = kind_read(spec, of_corpus) == "speech"
     return spec.training.micro_batch_frames if speech else spec.training.micro_batch_tokens
 
 

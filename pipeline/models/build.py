@@ -60,13 +60,18 @@ def build_run(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
         UserError: the model has no task state that a language model could be fused with.
     """
     model = build_model(spec.model, vocab_sizes)
-    if spec.fusion is None:
-        return model
+    if spec.fusion is not None:
+        model = fused(spec, model, vocab_sizes[1])
+    model.sampling_rate = spec.training.scheduled_sampling
+    return model
+
+
+def fused(spec: RunSpec, model: Seq2Seq, vocab: int) -> FusedModel:
     if not isinstance(model, TaskModel):
         raise UserError(
             f"{spec.name}: fusion: a model of architecture {spec.model.architecture} has no decoder to fuse"
         )
-    fused = FusedModel(spec.fusion, model, LanguageModel(spec.language_model.model, vocab_sizes[1]), vocab_sizes[1])
+    found = FusedModel(spec.fusion, model, LanguageModel(spec.language_model.model, vocab), vocab)
     if spec.training.trained_part == "fusion":
-        fused.freeze_task()
-    return fused
+        found.freeze_task()
+    return found

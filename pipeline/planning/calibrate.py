@@ -23,7 +23,7 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.data.alphabet import IDS
-from pipeline.data.corpus_batches import AnyBatch
+from pipeline.data.corpus_batches import AnyBatch, batch_size
 from pipeline.decoding.beam_search import beam_search
 from pipeline.decoding.ctc_prefix_search import TextScores, prefix_search
 from pipeline.experiment.project import Project, load_project, parse_settings
@@ -34,7 +34,7 @@ from pipeline.models.flops import BACKWARD
 from pipeline.models.language_model import LanguageModel
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.needs import run_files
-from pipeline.planning.random_batches import kind_of, random_batch
+from pipeline.planning.random_batches import random_batch
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
 from pipeline.training import machine
@@ -117,7 +117,6 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
     spec, update = forecast.spec, forecast.update
     torch.manual_seed(1)
     model = build_run(spec, (corpus.src_vocab, corpus.tgt_vocab)).to(device).train()
-    model.sampling_rate = spec.training.scheduled_sampling
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
     src_length, tgt_length = max(1, round(update.src_length)), round(update.tgt_length)
 
@@ -130,7 +129,7 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
         (sums.loss / sums.tokens).backward()
 
     in_update = update.tgt_positions / update.tgt_length
-    parts = -(-round(max(update.src_positions, update.tgt_positions)) // micro_batch_positions(forecast, corpus))
+    parts = -(-round(max(update.src_positions, update.tgt_positions)) // batch_size(spec, corpus.kind))
     probe = sequences(PROBE_SENTENCES)
     backward(probe)
     probed = timed(lambda: backward(probe), device, 1)
@@ -148,11 +147,6 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
         decoding_flops=decoding_flops,
         decoding_s=decoding_s,
     )
-
-
-def micro_batch_positions(forecast: RunForecast, corpus: Corpus) -> int:
-    training = forecast.spec.training
-    return training.micro_batch_frames if kind_of(forecast.spec, corpus) == "speech" else training.micro_batch_tokens
 
 
 def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device: torch.device) -> float:

@@ -2,18 +2,13 @@
 
 import torch
 
-from pipeline.config import LanguageModelConfig, RunSpec
+from pipeline.config import RunSpec
 from pipeline.data.batches import TextBatch
-from pipeline.data.corpus_batches import AnyBatch, Kind
+from pipeline.data.corpus_batches import AnyBatch, kind_read
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.data.text_only_batches import TextOnlyBatch
 from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.planning.corpus_size import Corpus
-
-
-def kind_of(spec: RunSpec, corpus: Corpus) -> Kind:
-    """What a run reads of a corpus that need not be encoded."""
-    return "text" if isinstance(spec.model, LanguageModelConfig) else corpus.kind
 
 
 def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt_length: int) -> AnyBatch:
@@ -25,7 +20,7 @@ def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt
     """
     tgt = symbols(corpus.tgt_vocab, count, tgt_length)
     tgt_in = torch.cat((torch.full((count, 1), BOS), tgt[:, :-1]), 1)
-    match kind_of(spec, corpus):
+    match kind_read(spec, corpus.kind):
         case "text":
             return TextOnlyBatch(tgt_in, tgt)
         case "speech":

@@ -161,7 +161,6 @@ def build_trainer(
     training, corpus = spec.training, Path(spec.corpus)
     torch.manual_seed(spec.seed)
     model = assemble(spec).to(device)
-    model.sampling_rate = training.scheduled_sampling
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, facts)
     batches = training_batches(spec)
