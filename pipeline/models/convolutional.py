@@ -30,8 +30,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.dropout = config.dropout
         self.symbols = nn.Parameter(torch.empty(symbols, config.d_embedding).normal_(std=EMBEDDING_STD))
-        self.positions = LearnedPositions(config.max_positions, config.d_embedding)
-        nn.init.normal_(self.positions.table, std=EMBEDDING_STD)
+        self.positions = LearnedPositions(config.max_positions, config.d_embedding, std=EMBEDDING_STD)
 
     def forward(self, tokens: Tensor, first: int, last: int) -> Tensor:
         """tokens (B, last - first) at positions first … last - 1, or (B, K) at one -> (…, E)"""

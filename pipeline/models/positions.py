@@ -33,11 +33,12 @@ class SinusoidPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One trainable vector a position; initialised like the embeddings, N(0, 1/D)."""
+    """One trainable vector a position, drawn from N(0, std^2) and read times `scale`, as embeddings are."""
 
-    def __init__(self, max_positions: int, d_model: int):
+    def __init__(self, max_positions: int, width: int, std: float, scale: float = 1.0):
         super().__init__()
-        self.table = nn.Parameter(torch.empty(max_positions, d_model).normal_(std=d_model**-0.5))
+        self.table = nn.Parameter(torch.empty(max_positions, width).normal_(std=std))
+        self.scale = scale
 
     def forward(self, first: int, last: int) -> Tensor:
         """Raises UserError beyond the table: a learned table says nothing of positions it was not made for."""
@@ -46,4 +47,4 @@ class LearnedPositions(nn.Module):
                 f"a sequence reaches position {last}, the learned position table has {len(self.table)}; "
                 "raise model.max_positions or lower training.max_length"
             )
-        return self.table[first:last]
+        return self.table[first:last] * self.scale

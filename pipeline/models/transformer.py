@@ -185,7 +185,9 @@ def positions(config: TransformerConfig) -> nn.Module:
         case "sinusoid":
             return SinusoidPositions(config.d_model)
         case "learned":
-            return LearnedPositions(config.max_positions, config.d_model)
+            return LearnedPositions(
+                config.max_positions, config.d_model, std=config.d_model**-0.5, scale=config.d_model**0.5
+            )
     raise ValueError(f"positions must be sinusoid or learned, got {config.positions!r}")
 
 

@@ -3,7 +3,9 @@ import math
 import pytest
 import torch
 
+from pipeline.config import TransformerConfig
 from pipeline.errors import UserError
+from pipeline.models.build import build_model
 from pipeline.models.positions import LearnedPositions, SinusoidPositions, sinusoids
 
 
@@ -30,7 +32,17 @@ def test_sinusoid_table_grows_on_demand():
 
 
 def test_learned_table_refuses_positions_it_has_not():
-    encode = LearnedPositions(10, 8)
+    encode = LearnedPositions(10, 8, std=0.1)
     assert encode(0, 10).shape == (10, 8)
     with pytest.raises(UserError, match="max_positions"):
         encode(10, 11)
+
+
+def test_learned_positions_of_a_transformer_begin_with_the_variance_of_its_embeddings():
+    config = TransformerConfig(
+        architecture="transformer", num_layers=1, d_model=64, d_ff=8, num_heads=2, positions="learned"
+    )
+    model = build_model(config, (9, 9))
+    for encode in (model.src_positions, model.tgt_positions):
+        assert float(encode(0, 256).std()) == pytest.approx(1, abs=0.05)
+        assert float(encode.table.std()) == pytest.approx(1 / 8, abs=0.01)
