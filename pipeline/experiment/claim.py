@@ -106,7 +106,7 @@ class AgreementClaim(Statement):
 
 
 class TrainingLossClaim(Statement):
-    """The loss on the training data at the end (nats a subword, unsmoothed) rises from each system to the next."""
+    """Loss on training data at the end (nats, without smoothing and dropout) rises from each system to the next."""
 
     kind: Literal["training_loss"]
     dataset: str

@@ -176,7 +176,7 @@ class Gatherer:
 
     def training_loss(self, claim: TrainingLossClaim) -> Findings:
         losses = [
-            [self.trained(run)["train"]["nll_per_token"] for run in self.runs(system, claim.dataset)]
+            [self.trained(run)["fit"]["nll_per_token"] for run in self.runs(system, claim.dataset)]
             for system in claim.ascending
         ]
         evidence = []

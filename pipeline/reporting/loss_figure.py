@@ -39,7 +39,7 @@ def draw(project: Project, paper: str, entry: LossCurves) -> tuple[Figure, list[
             ]
         steps.append(f"{system} {curve.steps[-1]}")
     axes.invert_xaxis()
-    axes.set_xlabel("training loss (nats per subword, dropout on)")
+    axes.set_xlabel("loss on training data (nats per subword)")
     axes.set_ylabel("development loss (nats per subword)")
     axes.legend()
     facts = f"Training goes from left to right. Steps: {', '.join(steps)}; {len(rows)} validations drawn."

@@ -12,11 +12,11 @@ from pipeline.errors import UserError
 
 @dataclass(frozen=True)
 class LossCurve:
-    """One point a validation; losses in nats a subword, without smoothing."""
+    """One point a validation; losses in nats a subword, without smoothing or dropout."""
 
     steps: np.ndarray
     train: np.ndarray
-    """Mean over the updates since the validation before, dropout on."""
+    """Of the data of the first updates, measured again."""
     dev: np.ndarray
 
     def best_dev_within(self, steps: float) -> float:
@@ -58,7 +58,7 @@ def loss_curve(run_folder: Path) -> LossCurve:
         raise UserError(f"{run_folder}/progress.jsonl: no validation; set training.validate_every lower")
     return LossCurve(
         np.array([record["step"] for record in records]),
-        np.array([record["train"]["nll_per_token"] for record in records]),
+        np.array([record["fit"]["nll_per_token"] for record in records]),
         np.array([record["dev"]["nll_per_token"] for record in records]),
     )
 

@@ -167,6 +167,7 @@ def build_trainer(
     validation = Validation(
         corpus,
         kind_read(spec),
+        batches,
         batch_size(spec),
         device,
         group,
@@ -285,6 +286,7 @@ def done_record(trainer: Trainer) -> dict[str, Any]:
         "dev": state.dev,
         "best_dev": state.best_dev,
         "train": state.train,
+        "fit": state.fit,
         "parameters": {
             "total": count_parameters(trainer.model),
             "branch_weights": sum(weight.numel() for weight in groups["branch_weights"]),

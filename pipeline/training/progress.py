@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
-from pipeline.training.state import Sums
+from pipeline.training.state import Sums, TrainingState
 
 log = logging.getLogger(__name__)
 LINE_EVERY_S = 5.0
@@ -85,13 +85,14 @@ class Progress:
         self.lines.append(record)
         self.sums, self.waited_s, self.line_at, self.told = Sums(), waited_s, now, True
 
-    def validated(self, step: int, train: dict[str, float], dev: dict[str, float]) -> None:
-        """Tell of a validation after `step` updates; `train` is the mean since the one before."""
+    def validated(self, state: TrainingState) -> None:
+        """Tell of a validation: `train` is the mean of the updates since the one before, `fit` is without dropout."""
         log.info(
             "%s  step %d  dev perplexity %.2f (%.3f nats a subword), train %.2f",
-            *(self.name, step, dev["perplexity"], dev["nll_per_token"], train["perplexity"]),
+            *(self.name, state.step, state.dev["perplexity"], state.dev["nll_per_token"], state.fit["perplexity"]),
         )
-        self.lines.append({"event": "validation", "step": step, "train": train, "dev": dev})
+        measured = {"train": state.train, "fit": state.fit, "dev": state.dev}
+        self.lines.append({"event": "validation", "step": state.step, **measured})
 
     def monitor(self, step: int, read: Callable[[], dict[str, list[float]]]) -> None:
         """Note what the model wants followed, `MONITORED` times a training; into the file alone."""

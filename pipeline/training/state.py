@@ -39,14 +39,18 @@ class TrainingState:
     skipped_in_a_row: int = 0
     since_validation: Sums = field(default_factory=Sums)
     train: dict[str, float] | None = None
+    fit: dict[str, float] | None = None
     dev: dict[str, float] | None = None
     best_dev: dict[str, float] | None = None
     annealings: int = 0
 
-    def record_validation(self, dev: dict[str, float]) -> bool:
-        """Close the stretch since the last validation, and keep the best of all; whether this one is the best."""
+    def record_validation(self, fit: dict[str, float], dev: dict[str, float]) -> bool:
+        """Close the stretch since the last validation, and keep the best of all; whether this one is the best.
+
+        fit, dev: as measured on training data and on the development set, without dropout.
+        """
         self.train, self.since_validation = self.since_validation.per_token(), Sums()
-        self.dev = dev
+        self.fit, self.dev = fit, dev
         is_best = self.best_dev is None or dev["nll_per_token"] < self.best_dev["nll_per_token"]
         if is_best:
             self.best_dev = {"step": self.step, **dev}

@@ -136,12 +136,13 @@ class Trainer:
         del moments
 
     def validate(self) -> None:
-        """Perplexity of the development set, and translations to look at."""
-        is_best = self.state.record_validation(self.validation.measure(self.model))
+        """Perplexity of training data and of the development set, and translations to look at."""
+        measured = self.validation.on_training_data(self.model), self.validation.on_dev(self.model)
+        is_best = self.state.record_validation(*measured)
         self.state.annealings = self.optimiser.schedule.annealings(self.state.annealings, is_best)
         if not self.group.is_first:
             return
-        self.progress.validated(self.state.step, self.state.train, self.state.dev)
+        self.progress.validated(self.state)
         for sample in self.validation.samples(self.model):
             self.samples.append({"step": self.state.step, **sample})
             for name, text in sample.items():

@@ -1,19 +1,22 @@
-"""Measurements on the development set between updates: perplexity, and three translations to look at."""
+"""Measurements between updates: perplexity of the development set and of some training data, and three translations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from pipeline.data.corpus_batches import AnyBatch, Kind, evaluation_batches, vocabularies
+from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches, Kind, evaluation_batches, vocabularies
 from pipeline.decoding.greedy import greedy
 from pipeline.models.ctc import CTC
 from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity
 
 MAX_EXTRA_LENGTH = 50  # Attention Is All You Need, section 6.1
+FITTED_UPDATES = (
+    8  # whose data are read again: 3 % of the time where every hundredth update is followed by a validation
+)
 
 
 class Validation:
@@ -21,6 +24,7 @@ class Validation:
 
     Args:
         kind: what is read of the corpus.
+        trained_on: the updates of the training; the first ones show how well its data are fitted.
         batch_size: source positions held at once.
         precision: opens the autocast of the training.
         heard_as: as of `evaluation_batches`.
@@ -30,6 +34,7 @@ class Validation:
         self,
         corpus_folder: Path,
         kind: Kind,
+        trained_on: AnyTrainingBatches,
         batch_size: int,
         device: torch.device,
         group: Group,
@@ -41,19 +46,31 @@ class Validation:
         self.src_symbols, self.tgt_symbols = vocabularies(corpus_folder)
         self.vocab_size = len(self.tgt_symbols)
         self.device, self.group, self.precision = device, group, precision
+        # Kept, because the loader's thread reads `trained_on` while these are measured.
+        fitted = range(min(FITTED_UPDATES, len(trained_on)))
+        self.fitted = [batch for step in fitted for batch in trained_on.update(step, group.rank, group.size)]
+
+    def on_dev(self, model: torch.nn.Module) -> dict[str, float]:
+        """`measure` of the development set."""
+        rank, size = self.group.rank, self.group.size
+        return self.measure(model, (batch for number, (_, batch) in enumerate(self.batches) if number % size == rank))
+
+    def on_training_data(self, model: torch.nn.Module) -> dict[str, float]:
+        """`measure` of the first updates' data; comparable with that of `dev`, as the loss of the updates is not."""
+        return self.measure(model, self.fitted)
 
     @torch.no_grad()
-    def measure(self, model: torch.nn.Module) -> dict[str, float]:
-        """Negative log-likelihood in nats a subword, EOS included, without smoothing; its perplexity; the subwords."""
+    def measure(self, model: torch.nn.Module, batches: Iterable[AnyBatch]) -> dict[str, float]:
+        """Negative log-likelihood in nats a subword, EOS included, without smoothing or dropout; its perplexity; the
+        subwords. batches: those of this process."""
         model.eval()
         nll = torch.zeros((), dtype=torch.float64, device=self.device)
         tokens = 0
-        for number, (_, batch) in enumerate(self.batches):
-            if number % self.group.size == self.group.rank:
-                with self.precision():
-                    sums = model.loss(batch.to(self.device), 0.0)
-                nll += sums.nll
-                tokens += sums.tokens
+        for batch in batches:
+            with self.precision():
+                sums = model.loss(batch.to(self.device), 0.0)
+            nll += sums.nll
+            tokens += sums.tokens
         model.train()
         nll_sum, tokens = self.group.total([float(nll), tokens], self.device)
         mean = nll_sum / tokens

@@ -56,7 +56,7 @@ def write_score(project: Project, run: RunId, metric: str, decoding: str, split:
 def write_training(project: Project, run: RunId, dev: list[float], train: list[float], every: int = 100) -> None:
     """A finished training, validated `every` updates; losses in nats a subword."""
     folder = folder_of(project, run)
-    write_json(folder / "trained.json", {"steps": every * len(dev), "train": {"nll_per_token": train[-1]}})
+    write_json(folder / "trained.json", {"steps": every * len(dev), "fit": {"nll_per_token": train[-1]}})
     start = {"seconds": 10.0, "processes": 1, "threads": 1, "device": "toy processor"}
     write_json(folder / "cost.json", {"starts": [start], "total": {"seconds": 10.0, "flops": 1e9}})
     append(
@@ -65,7 +65,7 @@ def write_training(project: Project, run: RunId, dev: list[float], train: list[f
             {
                 "event": "validation",
                 "step": every * (i + 1),
-                "train": {"nll_per_token": train[i]},
+                "fit": {"nll_per_token": train[i]},
                 "dev": {"nll_per_token": dev[i]},
             }
             for i in range(len(dev))

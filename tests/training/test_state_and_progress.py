@@ -18,16 +18,16 @@ def test_sums_over_tokens_become_means_and_a_perplexity_without_smoothing():
 
 def test_the_best_validation_is_kept_and_the_stretch_since_the_last_begins_anew():
     state = TrainingState(step=4, since_validation=Sums(2.0, 1.0, 1))
-    state.record_validation({"nll_per_token": 1.0})
+    state.record_validation({"nll_per_token": 0.5}, {"nll_per_token": 1.0})
     state.step = 8
-    state.record_validation({"nll_per_token": 3.0})
+    state.record_validation({"nll_per_token": 0.25}, {"nll_per_token": 3.0})
     assert state.best_dev == {"step": 4, "nll_per_token": 1.0}
-    assert state.dev == {"nll_per_token": 3.0}
+    assert state.fit == {"nll_per_token": 0.25} and state.dev == {"nll_per_token": 3.0}
     assert state.since_validation == Sums()
 
 
 def test_a_state_survives_json():
-    state = TrainingState(3, 2, 1, Sums(0.1, 0.2, 3), {"a": 1 / 3}, None, {"step": 1})
+    state = TrainingState(3, 2, 1, Sums(0.1, 0.2, 3), {"a": 1 / 3}, None, None, {"step": 1})
     assert TrainingState.from_dict(json.loads(json.dumps(state.as_dict()))) == state
 
 

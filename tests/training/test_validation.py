@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from pipeline.config import TransformerConfig
-from pipeline.data.batches import EvaluationBatches
+from pipeline.data.batches import EvaluationBatches, TrainingBatches
 from pipeline.data.vocabulary import PAD
 from pipeline.models.build import build_model
 from pipeline.training.distributed import Group
 from pipeline.training.trainer import micro_seed
-from pipeline.training.validation import Validation
+from pipeline.training.validation import FITTED_UPDATES, Validation
 
 CPU = torch.device("cpu")
 
@@ -21,12 +21,19 @@ def model() -> torch.nn.Module:
     return build_model(config, (24, 24)).train()
 
 
+def updates(corpus) -> TrainingBatches:
+    return TrainingBatches(corpus, "train", tokens_per_update=60, micro_batch_tokens=30, max_length=28, seed=1)
+
+
 def validation(corpus, batch_tokens: int) -> Validation:
-    return Validation(corpus, "parallel", batch_tokens, CPU, Group(), lambda: torch.autocast("cpu", enabled=False))
+    def precision():
+        return torch.autocast("cpu", enabled=False)
+
+    return Validation(corpus, "parallel", updates(corpus), batch_tokens, CPU, Group(), precision)
 
 
 def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothing_or_dropout(copy_corpus, model):
-    measured = validation(copy_corpus, 50).measure(model)
+    measured = validation(copy_corpus, 50).on_dev(model)
     log_probs, count = 0.0, 0
     model.eval()
     with torch.no_grad():
@@ -43,8 +50,20 @@ def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothin
 
 
 def test_the_size_of_batches_does_not_matter(copy_corpus, model):
-    small, large = (validation(copy_corpus, tokens).measure(model)["nll_per_token"] for tokens in (9, 1000))
+    small, large = (validation(copy_corpus, tokens).on_dev(model)["nll_per_token"] for tokens in (9, 1000))
     assert small == pytest.approx(large, rel=1e-5)
+
+
+def test_the_loss_on_training_data_is_that_of_the_first_updates_without_dropout(copy_corpus, model):
+    trained_on = updates(copy_corpus)
+    measured = [validation(copy_corpus, tokens).on_training_data(model) for tokens in (9, 1000)]
+    assert measured[0] == measured[1] and model.training
+    model.eval()
+    with torch.no_grad():
+        losses = [model.loss(batch, 0.0) for step in range(FITTED_UPDATES) for batch in trained_on.update(step)]
+    tokens = sum(one.tokens for one in losses)
+    assert len(trained_on) > FITTED_UPDATES and measured[0]["tokens"] == tokens
+    assert measured[0]["nll_per_token"] == pytest.approx(sum(float(one.nll) for one in losses) / tokens, rel=1e-5)
 
 
 def test_samples_are_the_same_three_sentences_every_time_and_training_goes_on(copy_corpus, model):
