@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Closed, DecodingConfig, load_yaml, validate
+from pipeline.config import Closed, Count, DecodingConfig, load_yaml, validate
 from pipeline.errors import UserError
 from pipeline.experiment.figure import FigureEntry
 from pipeline.experiment.scored import ScoredSplit, ScoredSplits
@@ -70,6 +70,17 @@ class FactCell(Closed):
     system: str = Field(default="system", description="Column of the printed table that names the system")
 
 
+class SizeCell(Closed):
+    """The trainable parameters of a row's system as the paper has it, whatever the scale: its printed settings."""
+
+    printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
+    kind: Literal["size"]
+    vocab: Count = Field(description="Rows of the embeddings")
+    vocab_of: dict[str, Count] = Field(default={}, description="The same for single systems")
+    unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")
+    system: str = Field(default="system", description="Column of the printed table that names the system")
+
+
 class ScoreCell(MeasuredCell):
     """The score itself."""
 
@@ -106,14 +117,14 @@ class TableEntry(Closed):
     printed: str = Field(description="CSV of printed numbers, beside paper.yaml")
     label: list[str] = Field(description="Columns that name a row")
     settings: list[str] = Field(default=[], description="Columns that show a row's settings in the paper's symbols")
-    cells: dict[str, Annotated[ScoreCell | GapCell | FactCell | GainCell, Field(discriminator="kind")]] = Field(
-        description="Measured columns"
+    cells: dict[str, Annotated[ScoreCell | GapCell | FactCell | SizeCell | GainCell, Field(discriminator="kind")]] = (
+        Field(description="Measured columns")
     )
 
     @property
     def run_cells(self) -> dict[str, ScoreCell | GapCell | FactCell]:
         """Columns that are read from runs; the others follow from them."""
-        return {name: cell for name, cell in self.cells.items() if not isinstance(cell, GainCell)}
+        return {name: cell for name, cell in self.cells.items() if not isinstance(cell, GainCell | SizeCell)}
 
     @model_validator(mode="after")
     def gains_name_scores(self):

@@ -220,10 +220,14 @@ class Project:
 
     def section(self, run: RunId, section: str) -> Closed:
         """One section of a run's settings, after this scale's rules."""
-        where, kind = f"{self.where(run)}: {section}", SECTIONS[section]
-        full = validate(kind, self.settings(run.paper, run.system, section), where)
+        full = self.full_section(run.paper, run.system, section)
         scaled = self.scale.scaled(section, full.model_dump(), self.lineage(run.paper, run.system))
-        return validate(kind, scaled, where)
+        return validate(SECTIONS[section], scaled, f"{self.where(run)}: {section}")
+
+    def full_section(self, paper: str, system: str, section: str) -> Closed:
+        """One section of a system's settings as the paper has them."""
+        where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: {section}"
+        return validate(SECTIONS[section], self.settings(paper, system, section), where)
 
     def language_model(self, run: RunId) -> RunId | None:
         """The run that is fused with this one's decoder."""

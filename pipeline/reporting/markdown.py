@@ -81,6 +81,10 @@ def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) 
         if cell.kind == "gain":
             lines.append(f"- {name}: {cell.cell} less that of {cell.over}, paired by sentence.")
             continue
+        if cell.kind == "size":
+            others = "".join(f", {rows} for {system}" for system, rows in cell.vocab_of.items())
+            lines.append(f"- {name}: trainable parameters at the paper's size with {cell.vocab} subwords{others}.")
+            continue
         used = dict.fromkeys(run.run.dataset for run in project.cell_runs(paper, table) if run.cell == name)
         stand_ins = " and ".join(f"`{dataset}`" for dataset in used if project.is_stand_in(dataset))
         stand_in = f"; not comparable with the printed number, {stand_ins} standing in" if stand_ins else ""

@@ -12,7 +12,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from pipeline.experiment.paper import FactCell, GainCell, GapCell, Row, ScoreCell
+from pipeline.experiment.paper import FactCell, GainCell, GapCell, Row, ScoreCell, SizeCell
 from pipeline.experiment.project import CellRun, Project, RunId, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.reporting.evidence import difference as gain
@@ -59,6 +59,8 @@ def table_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]
                 row |= score_columns(project, folders, name, cell, here, printed)
             elif isinstance(cell, GapCell):
                 row |= gap_columns(project, folders, name, cell, here, printed)
+            elif isinstance(cell, SizeCell):
+                row |= size_columns(project, paper, name, cell, printed)
             else:
                 row |= fact_columns(folders, name, cell, here, printed)
         row["status"] = status(printed, row, entry.cells)
@@ -125,9 +127,24 @@ def difference(ours: float, printed: str) -> str:
     return f"{ours - float(printed):+.2f}" if printed else ""
 
 
+def size_columns(project: Project, paper: str, name: str, cell: SizeCell, printed: Row) -> dict[str, str]:
+    """Printed and own number of parameters at the paper's size."""
+    ours = ""
+    if printed["source"] == "ours-to-run" and (system := printed[cell.system]):
+        from pipeline.models.size import parameters_of  # with torch, which no other column needs
+
+        vocab = cell.vocab_of.get(system, cell.vocab)
+        ours = str(parameters_of(project.full_section(*project.locate(system, paper), "model"), (vocab, vocab)))
+    return {f"{name}_printed": in_our_unit(printed, cell), f"{name}_ours": ours}
+
+
+def in_our_unit(printed: Row, cell: FactCell | SizeCell) -> str:
+    """The paper's number, written out."""
+    return f"{float(reported) * cell.unit:.6g}" if cell.printed and (reported := printed[cell.printed]) else ""
+
+
 def fact_columns(folders: RunFolders, name: str, cell: FactCell, runs: list[CellRun], printed: Row) -> dict[str, Any]:
     """Printed and own value of a column about the training: its parameters or its floating-point operations."""
-    reported = printed[cell.printed] if cell.printed else ""
     values = []
     for run in unique_runs(runs):
         trained, cost = folders.trained(run), folders.cost(run)
@@ -139,7 +156,7 @@ def fact_columns(folders: RunFolders, name: str, cell: FactCell, runs: list[Cell
             values += [flops] if (flops := flops_by_time(folders.starts(run), folders.layer_times)) else []
     counted = cell.kind == "parameters"
     ours = "" if not values else str(values[0]) if counted else f"{sum(values) / len(values):.6g}"
-    return {f"{name}_printed": f"{float(reported) * cell.unit:.6g}" if reported else "", f"{name}_ours": ours}
+    return {f"{name}_printed": in_our_unit(printed, cell), f"{name}_ours": ours}
 
 
 def status(printed: Row, row: dict[str, Any], cells: dict[str, Any]) -> str:

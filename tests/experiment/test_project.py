@@ -116,7 +116,7 @@ BROKEN = [
     (
         "workflow/papers/attention/paper.yaml",
         lambda v: v["systems"]["base"]["model"].update(dropuot=0.1),
-        "systems.base at scale demo: model: transformer.dropuot: unknown key; allowed: .*dropout",
+        "systems.base: model: transformer.dropuot: unknown key; allowed: .*dropout",
     ),
     (
         "workflow/papers/attention/paper.yaml",

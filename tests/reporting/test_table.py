@@ -55,9 +55,23 @@ def test_mean_and_spread_are_over_seeds_and_a_missing_seed_leaves_the_row_not_ru
     assert row["status"] == "run"
     assert float(row["bleu_ours"]) == pytest.approx(statistics.fmean(values), abs=0.005)
     assert float(row["bleu_spread"]) == pytest.approx(statistics.stdev(values), abs=0.005)
-    assert row["parameters_ours"] == "123456"
+    assert row["parameters_here_ours"] == "123456"
     assert row["device_hours"] == "1.5000"
     assert row["runs"].count(";") == 2
+
+
+def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
+    found = [
+        {row["parameters_ours"] for row in table_rows(project_in(tmp_path, scale=scale), "attention", "table3")}
+        for scale in ("smoke", "paper")
+    ]
+    assert found[0] == found[1] and {"65073152", "35672064", "214171648"} < found[0]
+
+
+def test_operations_of_cited_systems_are_shown_for_both_pairs_of_languages(tmp_path):
+    rows = {row["model"]: row for row in table_rows(project_in(tmp_path), "attention", "table2")}
+    cited = rows["Deep-Att + PosUnk"]
+    assert (cited["flops_ende_printed"], cited["flops_enfr_printed"]) == ("", "1e+20")
 
 
 def test_numbers_on_stand_in_data_are_marked_not_comparable(tmp_path):
@@ -101,11 +115,11 @@ def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
     for cell in project.cell_runs("attention", "table2"):
         fabricate(project, cell, "test", 20.0)
     row = table_rows(project, "attention", "table2")[-1]
-    assert (row["flops_printed"], row["flops_ours"], row["flops_counted_ours"]) == ("2.3e+19", "", "2.5e+09")
+    assert (row["flops_ende_printed"], row["flops_ende_ours"], row["flops_counted_ende_ours"]) == ("2.3e+19", "", "2.5e+09")
     measured = {"device": "toy processor", "matmul_flops_per_s": 1e10, "on_processor": True, "threads": 1}
     write_json(tmp_path / "demo" / "layer_times.json", measured)
     row = table_rows(project, "attention", "table2")[-1]
-    assert float(row["flops_ours"]) == 900 * 2 * 1e10
+    assert float(row["flops_ende_ours"]) == 900 * 2 * 1e10
 
 
 def test_below_a_table_stand_the_rules_of_the_scale_that_its_systems_follow(tmp_path):
