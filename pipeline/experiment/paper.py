@@ -61,9 +61,9 @@ class FactCell(Closed):
     """A column about the training rather than its score."""
 
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
-    kind: Literal["parameters", "flops", "flops_by_time"] = Field(
-        description="What is reported: parameters, operations counted from the model, or operations as the paper has "
-        "them, time x devices x sustained single-precision rate"
+    kind: Literal["parameters", "flops", "flops_by_time", "fit"] = Field(
+        description="What is reported: parameters; operations counted from the model, or as the paper has them, time x "
+        "devices x sustained single-precision rate; or the perplexity of training data without dropout"
     )
     dataset: str = Field(description="Dataset of the run it is read from")
     unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")

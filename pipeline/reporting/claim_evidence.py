@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import load_run
+from pipeline.errors import UserError
 from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.claim import (
     AgreementClaim,
@@ -176,8 +177,7 @@ class Gatherer:
 
     def training_loss(self, claim: TrainingLossClaim) -> Findings:
         losses = [
-            [self.trained(run)["fit"]["nll_per_token"] for run in self.runs(system, claim.dataset)]
-            for system in claim.ascending
+            [float(self.curve(run).train[-1]) for run in self.runs(system, claim.dataset)] for system in claim.ascending
         ]
         evidence = []
         for i in range(len(losses) - 1):
@@ -379,7 +379,10 @@ class Gatherer:
 
     def curve(self, run) -> LossCurve:
         self.trained(run)
-        return loss_curve(self.folders.folder(run))
+        try:
+            return loss_curve(self.folders.folder(run))
+        except UserError as error:
+            raise NotRun(str(error)) from error
 
     def seconds(self, run) -> float:
         cost = self.folders.cost(run)

@@ -9,6 +9,7 @@ from pipeline.experiment.scale import Rule
 FACTS = {
     "domain_gap": "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %",
     "parameters": "trainable parameters",
+    "fit": "perplexity a subword of the data of the training's first updates at its end, without dropout or smoothing",
     "flops": "operations of the training, counted from the model's matrix products, 2 a multiply-add",
     "flops_by_time": "operations of the training by the paper's formula, time x devices x sustained single-precision "
     "rate; that of devices which the paper does not name is measured, a product of two 1024 x 1024 matrices",

@@ -144,12 +144,14 @@ def in_our_unit(printed: Row, cell: FactCell | SizeCell) -> str:
 
 
 def fact_columns(folders: RunFolders, name: str, cell: FactCell, runs: list[CellRun], printed: Row) -> dict[str, Any]:
-    """Printed and own value of a column about the training: its parameters or its floating-point operations."""
+    """Printed and own value of a column about the training: its parameters, operations or fit."""
     values = []
     for run in unique_runs(runs):
         trained, cost = folders.trained(run), folders.cost(run)
         if cell.kind == "parameters" and trained:
             values.append(trained["parameters"]["total"])
+        elif cell.kind == "fit" and trained:
+            values += [trained["fit"]["perplexity"]] if trained.get("fit") else []  # older versions did not measure it
         elif cell.kind == "flops" and cost:
             values.append(cost["flops"])
         elif cell.kind == "flops_by_time" and cost:

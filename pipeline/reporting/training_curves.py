@@ -52,10 +52,12 @@ def read_events(run_folder: Path, event: str) -> list[dict[str, Any]]:
 
 
 def loss_curve(run_folder: Path) -> LossCurve:
-    """Raises UserError when the run was never validated."""
+    """Raises UserError when the run was never validated, or by a version that did not measure all there is now."""
     records = read_events(run_folder, "validation")
     if not records:
         raise UserError(f"{run_folder}/progress.jsonl: no validation; set training.validate_every lower")
+    if any("fit" not in record for record in records):
+        raise UserError(f"{run_folder}/progress.jsonl: no loss on training data without dropout; train the run again")
     return LossCurve(
         np.array([record["step"] for record in records]),
         np.array([record["fit"]["nll_per_token"] for record in records]),

@@ -153,6 +153,16 @@ def test_training_losses_are_compared_by_seed(project_with, losses, expected, se
     assert row_of(project)["verdict"] == expected
 
 
+def test_trainings_whose_fit_was_not_measured_do_not_count_as_run(project_with):
+    project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]))
+    for system in ("A", "C"):
+        write_training(project, runs(project, system)[0], [2.0], [1.0])
+    log = folder_of(project, runs(project, "C")[0]) / "progress.jsonl"
+    log.write_text(log.read_text().replace('"fit"', '"train"'))
+    row = row_of(project)
+    assert (row["verdict"], "train the run again" in row["evidence"]) == (NOT_RUN, True)
+
+
 def test_losses_of_single_trainings_that_hardly_differ_are_not_told_apart(project_with):
     project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]))
     for system, loss in (("A", 1.0), ("C", 1.009)):
