@@ -57,7 +57,7 @@ def test_loss_curves_have_a_point_a_validation(project, tmp_path):
     assert code == 0
     assert [float(row["dev_loss"]) for row in rows_of(svg)] == [*losses["attention/C1"], *losses["C"]]
     text = svg.read_text(encoding="utf-8")
-    assert "training loss (nats per subword" in text
+    assert "loss on training data (nats per subword" in text
     assert "development loss (nats per subword)" in text
     assert all(colour.lower() in text.lower() for colour in COLOURS[:2])
 
