@@ -77,6 +77,7 @@ class SizeCell(Closed):
     kind: Literal["size"]
     vocab: Count = Field(description="Rows of the embeddings")
     vocab_of: dict[str, Count] = Field(default={}, description="The same for single systems")
+    why: str = Field(description="Where these numbers are from; stands below the table")
     unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")
     system: str = Field(default="system", description="Column of the printed table that names the system")
 
@@ -252,12 +253,14 @@ def check_columns(table: TableEntry, rows: list[Row], path: Path) -> None:
         *table.label,
         *table.settings,
         *(cell.printed for cell in table.cells.values() if cell.printed),
-        *(cell.system for cell in table.run_cells.values()),
+        *(cell.system for cell in table.cells.values() if not isinstance(cell, GainCell)),
     }
     require_columns(named | {"source"}, rows, path)
     for name, cell in table.cells.items():
         if isinstance(cell, GainCell) and cell.over not in {row[table.cells[cell.cell].system] for row in rows}:
             raise UserError(f"{path}: cells.{name}.over: no row of system {cell.over}")
+        if isinstance(cell, SizeCell) and (unknown := set(cell.vocab_of) - {row[cell.system] for row in rows}):
+            raise UserError(f"{path}: cells.{name}.vocab_of: no row of system {', '.join(sorted(unknown))}")
 
 
 def require_columns(named: set[str], rows: list[Row], path: Path) -> None:

@@ -1,13 +1,13 @@
 """How large a model is, without the memory to hold it."""
 
+from collections.abc import Callable
+
 import torch
 
-from pipeline.config import ModelConfig
-from pipeline.models.build import build_model
 from pipeline.models.seq2seq import count_parameters
 
 
-def parameters_of(config: ModelConfig, vocab_sizes: tuple[int, int]) -> int:
-    """Trainable scalars; vocab_sizes = (source, target) rows."""
+def size_of(build: Callable[[], torch.nn.Module]) -> int:
+    """Trainable scalars of the model that `build` makes."""
     with torch.device("meta"):
-        return count_parameters(build_model(config, vocab_sizes))
+        return count_parameters(build())

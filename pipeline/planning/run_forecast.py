@@ -5,14 +5,13 @@ Operations are counted as the training itself counts them (`pipeline/models/flop
 
 from dataclasses import dataclass
 
-import torch
-
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.models.build import build_run
 from pipeline.models.flops import BACKWARD, run_flops
-from pipeline.models.seq2seq import count_parameters
+from pipeline.models.size import size_of
 from pipeline.planning.corpus_size import Corpus, UpdateShape
 from pipeline.training.checkpoint import RESUME_FILES
+from pipeline.training.validation import FITTED_UPDATES
 
 BYTES = 4  # a weight on disk
 LONGER = 1.2  # steps of a beam search over the length of what it returns
@@ -58,9 +57,12 @@ class RunForecast:
 
 def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
     training = spec.training
-    parameters = parameters_of(spec, (corpus.src_vocab, corpus.tgt_vocab))
+    parameters = size_of(lambda: build_run(spec, (corpus.src_vocab, corpus.tgt_vocab)))
     update = corpus.update_shape(training)
+    update_flops = flops_of(spec, corpus, update.src_positions, update.tgt_positions, update)
     validations = -(-training.max_steps // training.validate_every)
+    validation_flops = FITTED_UPDATES * update_flops / (1 + BACKWARD)  # and the development set
+    validation_flops += forward_flops(spec, corpus, corpus.pairs["dev"], 1, 1.0)
     weights = parameters * BYTES
     checkpoints = -(-training.max_steps // training.checkpoint_every)
     kept = min(training.keep_checkpoints, checkpoints) + 1
@@ -68,8 +70,8 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
         spec=spec,
         parameters=parameters,
         update=update,
-        update_flops=flops_of(spec, corpus, update.src_positions, update.tgt_positions, update),
-        validation_flops=validations * forward_flops(spec, corpus, corpus.pairs["dev"], 1, 1.0),
+        update_flops=update_flops,
+        validation_flops=validations * validation_flops,
         kept_bytes=kept * weights,
         peak_bytes=(kept + 3 * (RESUME_FILES + 1)) * weights,
     )
@@ -90,9 +92,3 @@ def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int
 
 def flops_of(spec: RunSpec, corpus: Corpus, src: float, tgt: float, lengths: UpdateShape) -> float:
     return run_flops(spec, corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length)
-
-
-def parameters_of(spec: RunSpec, vocab_sizes: tuple[int, int]) -> int:
-    """Trainable scalars, counted on a model without memory."""
-    with torch.device("meta"):
-        return count_parameters(build_run(spec, vocab_sizes))

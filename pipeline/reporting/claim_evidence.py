@@ -36,7 +36,7 @@ from pipeline.reporting.evidence import Evidence, Sample, above, difference, ove
 from pipeline.reporting.layer_times import LayerTimes
 from pipeline.reporting.lengths import longest_trained_on, source_lengths
 from pipeline.reporting.measured import RunFolders
-from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
+from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_curves, fit_curve, loss_curve, mean_gap
 
 RESOLUTION_NATS = 0.01
 """Losses of two single trainings that differ by less, a hundredth of the perplexity, are not told apart."""
@@ -177,7 +177,8 @@ class Gatherer:
 
     def training_loss(self, claim: TrainingLossClaim) -> Findings:
         losses = [
-            [float(self.curve(run).train[-1]) for run in self.runs(system, claim.dataset)] for system in claim.ascending
+            [float(self.fit_curve(run).train[-1]) for run in self.runs(system, claim.dataset)]
+            for system in claim.ascending
         ]
         evidence = []
         for i in range(len(losses) - 1):
@@ -209,7 +210,7 @@ class Gatherer:
         )
 
     def curves(self, claim: CurvesClaim) -> Findings:
-        gaps = [mean_gap(self.curve(run), self.curve(baseline)) for run, baseline in self.paired(claim)]
+        gaps = [mean_gap(self.fit_curve(run), self.fit_curve(baseline)) for run, baseline in self.paired(claim)]
         if any(gap is None for gap in gaps):
             return Findings("the curves have no training loss in common", [], self.seed_test())
         name = f"{claim.baseline} less {claim.system}, dev loss at equal training loss (nats)"
@@ -379,8 +380,12 @@ class Gatherer:
 
     def curve(self, run) -> LossCurve:
         self.trained(run)
+        return loss_curve(self.folders.folder(run))
+
+    def fit_curve(self, run) -> LossCurve:
+        self.trained(run)
         try:
-            return loss_curve(self.folders.folder(run))
+            return fit_curve(self.folders.folder(run))
         except UserError as error:
             raise NotRun(str(error)) from error
 

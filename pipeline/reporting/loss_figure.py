@@ -8,7 +8,7 @@ from pipeline.experiment.figure import LossCurves
 from pipeline.experiment.project import Project
 from pipeline.reporting.measured import RunFolders
 from pipeline.reporting.picture import COLOURS, MARKERS, new_figure
-from pipeline.reporting.training_curves import loss_curve
+from pipeline.reporting.training_curves import fit_curve
 
 
 def draw(project: Project, paper: str, entry: LossCurves) -> tuple[Figure, list[dict[str, Any]], str]:
@@ -21,7 +21,7 @@ def draw(project: Project, paper: str, entry: LossCurves) -> tuple[Figure, list[
         owner, name = project.locate(system, paper)
         label = project.papers[owner].systems[name].description
         for run in project.runs_of(paper, system, entry.dataset):
-            curve = loss_curve(folders.folder(run))
+            curve = fit_curve(folders.folder(run))
             first = run.seed == project.config.seed_list[0]
             axes.plot(
                 curve.train,

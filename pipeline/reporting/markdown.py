@@ -9,7 +9,7 @@ from pipeline.experiment.scale import Rule
 FACTS = {
     "domain_gap": "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %",
     "parameters": "trainable parameters",
-    "fit": "perplexity a subword of the data of the training's first updates at its end, without dropout or smoothing",
+    "fit": "perplexity a subword at the end of the training, of the data of its first updates, without dropout",
     "flops": "operations of the training, counted from the model's matrix products, 2 a multiply-add",
     "flops_by_time": "operations of the training by the paper's formula, time x devices x sustained single-precision "
     "rate; that of devices which the paper does not name is measured, a product of two 1024 x 1024 matrices",
@@ -83,8 +83,9 @@ def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) 
             lines.append(f"- {name}: {cell.cell} less that of {cell.over}, paired by sentence.")
             continue
         if cell.kind == "size":
-            others = "".join(f", {rows} for {system}" for system, rows in cell.vocab_of.items())
-            lines.append(f"- {name}: trainable parameters at the paper's size with {cell.vocab} subwords{others}.")
+            others = "".join(f", {vocab} for {system}" for system, vocab in cell.vocab_of.items())
+            rows_used = f"{cell.vocab} rows of embeddings{others}"
+            lines.append(f"- {name}: trainable parameters at the paper's size, with {rows_used}. {cell.why}")
             continue
         used = dict.fromkeys(run.run.dataset for run in project.cell_runs(paper, table) if run.cell == name)
         stand_ins = " and ".join(f"`{dataset}`" for dataset in used if project.is_stand_in(dataset))

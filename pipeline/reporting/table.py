@@ -8,6 +8,7 @@ writes the CSV and, beside it, a Markdown twin to be read in a terminal. Setting
 
 import argparse
 import logging
+import math
 import statistics
 from pathlib import Path
 from typing import Any
@@ -131,10 +132,12 @@ def size_columns(project: Project, paper: str, name: str, cell: SizeCell, printe
     """Printed and own number of parameters at the paper's size."""
     ours = ""
     if printed["source"] == "ours-to-run" and (system := printed[cell.system]):
-        from pipeline.models.size import parameters_of  # with torch, which no other column needs
+        from pipeline.models.build import build_model  # with torch, which no other column needs
+        from pipeline.models.size import size_of
 
         vocab = cell.vocab_of.get(system, cell.vocab)
-        ours = str(parameters_of(project.full_section(*project.locate(system, paper), "model"), (vocab, vocab)))
+        config = project.full_section(*project.locate(system, paper), "model")
+        ours = str(size_of(lambda: build_model(config, (vocab, vocab))))
     return {f"{name}_printed": in_our_unit(printed, cell), f"{name}_ours": ours}
 
 
@@ -151,13 +154,19 @@ def fact_columns(folders: RunFolders, name: str, cell: FactCell, runs: list[Cell
         if cell.kind == "parameters" and trained:
             values.append(trained["parameters"]["total"])
         elif cell.kind == "fit" and trained:
-            values += [trained["fit"]["perplexity"]] if trained.get("fit") else []  # older versions did not measure it
+            values.append(trained["fit"]["perplexity"] if trained.get("fit") else math.nan)  # older ones have none
         elif cell.kind == "flops" and cost:
             values.append(cost["flops"])
         elif cell.kind == "flops_by_time" and cost:
             values += [flops] if (flops := flops_by_time(folders.starts(run), folders.layer_times)) else []
     counted = cell.kind == "parameters"
-    ours = "" if not values else str(values[0]) if counted else f"{sum(values) / len(values):.6g}"
+    ours = (
+        ""
+        if not values or math.isnan(sum(values))
+        else str(values[0])
+        if counted
+        else f"{sum(values) / len(values):.6g}"
+    )
     return {f"{name}_printed": in_our_unit(printed, cell), f"{name}_ours": ours}
 
 

@@ -16,7 +16,7 @@ class LossCurve:
 
     steps: np.ndarray
     train: np.ndarray
-    """Of the data of the first updates, measured again."""
+    """Of the data of the first updates, measured again; NaN where an older version did not."""
     dev: np.ndarray
 
     def best_dev_within(self, steps: float) -> float:
@@ -52,17 +52,26 @@ def read_events(run_folder: Path, event: str) -> list[dict[str, Any]]:
 
 
 def loss_curve(run_folder: Path) -> LossCurve:
-    """Raises UserError when the run was never validated, or by a version that did not measure all there is now."""
+    """Raises UserError when the run was never validated."""
     records = read_events(run_folder, "validation")
     if not records:
         raise UserError(f"{run_folder}/progress.jsonl: no validation; set training.validate_every lower")
-    if any("fit" not in record for record in records):
-        raise UserError(f"{run_folder}/progress.jsonl: no loss on training data without dropout; train the run again")
     return LossCurve(
         np.array([record["step"] for record in records]),
-        np.array([record["fit"]["nll_per_token"] for record in records]),
+        np.array([record.get("fit", {"nll_per_token": np.nan})["nll_per_token"] for record in records]),
         np.array([record["dev"]["nll_per_token"] for record in records]),
     )
+
+
+def fit_curve(run_folder: Path) -> LossCurve:
+    """`loss_curve` of a run whose training loss is compared. Raises UserError, too, when it was not measured."""
+    curve = loss_curve(run_folder)
+    if np.isnan(curve.train).any():
+        raise UserError(
+            f"{run_folder}: an older version trained it and did not measure the loss on training data without dropout; "
+            f"`python -m pipeline train --run {run_folder} --restart` trains it again"
+        )
+    return curve
 
 
 def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:

@@ -14,9 +14,8 @@ from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity
 
 MAX_EXTRA_LENGTH = 50  # Attention Is All You Need, section 6.1
-FITTED_UPDATES = (
-    8  # whose data are read again: 3 % of the time where every hundredth update is followed by a validation
-)
+# Whose data are read again: 3 % of the time where every hundredth update is followed by a validation.
+FITTED_UPDATES = 8
 
 
 class Validation:
@@ -56,7 +55,8 @@ class Validation:
         return self.measure(model, (batch for number, (_, batch) in enumerate(self.batches) if number % size == rank))
 
     def on_training_data(self, model: torch.nn.Module) -> dict[str, float]:
-        """`measure` of the first updates' data; comparable with that of `dev`, as the loss of the updates is not."""
+        """`measure` of the first updates' data (of recordings, the shortest where an epoch is sorted); comparable with
+        that of `dev`, as the loss of the updates is not."""
         return self.measure(model, self.fitted)
 
     @torch.no_grad()

@@ -17,7 +17,7 @@ def run(scale: str, paper: str, system: str):
 
 @pytest.mark.parametrize("scale", ["demo", "small", "paper"])
 @pytest.mark.parametrize(("system", "peak"), [("C", 3.13e-3), ("A", 5.41e-3), ("B", 3.83e-3)])
-def test_kappa_and_alpha_have_the_printed_peak_rates_at_every_scale(scale, system, peak):
+def test_kappa_and_alpha_have_the_printed_peak_rates_wherever_numbers_mean_something(scale, system, peak):
     spec = run(scale, "weighted", system)
     schedule = Schedule(spec.model, spec.training)
     rates = [schedule.branch_weights(update) for update in range(1000)]

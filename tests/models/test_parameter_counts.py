@@ -3,7 +3,8 @@
 import pytest
 
 from pipeline.config import TransformerConfig, WeightedTransformerConfig
-from pipeline.models.size import parameters_of
+from pipeline.models.build import build_model
+from pipeline.models.size import size_of
 
 BASE = {"num_layers": 6, "d_model": 512, "d_ff": 2048, "num_heads": 8}
 BIG = {"d_model": 1024, "d_ff": 4096, "num_heads": 16}
@@ -36,7 +37,7 @@ WEIGHTED_TABLE_2 = [
 
 
 def count(config, vocab: int) -> int:
-    return parameters_of(config, (vocab, vocab))
+    return size_of(lambda: build_model(config, (vocab, vocab)))
 
 
 def released_extras(config: TransformerConfig) -> int:

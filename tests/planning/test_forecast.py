@@ -1,5 +1,7 @@
 """A forecast is what the training then counts, from real lengths or expected ones; nothing is built in memory."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -15,9 +17,11 @@ from pipeline.files import write_json
 from pipeline.models.build import build_model
 from pipeline.models.flops import training_flops
 from pipeline.models.seq2seq import count_parameters
+from pipeline.models.size import size_of
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.devices import load_devices
-from pipeline.planning.run_forecast import decoding_flops, forecast_run, parameters_of
+from pipeline.planning.run_forecast import decoding_flops, forecast_run
+from pipeline.training.validation import FITTED_UPDATES
 
 VOCABULARY = 50
 MODEL = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2}
@@ -104,7 +108,8 @@ def test_validations_and_decodings_are_counted(encoded):
     corpus, found = corpus_of(encoded), forecast_run(spec(), corpus_of(encoded))
     src, tgt = corpus.src_subwords + 1, corpus.tgt_subwords + 1
     once = training_flops(spec().model, VOCABULARY, 20 * src, 20 * tgt, src, tgt) / 3
-    assert found.validation_flops == pytest.approx(3 * once)  # after updates 15, 30 and 40
+    again = FITTED_UPDATES * found.update_flops / 3
+    assert found.validation_flops == pytest.approx(3 * (once + again))  # after updates 15, 30 and 40
     project = project_at(encoded)
     greedy, beam = (project.decoding("attention", "base", name) for name in ("greedy", "final"))
     ratio = decoding_flops(spec(), corpus, "dev", beam) / decoding_flops(spec(), corpus, "dev", greedy)
@@ -116,9 +121,8 @@ def test_parameters_are_counted_without_memory(kind):
     name = {TransformerConfig: "transformer", WeightedTransformerConfig: "weighted_transformer"}[kind]
     config = kind(architecture=name, **MODEL)
     torch.manual_seed(1)
-    assert parameters_of(spec().model_copy(update={"model": config}), (VOCABULARY, VOCABULARY)) == count_parameters(
-        build_model(config, (VOCABULARY, VOCABULARY))
-    )
+    build = partial(build_model, config, (VOCABULARY, VOCABULARY))
+    assert size_of(build) == count_parameters(build())
 
 
 def test_disk_is_that_of_the_checkpoint_policy(encoded):

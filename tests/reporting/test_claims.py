@@ -160,7 +160,7 @@ def test_trainings_whose_fit_was_not_measured_do_not_count_as_run(project_with):
     log = folder_of(project, runs(project, "C")[0]) / "progress.jsonl"
     log.write_text(log.read_text().replace('"fit"', '"train"'))
     row = row_of(project)
-    assert (row["verdict"], "train the run again" in row["evidence"]) == (NOT_RUN, True)
+    assert (row["verdict"], "--restart" in row["evidence"]) == (NOT_RUN, True)
 
 
 def test_losses_of_single_trainings_that_hardly_differ_are_not_told_apart(project_with):

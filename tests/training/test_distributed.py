@@ -42,8 +42,9 @@ def test_two_processes_train_what_one_does_within_rounding(new_run, architecture
         torch.testing.assert_close(two[name], weight, rtol=1e-4, atol=1e-5)
     costs = [read_json(run / "cost.json")["total"] for run in (alone, shared)]
     assert costs[0]["tokens"] == costs[1]["tokens"] and costs[0]["flops"] == costs[1]["flops"]
-    dev = [read_json(run / "done.json")["dev"]["nll_per_token"] for run in (alone, shared)]
-    assert dev[0] == pytest.approx(dev[1], rel=1e-5)
+    done = [read_json(run / "done.json") for run in (alone, shared)]
+    for measured in ("dev", "fit"):
+        assert done[0][measured]["nll_per_token"] == pytest.approx(done[1][measured]["nll_per_token"], rel=1e-5)
     assert "step 6/6" in messages[0] and "step" not in messages[1]
 
 
