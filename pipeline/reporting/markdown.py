@@ -53,7 +53,7 @@ def short(number: str) -> str:
     value = float(number)
     if value >= 1e9:
         return f"{value:.2e}"
-    return f"{value / 1e6:.3g}M" if value >= 1e6 else f"{value / 1e3:.3g}K" if value >= 1e4 else number
+    return f"{value / 1e6:.3g}M" if value >= 1e6 else f"{value / 1e3:.3g}K" if value >= 1e4 else f"{value:.4g}"
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -98,7 +98,10 @@ def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) 
             )
         else:
             lines.append(f"- {name}: {FACTS[cell.kind]}, of the runs on {cell.dataset}{stand_in}.")
-    lines += ["- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds."]
+    lines += [
+        "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
+        "several, decodings."
+    ]
     lines += ["- hours: device hours of training, restarts included, summed over the seeds of a row.", ""]
     lines += [f"Scale `{project.config.scale}`: {project.scale.description}", ""]
     rules = scale_rules(project, {run.run for run in project.cell_runs(paper, table)})
