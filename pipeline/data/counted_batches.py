@@ -1,5 +1,6 @@
 """What batches of so many sequences an update have in common, be the sequences utterances or sentences."""
 
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from pipeline.data.counted_updates import CountedUpdates
 Batch = TypeVar("Batch")
 
 
-class CountedBatches(Generic[Batch]):
+class CountedBatches(ABC, Generic[Batch]):
     """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
 
     Args:
@@ -34,9 +35,9 @@ class CountedBatches(Generic[Batch]):
         self.updates = CountedUpdates(kept, lengths[kept], per_update, seed, sorted_first)
         self.padding = self.updates.padding
 
+    @abstractmethod
     def batch(self, indices: np.ndarray, step: int | None) -> Batch:
         """The sequences `indices` as they are read in update `step`; None = undisturbed."""
-        raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self.updates)

@@ -148,26 +148,29 @@ def in_our_unit(printed: Row, cell: FactCell | SizeCell) -> str:
 
 def fact_columns(folders: RunFolders, name: str, cell: FactCell, runs: list[CellRun], printed: Row) -> dict[str, Any]:
     """Printed and own value of a column about the training: its parameters, operations or fit."""
-    values = []
-    for run in unique_runs(runs):
-        trained, cost = folders.trained(run), folders.cost(run)
-        if cell.kind == "parameters" and trained:
-            values.append(trained["parameters"]["total"])
-        elif cell.kind == "fit" and trained:
-            values.append(trained["fit"]["perplexity"] if trained.get("fit") else math.nan)  # older ones have none
-        elif cell.kind == "flops" and cost:
-            values.append(cost["flops"])
-        elif cell.kind == "flops_by_time" and cost:
-            values += [flops] if (flops := flops_by_time(folders.starts(run), folders.layer_times)) else []
-    counted = cell.kind == "parameters"
-    ours = (
-        ""
-        if not values or math.isnan(sum(values))
-        else str(values[0])
-        if counted
-        else f"{sum(values) / len(values):.6g}"
-    )
+    values = [value for run in unique_runs(runs) if (value := fact(folders, run, cell.kind))]
+    ours = str(values[0]) if cell.kind == "parameters" and values else shown_mean(values)
     return {f"{name}_printed": in_our_unit(printed, cell), f"{name}_ours": ours}
+
+
+def fact(folders: RunFolders, run: RunId, kind: str) -> float | None:
+    """Of one run; None when it is not there, NaN when an older version did not measure it."""
+    trained, cost = folders.trained(run), folders.cost(run)
+    match kind:
+        case "parameters":
+            return trained and trained["parameters"]["total"]
+        case "fit":
+            return trained and (trained["fit"]["perplexity"] if trained.get("fit") else math.nan)
+        case "flops":
+            return cost and cost["flops"]
+        case "flops_by_time":
+            return cost and flops_by_time(folders.starts(run), folders.layer_times)
+    raise ValueError(f"no fact of kind {kind!r}")
+
+
+def shown_mean(values: list[float]) -> str:
+    """Empty without values, or when one is not known."""
+    return "" if not values or math.isnan(sum(values)) else f"{sum(values) / len(values):.6g}"
 
 
 def status(printed: Row, row: dict[str, Any], cells: dict[str, Any]) -> str:
