@@ -65,8 +65,8 @@ def columns(axes: Axes, tokens: list[str], title: str, query: int | None) -> Non
 
 
 def shown_as(token: str) -> str:
-    """A subword that goes on with a word starts with a middle dot."""
-    return token.removeprefix("▁") if token.startswith(("▁", "</")) else f"·{token}"
+    """A subword that goes on with a word starts with a middle dot; the mark of a word's beginning alone is kept."""
+    return token.removeprefix("▁") or token if token.startswith(("▁", "</")) else f"·{token}"
 
 
 def lines(axes: Axes, weights: list[list[float]], queries: list[int] | None, number: int) -> None:

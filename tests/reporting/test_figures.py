@@ -10,6 +10,7 @@ from fabricated import folder_of, write_branches, write_training
 from pipeline.__main__ import main
 from pipeline.experiment.project import load_project
 from pipeline.files import write_json
+from pipeline.reporting.attention_figure import shown_as
 from pipeline.reporting.branch_figure import mean_filter
 from pipeline.reporting.picture import COLOURS
 
@@ -111,3 +112,7 @@ def test_a_run_that_is_missing_is_named(tmp_path, capsys):
     assert code == 1
     assert "trained.json: no such file; figure figure2 of weighted is drawn from it" in capsys.readouterr().err
     assert not svg.exists()
+
+
+def test_no_subword_is_shown_as_nothing():
+    assert [shown_as(token) for token in ("▁dog", "s", "▁", "</s>")] == ["dog", "·s", "▁", "</s>"]
