@@ -10,6 +10,7 @@ def project_to_simplex(points: Tensor) -> Tensor:
     points: (…, M). With u sorted in descending order, rho = max{j : u_j - (sum_{r<=j} u_r - 1) / j > 0},
     theta = (sum_{r<=rho} u_r - 1) / rho, w = max(u - theta, 0).
     """
+    points = points - points.amax(dim=-1, keepdim=True)  # the same nearest point, with less rounding
     ordered = points.sort(dim=-1, descending=True).values
     excess = ordered.cumsum(dim=-1) - 1
     ranks = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
