@@ -23,12 +23,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pipeline.config import DecodingConfig, TransformerConfig
+from pipeline.config import DecodingConfig
 from pipeline.data.batches import TextBatch
-from pipeline.data.vocabulary import BOS, EOS, PAD
-from pipeline.decoding.beam_search import beam_search
 from pipeline.models.build import build_model
-from pipeline.models.transformer import Transformer
+from pipeline.models.transformer.model import Transformer
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.search.beam_search import beam_search
+from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
 
 SHAPE = TransformerConfig(architecture="transformer", num_layers=3, d_model=256, d_ff=1024, num_heads=4)

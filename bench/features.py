@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from pipeline.config import validate
 from pipeline.data.dataset import Dataset, ReaderPool
 from pipeline.data.noise_mixing import NoiseSettings
 from pipeline.data.speech.features import compute_features, features_of, limits_of
@@ -29,6 +28,7 @@ from pipeline.data.speech.sentences import Sentence
 from pipeline.data.speech.speak import Task, read_part
 from pipeline.data.speech.text_lines import grammar_lines
 from pipeline.data.speech_batches import SpeechBatches
+from pipeline.schema import validate
 
 SECONDS, SEED = 10.0, 1
 RATES = {8000: 3800.0, 16000: 7600.0}

@@ -27,10 +27,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.config import RecurrentConfig
 from pipeline.data.batches import TextBatch
-from pipeline.data.vocabulary import BOS, EOS
 from pipeline.models.build import build_model
+from pipeline.models.recurrent.settings import RecurrentConfig
+from pipeline.symbols import BOS, EOS
 from pipeline.training.machine import prepare
 
 

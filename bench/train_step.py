@@ -26,12 +26,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from pipeline.config import ModelConfig, TransformerConfig, WeightedTransformerConfig
+from pipeline.config import ModelConfig
 from pipeline.data.batches import TextBatch
-from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.models.build import build_model
-from pipeline.models.positions import sinusoids
+from pipeline.models.layers.positions import sinusoids
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
 
 VOCABULARY, SENTENCES, LENGTH, SMOOTHING, DROPOUT = 8000, 164, 25, 0.1, 0.1

@@ -29,11 +29,11 @@ from pathlib import Path
 from pipeline.cluster.command import job_key
 from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_starts, record_start
 from pipeline.cluster.node_check import UnfitNode, check_node
-from pipeline.cluster.ownership import Ownership, TakenOver
 from pipeline.cluster.signals import SignalRecord
 from pipeline.cluster.version import code_digest
 from pipeline.errors import UserError
 from pipeline.files import write_json
+from pipeline.training.ownership import Ownership, TakenOver
 
 log = logging.getLogger(__name__)
 

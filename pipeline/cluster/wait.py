@@ -12,14 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline.cluster.follow import LogTail, last_lines
-from pipeline.cluster.markers import (
-    is_done,
-    mark_unfit,
-    newest_checkpoint,
-    read_failure,
-    read_starts,
-    unfit_nodes,
-)
+from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_failure, read_starts, unfit_nodes
 from pipeline.cluster.queue import QueuedJob
 from pipeline.errors import UserError
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config.records import Closed, Count
+from pipeline.schema import Closed, Count
 
 
 class DecodingConfig(Closed):

@@ -5,12 +5,16 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from pipeline.config.convolutional import ConvolutionalConfig
-from pipeline.config.records import Closed, load_yaml, validate
-from pipeline.config.recurrent import RecurrentConfig
-from pipeline.config.speech import AttentionConfig, CTCConfig, FusionConfig, LanguageModelConfig
 from pipeline.config.training import TrainingConfig
-from pipeline.config.transformer import TransformerConfig, WeightedTransformerConfig
+from pipeline.models.convolutional.settings import ConvolutionalConfig
+from pipeline.models.ctc.settings import CTCConfig
+from pipeline.models.fusion.settings import FusionConfig
+from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.recurrent.settings import RecurrentConfig
+from pipeline.models.speech_attention.settings import SpeechAttentionConfig
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.schema import Closed, load_yaml, validate
 
 ModelConfig = Annotated[
     TransformerConfig
@@ -18,7 +22,7 @@ ModelConfig = Annotated[
     | RecurrentConfig
     | ConvolutionalConfig
     | LanguageModelConfig
-    | AttentionConfig
+    | SpeechAttentionConfig
     | CTCConfig,
     Field(discriminator="architecture"),
 ]

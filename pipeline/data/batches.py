@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from pipeline.data.token_store import TokenStore
-from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.errors import UserError
+from pipeline.symbols import BOS, EOS, PAD
 
 # Relative widths of the cells: narrow enough that little is padded, wide enough that an update meets new neighbours.
 TGT_CELL_WIDTH, SRC_CELL_WIDTH = 1 / 12, 1 / 6

@@ -7,7 +7,7 @@ transcripts) or `text` (sentences without a source, for language models).
 from pathlib import Path
 from typing import Literal, get_args
 
-from pipeline.config import LanguageModelConfig, RunSpec, TrainingConfig, load_run
+from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.batches import EvaluationBatches, TextBatch, TrainingBatches
 from pipeline.data.noise_mixing import NoiseSettings
@@ -16,6 +16,7 @@ from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, Text
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
 from pipeline.files import read_json
+from pipeline.models.language_model.settings import LanguageModelConfig
 
 Kind = Literal["parallel", "speech", "text"]
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch

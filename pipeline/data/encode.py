@@ -21,10 +21,11 @@ import numpy as np
 from pipeline.data.dataset import TokenisedRecord, load_dataset
 from pipeline.data.parallel import Progress, chunks, map_in_order
 from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
-from pipeline.data.vocabulary import MODEL, TGT_MODEL, UNK, Subwords
+from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import sha256_file, sha256_json, write_json
+from pipeline.symbols import UNK
 
 log = logging.getLogger(__name__)
 

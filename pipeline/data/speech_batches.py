@@ -13,9 +13,9 @@ from pipeline.data.counted_batches import CountedBatches, drawn
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
 from pipeline.data.token_store import TokenStore
-from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.errors import UserError
 from pipeline.files import read_json
+from pipeline.symbols import BOS, EOS, PAD
 
 FRAMES_PER_CHARACTER = 3
 """Nobody says more than 33 characters a second."""

@@ -23,9 +23,10 @@ import numpy as np
 import sentencepiece
 
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedRecord, WordVocabulary, load_dataset
-from pipeline.data.vocabulary import BOS, EOS, MODEL, PAD, TGT_MODEL, UNK
+from pipeline.data.vocabulary import MODEL, TGT_MODEL
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, write_json
+from pipeline.symbols import BOS, EOS, PAD, UNK
 
 log = logging.getLogger(__name__)
 

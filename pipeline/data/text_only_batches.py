@@ -11,8 +11,8 @@ from torch import Tensor
 from pipeline.data.batches import length_order
 from pipeline.data.counted_batches import CountedBatches, drawn
 from pipeline.data.token_store import TokenStore
-from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.errors import UserError
+from pipeline.symbols import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The four reserved ids, and the subword models that turn tokenised text into ids and back."""
+"""The subword models that turn tokenised text into ids and back."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import sentencepiece
 
 from pipeline.errors import UserError
+from pipeline.symbols import BOS, EOS, PAD, UNK
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
 MODEL = "subwords.model"
 """In a corpus' folder: the model of both sides, or of the source side."""
 TGT_MODEL = "subwords.tgt.model"

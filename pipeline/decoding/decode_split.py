@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.config import DecodingConfig, validate
+from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import AnyEvaluationBatches
-from pipeline.decoding.search import Search
+from pipeline.decoding.choose_search import Search
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
+from pipeline.schema import validate
 
 log = logging.getLogger(__name__)
 REPORT_EVERY_S = 5.0

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import evaluation_batches, normalised_as, vocabularies
+from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
-from pipeline.decoding.search import search_for
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.files import read_json, write_json

@@ -15,12 +15,12 @@ from pipeline.config import DecodingConfig
 from pipeline.data.batches import EvaluationBatches
 from pipeline.data.moses import detokenise
 from pipeline.data.vocabulary import load_vocabularies
+from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
-from pipeline.decoding.search import search_for
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.files import write_json
-from pipeline.models.weighted_transformer import WeightedTransformer
+from pipeline.models.weighted_transformer.model import WeightedTransformer
 
 log = logging.getLogger(__name__)
 

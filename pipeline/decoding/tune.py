@@ -17,13 +17,13 @@ import numpy as np
 
 from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import AnyBatch, evaluation_batches, normalised_as, vocabularies
+from pipeline.decoding.choose_search import weighted_search
 from pipeline.decoding.decode_split import parse_decoding
-from pipeline.decoding.search import weighted_search
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.evaluation.error_rates import error_rate, error_statistics
 from pipeline.files import write_json
-from pipeline.models.language_model import LanguageModel
+from pipeline.models.language_model.model import LanguageModel
 from pipeline.training.parts import load_language_model
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Closed, load_yaml, validate
 from pipeline.experiment.scored import ScoredSplit, ScoredSplits
+from pipeline.schema import Closed, load_yaml, validate
 
 Number = Annotated[float, Field(strict=False)]
 WordKind = Literal["names", "rare_names", "idioms", "function_words"]

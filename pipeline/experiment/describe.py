@@ -9,9 +9,10 @@ from pathlib import Path
 
 import yaml
 
-from pipeline.config import RunSpec, validate
+from pipeline.config import RunSpec
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
+from pipeline.schema import validate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

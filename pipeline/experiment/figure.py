@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config import Closed, Count
 from pipeline.experiment.scored import ScoredSplit, score_path
+from pipeline.schema import Closed, Count
 
 
 class Figure(Closed):

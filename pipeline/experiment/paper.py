@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Closed, Count, DecodingConfig, load_yaml, validate
+from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
 from pipeline.experiment.figure import FigureEntry
 from pipeline.experiment.scored import ScoredSplit, ScoredSplits
+from pipeline.schema import Closed, Count, load_yaml, validate
 
 Source = Literal["ours-to-run", "cited", "analytic", "input", "reference"]
 

@@ -8,17 +8,7 @@ from typing import Any
 import yaml
 from pydantic import Field
 
-from pipeline.config import (
-    Closed,
-    Count,
-    DecodingConfig,
-    FusionConfig,
-    ModelConfig,
-    RunSpec,
-    TrainingConfig,
-    load_yaml,
-    validate,
-)
+from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.data.dataset import AnyDataset, LicensedPackages, load_dataset
 from pipeline.errors import UserError
 from pipeline.experiment.claim import (
@@ -45,6 +35,8 @@ from pipeline.experiment.paper import (
 )
 from pipeline.experiment.scale import Scale
 from pipeline.experiment.scored import ScoredSplits, score_path
+from pipeline.models.fusion.settings import FusionConfig
+from pipeline.schema import Closed, Count, load_yaml, validate
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Settings of a run by the record that they have to be."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Closed, Count
+from pipeline.schema import Closed, Count
 
 
 class Rule(Closed):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config import Closed
+from pipeline.schema import Closed
 
 ScoredSplit = Literal["dev", "test", "test2", "test3", "test4", "test5"]
 PHENOMENA = ("names", "rare_names", "idioms", "clauses", "reorderings")

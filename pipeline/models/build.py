@@ -1,26 +1,23 @@
 """From a model's configuration to the model."""
 
-from pipeline.config import (
-    AttentionConfig,
-    ConvolutionalConfig,
-    CTCConfig,
-    LanguageModelConfig,
-    ModelConfig,
-    RecurrentConfig,
-    RunSpec,
-    TransformerConfig,
-    WeightedTransformerConfig,
-)
+from pipeline.config import ModelConfig, RunSpec
 from pipeline.errors import UserError
-from pipeline.models.convolutional import Convolutional
-from pipeline.models.ctc import CTC
-from pipeline.models.fusion import FusedModel
-from pipeline.models.language_model import LanguageModel
-from pipeline.models.recurrent import RecurrentAttention
+from pipeline.models.convolutional.model import Convolutional
+from pipeline.models.convolutional.settings import ConvolutionalConfig
+from pipeline.models.ctc.model import CTC
+from pipeline.models.ctc.settings import CTCConfig
+from pipeline.models.fusion.model import FusedModel
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.recurrent.model import RecurrentAttention
+from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.models.seq2seq import Seq2Seq, TaskModel
-from pipeline.models.speech_attention import SpeechAttention
-from pipeline.models.transformer import Transformer
-from pipeline.models.weighted_transformer import WeightedTransformer
+from pipeline.models.speech_attention.model import SpeechAttention
+from pipeline.models.speech_attention.settings import SpeechAttentionConfig
+from pipeline.models.transformer.model import Transformer
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.model import WeightedTransformer
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 
 
 def build_model(config: ModelConfig, vocab_sizes: tuple[int, int]) -> Seq2Seq:
@@ -46,7 +43,7 @@ def build_model(config: ModelConfig, vocab_sizes: tuple[int, int]) -> Seq2Seq:
             return Convolutional(config, src_vocab, tgt_vocab)
         case LanguageModelConfig():
             return LanguageModel(config, tgt_vocab)
-        case AttentionConfig():
+        case SpeechAttentionConfig():
             return SpeechAttention(config, tgt_vocab)
         case CTCConfig():
             return CTC(config, tgt_vocab)

@@ -3,20 +3,17 @@
 Embedding look-ups, softmax, normalisation and dropout are left out: below 2 % at the paper's sizes.
 """
 
-from pipeline.config import (
-    AttentionConfig,
-    ConvolutionalConfig,
-    CTCConfig,
-    LanguageModelConfig,
-    ModelConfig,
-    RecurrentConfig,
-    RunSpec,
-    TransformerConfig,
-    WeightedTransformerConfig,
-)
+from pipeline.config import ModelConfig, RunSpec
 from pipeline.models import speech_flops
-from pipeline.models.convolutional_flops import convolutional
-from pipeline.models.recurrent_flops import recurrent
+from pipeline.models.convolutional.flops import convolutional
+from pipeline.models.convolutional.settings import ConvolutionalConfig
+from pipeline.models.ctc.settings import CTCConfig
+from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.recurrent.flops import recurrent
+from pipeline.models.recurrent.settings import RecurrentConfig
+from pipeline.models.speech_attention.settings import SpeechAttentionConfig
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 
 BACKWARD = 2
 """The backward pass of a product is two products of its size."""
@@ -50,7 +47,7 @@ def forward_products(
     match config:
         case LanguageModelConfig():
             return tgt_tokens * speech_flops.language_model(config, vocab)
-        case AttentionConfig():
+        case SpeechAttentionConfig():
             return speech_flops.attention(config, vocab, src_tokens, tgt_tokens, src_len)
         case CTCConfig():
             return speech_flops.ctc(config, vocab, src_tokens)

@@ -5,8 +5,11 @@ Source positions are frames, target positions characters; both counts include pa
 
 from math import ceil
 
-from pipeline.config import AttentionConfig, CTCConfig, FusionConfig, LanguageModelConfig
-from pipeline.models.ctc import KERNELS
+from pipeline.models.ctc.model import KERNELS
+from pipeline.models.ctc.settings import CTCConfig
+from pipeline.models.fusion.settings import FusionConfig
+from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.speech_attention.settings import SpeechAttentionConfig
 
 
 def lstm(inputs: int, width: int) -> int:
@@ -25,7 +28,7 @@ def language_model(config: LanguageModelConfig, vocab: int) -> int:
     return sum(gru(width, config.hidden_width) for width in widths) + config.hidden_width * vocab
 
 
-def attention(config: AttentionConfig, vocab: int, frames: float, characters: float, frames_each: float) -> float:
+def attention(config: SpeechAttentionConfig, vocab: int, frames: float, characters: float, frames_each: float) -> float:
     """frames, characters: of all utterances; frames_each: of one."""
     encoder, positions, inputs = 0.0, frames / config.frame_stacking, config.features * config.frame_stacking
     annotation, share = 2 * config.encoder_width, config.frame_stacking
@@ -67,5 +70,5 @@ def fusion(config: FusionConfig, state_width: int, lm_width: int, vocab: int) ->
     return project + gate + output
 
 
-def state_width(config: AttentionConfig) -> int:
+def state_width(config: SpeechAttentionConfig) -> int:
     return config.decoder_width + (2 * config.encoder_width if config.task_state == "state and context" else 0)

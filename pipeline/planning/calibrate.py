@@ -24,19 +24,19 @@ import torch
 from pipeline.config import DecodingConfig
 from pipeline.data.alphabet import IDS
 from pipeline.data.corpus_batches import AnyBatch, batch_size
-from pipeline.decoding.beam_search import beam_search
-from pipeline.decoding.ctc_prefix_search import TextScores, prefix_search
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import write_json
 from pipeline.models.build import build_run
-from pipeline.models.ctc import CTC
+from pipeline.models.ctc.model import CTC
 from pipeline.models.flops import BACKWARD
-from pipeline.models.language_model import LanguageModel
+from pipeline.models.language_model.model import LanguageModel
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.needs import run_files
 from pipeline.planning.random_batches import random_batch
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
+from pipeline.search.beam_search import beam_search
+from pipeline.search.ctc_prefix_search import TextScores, prefix_search
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.schedule import Schedule

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.config import Closed, load_yaml, validate
+from pipeline.schema import Closed, load_yaml, validate
 
 Rate = Annotated[float, Field(gt=0, strict=False)]
 Share = Annotated[float, Field(gt=0, le=1, strict=False)]

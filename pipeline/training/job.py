@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 
-from pipeline.cluster.ownership import Ownership, TakenOver
 from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.corpus_batches import AnyTrainingBatches, batch_size, kind_read, normalised_as, training_batches
 from pipeline.errors import UserError
@@ -34,6 +33,7 @@ from pipeline.training.cost import CostRecord
 from pipeline.training.distributed import Group
 from pipeline.training.key import run_key
 from pipeline.training.optimiser import Optimiser
+from pipeline.training.ownership import Ownership, TakenOver
 from pipeline.training.parts import assemble
 from pipeline.training.progress import JsonLines, Progress
 from pipeline.training.schedule import Schedule

@@ -9,7 +9,7 @@ from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
 from pipeline.files import read_json
 from pipeline.models.build import build_run
-from pipeline.models.language_model import LanguageModel
+from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import DamagedFileError, read_tensor_file

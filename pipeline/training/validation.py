@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches, Kind, evaluation_batches, vocabularies
-from pipeline.decoding.greedy import greedy
-from pipeline.models.ctc import CTC
+from pipeline.models.ctc.model import CTC
+from pipeline.search.greedy import greedy
 from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity
 

@@ -8,8 +8,8 @@ import torch
 from toy_corpus import write_encoded
 
 from pipeline.data.batches import EvaluationBatches, TrainingBatches, cut, even_cuts, random_keys
-from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.errors import UserError
+from pipeline.symbols import BOS, EOS, PAD
 
 torch.set_num_threads(1)
 

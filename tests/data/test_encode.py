@@ -11,9 +11,10 @@ from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
 from pipeline.data.subwords import learn_subwords, sample, sampled_lines, train_bpe
 from pipeline.data.token_store import TokenStore
-from pipeline.data.vocabulary import BOS, EOS, PAD, UNK, Subwords
+from pipeline.data.vocabulary import Subwords
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
+from pipeline.symbols import BOS, EOS, PAD, UNK
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import torch
 from random_speech import FEATURES, write_speech
 
-from pipeline.config import LanguageModelConfig, RunSpec, validate
+from pipeline.config import RunSpec
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import batch_size, evaluation_batches, training_batches, vocabularies
 from pipeline.data.counted_batches import drawn
@@ -16,8 +16,10 @@ from pipeline.data.frame_store import FrameStore, frames_path
 from pipeline.data.noise_mixing import NoiseSettings, with_noise
 from pipeline.data.speech_batches import SpeechBatches, SpeechEvaluationBatches, SpeechSplit
 from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlyEvaluationBatches
-from pipeline.data.vocabulary import BOS, EOS, PAD
 from pipeline.errors import UserError
+from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.schema import validate
+from pipeline.symbols import BOS, EOS, PAD
 
 NOISE = NoiseSettings(0.4, (0.0, 15.0))
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipeline.config import validate
 from pipeline.data.alphabet import Alphabet, spelt
 from pipeline.data.dataset import Dataset, ManifestDataset, ReadAloudDataset
 from pipeline.data.frame_store import FEATURES, FrameStore
@@ -24,6 +23,7 @@ from pipeline.data.speech.speak import speak
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
+from pipeline.schema import validate
 
 RATE = 8000
 

@@ -9,8 +9,9 @@ from toy_corpus import make_dataset, random_lines, write_toy_raw
 from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
 from pipeline.data.subwords import learn_subwords, most_frequent_words
-from pipeline.data.vocabulary import BOS, EOS, PAD, UNK, UNKNOWN_WORD, Subwords, load_vocabularies
+from pipeline.data.vocabulary import UNKNOWN_WORD, Subwords, load_vocabularies
 from pipeline.errors import UserError
+from pipeline.symbols import BOS, EOS, PAD, UNK
 
 
 def vocabulary(folder, lines, size):

@@ -11,10 +11,10 @@ from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.data.batches import EvaluationBatches, ParallelSplit
 from pipeline.data.moses import detokenise
-from pipeline.data.vocabulary import BOS, EOS, PAD
-from pipeline.decoding.beam_search import beam_search
-from pipeline.decoding.greedy import greedy
 from pipeline.evaluation.score_file import read_statistics
+from pipeline.search.beam_search import beam_search
+from pipeline.search.greedy import greedy
+from pipeline.symbols import BOS, EOS, PAD
 
 PAIRS = 23
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"

@@ -8,12 +8,12 @@ import yaml
 
 from pipeline.data.dataset import load_treebank
 from pipeline.data.encode import encode
-from pipeline.data.grammar.splits import write_splits
 from pipeline.data.prepare_trees import prepare_trees
 from pipeline.data.subwords import learn_subwords
 from pipeline.data.trees import parse_tree, words
 from pipeline.decoding import translate
 from pipeline.evaluation import score_trees
+from pipeline.grammar.splits import write_splits
 from pipeline.training.job import train_run
 
 SIZES = {"train": 60, "dev": 4, "test": 6}

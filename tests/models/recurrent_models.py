@@ -1,6 +1,7 @@
 """Settings of small recurrent and convolutional models."""
 
-from pipeline.config import ConvolutionalConfig, RecurrentConfig
+from pipeline.models.convolutional.settings import ConvolutionalConfig
+from pipeline.models.recurrent.settings import RecurrentConfig
 
 CHANNELS = ["rnn", "ntm", "emb", "ntm-rnn", "ntm-emb", "rnn-emb", "ntm-rnn-emb"]
 

@@ -2,9 +2,10 @@
 
 import torch
 
-from pipeline.config import TransformerConfig, WeightedTransformerConfig
 from pipeline.data.batches import TextBatch
-from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.symbols import BOS, EOS, PAD
 
 VOCAB = 40
 

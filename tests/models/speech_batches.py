@@ -5,8 +5,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pipeline.config import AttentionConfig, CTCConfig, FusionConfig, LanguageModelConfig
-from pipeline.data.vocabulary import BOS, EOS, PAD
+from pipeline.models.ctc.settings import CTCConfig
+from pipeline.models.fusion.settings import FusionConfig
+from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.speech_attention.settings import SpeechAttentionConfig
+from pipeline.symbols import BOS, EOS, PAD
 
 VOCAB, FEATURES = 12, 40
 
@@ -54,10 +57,10 @@ def speech(frame_counts: list[int], characters: list[int]) -> Speech:
     return Speech(frames, torch.tensor(frame_counts), tgt_in, tgt_out)
 
 
-def attention_config(**changes) -> AttentionConfig:
+def attention_config(**changes) -> SpeechAttentionConfig:
     settings = {"encoder_layers": 3, "encoder_width": 6, "decoder_width": 10, "embedding_width": 5}
     settings |= {"attention_width": 7, "location_filters": 3, "location_width": 5}
-    return AttentionConfig(architecture="speech_attention", **(settings | changes))
+    return SpeechAttentionConfig(architecture="speech_attention", **(settings | changes))
 
 
 def lm_config(**changes) -> LanguageModelConfig:

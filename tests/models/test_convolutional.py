@@ -8,11 +8,11 @@ from recurrent_models import convolutional_config
 from small_models import VOCAB, pairs
 from torch.nn import functional as F
 
-from pipeline.config import ConvolutionalConfig
 from pipeline.errors import UserError
 from pipeline.models.build import build_model
-from pipeline.models.convolutional import GatedConvolution, ScaledGradient
-from pipeline.models.normed_linear import NormedLinear
+from pipeline.models.convolutional.model import GatedConvolution, ScaledGradient
+from pipeline.models.convolutional.normed_linear import NormedLinear
+from pipeline.models.convolutional.settings import ConvolutionalConfig
 
 
 def test_a_gated_convolution_is_the_librarys():

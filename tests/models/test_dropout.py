@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pipeline.models.dropout import dropout, dropout_add, keep_mask, relu_dropout
+from pipeline.models.layers.dropout import dropout, dropout_add, keep_mask, relu_dropout
 
 SIZE = 400_000
 

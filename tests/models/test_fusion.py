@@ -10,12 +10,12 @@ from small_models import pairs, transformer_config
 from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_config, speech
 
 from pipeline.models.build import build_model
-from pipeline.models.fusion import FusedModel, FusionLayer
-from pipeline.models.language_model import LanguageModel
+from pipeline.models.fusion.model import FusedModel, FusionLayer
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.layers.unrolling import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
-from pipeline.models.speech_attention import SpeechAttention
-from pipeline.models.transformer import Transformer
-from pipeline.models.unrolling import unrolled_logits
+from pipeline.models.speech_attention.model import SpeechAttention
+from pipeline.models.transformer.model import Transformer
 
 
 @pytest.fixture(params=FUSIONS)

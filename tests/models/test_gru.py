@@ -4,8 +4,8 @@ import pytest
 import torch
 from recurrent_models import recurrent_config
 
-from pipeline.models.conditional_gru import ConditionalGRU
-from pipeline.models.gru import GRU
+from pipeline.models.recurrent.conditional_gru import ConditionalGRU
+from pipeline.models.recurrent.gru import GRU
 
 
 def drawn(module):

@@ -2,9 +2,10 @@
 
 import pytest
 
-from pipeline.config import TransformerConfig, WeightedTransformerConfig
 from pipeline.models.build import build_model
 from pipeline.models.size import size_of
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 
 BASE = {"num_layers": 6, "d_model": 512, "d_ff": 2048, "num_heads": 8}
 BIG = {"d_model": 1024, "d_ff": 4096, "num_heads": 16}

@@ -3,10 +3,10 @@ import math
 import pytest
 import torch
 
-from pipeline.config import TransformerConfig
 from pipeline.errors import UserError
 from pipeline.models.build import build_model
-from pipeline.models.positions import LearnedPositions, SinusoidPositions, sinusoids
+from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions, sinusoids
+from pipeline.models.transformer.settings import TransformerConfig
 
 
 def test_sinusoids_follow_the_formula():

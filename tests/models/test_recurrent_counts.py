@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from pipeline.config import RecurrentConfig
 from pipeline.models.build import build_model
+from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.models.seq2seq import count_parameters
 
 # printed in Table 1, and what follows for 40000 symbols

@@ -4,8 +4,8 @@ import pytest
 import torch
 from recurrent_models import CHANNELS, recurrent_config
 
-from pipeline.models.channel_blending import Blend
-from pipeline.models.recurrent_encoder import RecurrentEncoder, reordered, reversal
+from pipeline.models.recurrent.channel_blending import Blend
+from pipeline.models.recurrent.encoder import RecurrentEncoder, reordered, reversal
 
 
 def drawn(module):

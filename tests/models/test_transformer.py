@@ -8,7 +8,7 @@ from small_models import VOCAB, pairs, rows, transformer_config
 from torch.nn import functional as F
 
 from pipeline.models.build import build_model
-from pipeline.models.transformer import attention_mask
+from pipeline.models.transformer.model import attention_mask
 
 
 def logits(model, batch):

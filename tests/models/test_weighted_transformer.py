@@ -3,9 +3,9 @@ import torch
 from small_models import VOCAB, pairs, weighted_config
 from torch.nn import functional as F
 
-from pipeline.models.attention import Mix, SelfAttention
 from pipeline.models.build import build_model
-from pipeline.models.weighted_transformer import BranchedMix, WeightedTransformer, keep_largest
+from pipeline.models.transformer.attention import Mix, SelfAttention
+from pipeline.models.weighted_transformer.model import BranchedMix, WeightedTransformer, keep_largest
 
 MODES = ("split", "shared")
 

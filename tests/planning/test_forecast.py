@@ -7,10 +7,9 @@ import pytest
 import torch
 from planning_project import ROOT, project_at
 
-from pipeline.config import RunSpec, TrainingConfig, TransformerConfig, WeightedTransformerConfig
+from pipeline.config import RunSpec, TrainingConfig
 from pipeline.data.batches import TrainingBatches
 from pipeline.data.token_store import write_tokens
-from pipeline.data.vocabulary import EOS
 from pipeline.errors import UserError
 from pipeline.experiment.project import RunId
 from pipeline.files import write_json
@@ -18,9 +17,12 @@ from pipeline.models.build import build_model
 from pipeline.models.flops import training_flops
 from pipeline.models.seq2seq import count_parameters
 from pipeline.models.size import size_of
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.devices import load_devices
 from pipeline.planning.run_forecast import decoding_flops, forecast_run
+from pipeline.symbols import EOS
 from pipeline.training.validation import FITTED_UPDATES
 
 VOCABULARY = 50

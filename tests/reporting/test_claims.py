@@ -21,8 +21,8 @@ from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.evaluation.gleu import gleu_statistics
 from pipeline.files import write_json
+from pipeline.probes.layer_cost import KERNEL, WINDOW
 from pipeline.reporting.claims import claim_rows
-from pipeline.reporting.layer_cost import KERNEL, WINDOW
 
 UPHELD, UNCLEAR, CONTRADICTED, NOT_RUN = "upheld", "not distinguishable", "contradicted", "not run"
 DATA = "wmt14-en-de"

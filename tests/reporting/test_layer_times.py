@@ -9,7 +9,7 @@ import torch
 
 from pipeline.__main__ import main
 from pipeline.files import write_json
-from pipeline.reporting import layer_cost
+from pipeline.probes import layer_cost
 from pipeline.reporting.layer_table import derived
 from pipeline.reporting.layer_times import LayerTimes
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import pipeline.training.checkpoint as checkpoint
-from pipeline.config import TrainingConfig, TransformerConfig
+from pipeline.config import TrainingConfig
 from pipeline.errors import UserError
 from pipeline.models.build import build_model
+from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.checkpoint import Checkpoints, load_weights, weight_files
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.schedule import Schedule

@@ -7,7 +7,7 @@ import torch
 
 from pipeline.errors import UserError
 from pipeline.files import read_json
-from pipeline.models.transformer import Transformer
+from pipeline.models.transformer.model import Transformer
 from pipeline.training import guards
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from pipeline.training import loss as loss_module
-from pipeline.training.loss import projected_cross_entropy
+from pipeline.models.layers import loss as loss_module
+from pipeline.models.layers.loss import projected_cross_entropy
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@ import random
 
 import pytest
 
-from pipeline.config import TrainingConfig, TransformerConfig
+from pipeline.config import TrainingConfig
+from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.schedule import Schedule
 
 

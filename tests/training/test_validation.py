@@ -3,10 +3,10 @@ import math
 import pytest
 import torch
 
-from pipeline.config import TransformerConfig
 from pipeline.data.batches import EvaluationBatches, TrainingBatches
-from pipeline.data.vocabulary import PAD
 from pipeline.models.build import build_model
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.symbols import PAD
 from pipeline.training.distributed import Group
 from pipeline.training.trainer import micro_seed
 from pipeline.training.validation import FITTED_UPDATES, Validation

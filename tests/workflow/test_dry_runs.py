@@ -12,7 +12,7 @@ import yaml
 
 from pipeline.data.dataset import Dataset
 from pipeline.experiment.project import load_project
-from pipeline.experiment.schemas import RECORDS, schema_text
+from pipeline.planning.schemas import RECORDS, schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

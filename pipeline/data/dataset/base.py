@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Closed, Count
+from pipeline.schema import Closed, Count
 
 Language = Literal["en", "de", "fr", "zh"]
 SplitName = Literal["train", "dev", "test", "test2", "test3", "test4", "test5"]

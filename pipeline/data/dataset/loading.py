@@ -5,12 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.config import load_yaml, validate
 from pipeline.data.dataset.base import DatasetRecord
 from pipeline.data.dataset.parallel import CorpusRecord, DownloadedDataset, GrammarDataset
 from pipeline.data.dataset.speech import CharacterDataset, OwnText, SpokenDataset, SpokenRecord, WrittenDataset
 from pipeline.data.dataset.treebank import Treebank, TreebankRecord
 from pipeline.errors import UserError
+from pipeline.schema import load_yaml, validate
 
 AnyDataset = DownloadedDataset | GrammarDataset | Treebank | SpokenDataset | CharacterDataset | OwnText
 Dataset = Annotated[AnyDataset, Field(discriminator="kind")]

@@ -5,7 +5,6 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Closed, Count
 from pipeline.data.dataset.base import (
     GrammarSource,
     Language,
@@ -16,6 +15,7 @@ from pipeline.data.dataset.base import (
     TokenisedRecord,
     check_splits,
 )
+from pipeline.schema import Closed, Count
 
 
 class Side(Closed):

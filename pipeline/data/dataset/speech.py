@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Closed, Count
 from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, Sha256, Source, SplitName, check_splits
+from pipeline.schema import Closed, Count
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
 Positive = Annotated[float, Field(gt=0, strict=False)]

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import Closed, Count
 from pipeline.data.dataset.base import (
     GrammarSource,
     LicensedPackages,
@@ -14,6 +13,7 @@ from pipeline.data.dataset.base import (
     TokenisedRecord,
     check_splits,
 )
+from pipeline.schema import Closed, Count
 
 
 class Documents(Closed):

@@ -12,8 +12,8 @@ from typing import IO
 
 from pipeline.data.archives import DAMAGE, members
 from pipeline.data.dataset import FetchedText, GrammarText, TextPart
-from pipeline.data.grammar.corpus import endless, next_unseen
 from pipeline.errors import UserError
+from pipeline.grammar.corpus import endless, next_unseen
 
 CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
 NOT_SPOKEN = re.compile(r"\([^ )]*\)|\{[^ }]*\}|<sil>")

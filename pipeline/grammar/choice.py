@@ -1,0 +1,99 @@
+"""Zipf-like random choice, and the parts of the lexicon that only the test split may use."""
+
+import zlib
+from bisect import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from random import Random
+from typing import Generic, TypeVar
+
+from pipeline.grammar.lexicon import CITIES, FEMALE, MALE, SURNAMES
+from pipeline.grammar.lexicon.words import Noun
+from pipeline.grammar.structure import Name
+
+Item = TypeVar("Item")
+
+HELD_OUT_NAMES_EVERY = 6  # of a list's names beyond the most frequent ones
+HELD_OUT_COMBINATIONS = 25  # one verb-object combination of so many is left to the test split
+
+
+class Zipf(Generic[Item]):
+    """Choice with probability proportional to 1 / (rank + flatness)."""
+
+    def __init__(self, items: Sequence[Item], flatness: float):
+        self.items = list(items)
+        self.cumulative = list(accumulate(1 / (rank + flatness) for rank in range(len(self.items))))
+
+    def __call__(self, rng: Random) -> Item:
+        return self.items[bisect(self.cumulative, rng.random() * self.cumulative[-1])]
+
+
+def held_out_combination(verb: str, noun: Noun) -> bool:
+    """Whether this verb with this object is left to the test split (by a hash that is the same everywhere)."""
+    return zlib.crc32(f"{verb}+{noun.key}".encode()) % HELD_OUT_COMBINATIONS == 0
+
+
+def by_class(nouns: Iterable[Noun]) -> dict[str, list[Noun]]:
+    """Nouns by semantic class; every noun is also a class of its own, named by its key."""
+    classes: dict[str, list[Noun]] = {}
+    for noun in nouns:
+        for name in noun.classes:
+            classes.setdefault(name, []).append(noun)
+    return classes
+
+
+def nouns_of(classes: Mapping[str, list[Noun]], names: Iterable[str]) -> list[Noun]:
+    """All nouns of some classes, each once."""
+    return list(dict.fromkeys(noun for name in names for noun in classes[name]))
+
+
+def _halves(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The names for every split, and those for the test split alone."""
+    held_out = {i for i in range(12, len(names)) if i % HELD_OUT_NAMES_EVERY == 0}
+    known = [name for i, name in enumerate(names) if i not in held_out]
+    return known, [names[i] for i in sorted(held_out)]
+
+
+class NameChooser:
+    """Names of people and towns; with `unseen`, sometimes one that no training sentence has."""
+
+    unseen_share = 0.25
+
+    def __init__(self) -> None:
+        lists = {"m": MALE, "f": FEMALE, "family": SURNAMES, "town": CITIES}
+        halves = {kind: _halves(names) for kind, names in lists.items()}
+        self.known = {kind: Zipf(known, 4) for kind, (known, _) in halves.items()}
+        self.held_out = {kind: Zipf(held_out, 50) for kind, (_, held_out) in halves.items()}
+
+    def _one(self, rng: Random, kind: str, unseen: bool) -> tuple[str, bool]:
+        if unseen and rng.random() < self.unseen_share:
+            return self.held_out[kind](rng), True
+        return self.known[kind](rng), False
+
+    def person(self, rng: Random, unseen: bool) -> Name:
+        """Anna; Anna Keller; Mrs Keller."""
+        style = rng.random()
+        if style < 0.2:
+            gender = "m" if rng.random() < 0.5 else "f"
+            family, new = self._one(rng, "family", unseen)
+            return Name(family, gender, title="Mr" if gender == "m" else "Mrs", unseen=new)
+        return self.first(rng, unseen) if style < 0.65 else self.full(rng, unseen)
+
+    def first(self, rng: Random, unseen: bool) -> Name:
+        """Anna."""
+        gender = "m" if rng.random() < 0.5 else "f"
+        text, new = self._one(rng, gender, unseen)
+        return Name(text, gender, unseen=new)
+
+    def full(self, rng: Random, unseen: bool) -> Name:
+        """Anna Keller."""
+        name = self.first(rng, unseen)
+        family, new = self._one(rng, "family", unseen)
+        return Name(f"{name.text} {family}", name.gender, unseen=name.unseen or new)
+
+    def town(self, rng: Random, unseen: bool) -> Name:
+        town, new = self._one(rng, "town", unseen)
+        return Name(town, "n", unseen=new, town=True)
+
+
+NAMES = NameChooser()

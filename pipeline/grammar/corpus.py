@@ -1,0 +1,116 @@
+"""Sentences in four languages with the English tree, drawn from a seed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Literal
+
+from pipeline.errors import UserError
+from pipeline.grammar import chinese, english, french, german
+from pipeline.grammar.derivation import Deriver
+from pipeline.grammar.phenomena import phenomena
+from pipeline.grammar.search import QueryDeriver
+from pipeline.grammar.structure import Facts, Utterance
+from pipeline.grammar.text import capitalised, chinese_text, running_text, single_commas
+
+Domain = Literal["film", "search", "mixed"]
+DOMAINS = ("film", "search", "mixed")
+LANGUAGES = ("en", "de", "fr", "zh")
+SHORTEST, LONGEST = 3, 40
+PUNCTUATION = frozenset(",.?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence in four languages; `tree` brackets the English tokens, `zh_words` segments the Chinese text."""
+
+    en: str
+    de: str
+    fr: str
+    zh: str
+    tree: str
+    phenomena: dict[str, Any]
+    zh_words: tuple[str, ...]
+
+    def text(self, language: str) -> str:
+        return getattr(self, language)
+
+
+def generate(domain: Domain, count: int, seed: int, held_out: bool = False) -> Iterator[Sentence]:
+    """`count` sentences, no two alike in any language.
+
+    held_out: allow names and verb-object combinations that are left to the test split.
+    Raises UserError for an unknown domain.
+    """
+    if domain not in DOMAINS:
+        raise UserError(f"domain {domain!r}: choose one of {', '.join(DOMAINS)}")
+    seen = {language: set() for language in LANGUAGES}
+    stream = endless(domain, Random(f"grammar/{domain}/{seed}"), held_out)
+    for _ in range(count):
+        yield next_unseen(stream, seen)
+
+
+def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Sentence:
+    """The next sentence that is new in every language, added to `seen`."""
+    for sentence in stream:
+        if not any(sentence.text(language) in texts for language, texts in seen.items()):
+            for language, texts in seen.items():
+                texts.add(sentence.text(language))
+            return sentence
+    raise AssertionError("the stream is endless")
+
+
+def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
+    """Sentences of admissible length, with repetitions."""
+    while True:
+        film = domain == "film" or (domain == "mixed" and rng.random() < 0.5)
+        sentence = draw_film(rng, held_out) if film else draw_search(rng, held_out)
+        if sentence is not None:
+            yield sentence
+
+
+def draw_film(rng: Random, held_out: bool) -> Sentence | None:
+    """One sentence, or None if it is too short or too long."""
+    deriver = Deriver(rng, held_out)
+    utterance = deriver.film()
+    tree = english.sentence(utterance)
+    words = english.tokens(tree)
+    length = sum(word not in PUNCTUATION for word in words)
+    if not SHORTEST <= length <= LONGEST:
+        return None
+    return realise(utterance, tree, words, deriver.facts, length)
+
+
+def realise(utterance: Utterance, tree: str, words: list[str], facts: Facts, length: int) -> Sentence:
+    de = running_text(single_commas(german.sentence(utterance)))
+    fr = running_text(french.elide(french.sentence(utterance)), space_before=frozenset("?"))
+    zh_words = chinese.sentence(utterance)
+    return Sentence(
+        en=running_text(words),
+        de=capitalised(de),
+        fr=capitalised(fr),
+        zh=chinese_text(zh_words),
+        tree=tree,
+        phenomena=phenomena("film", facts, length),
+        zh_words=tuple(zh_words),
+    )
+
+
+def draw_search(rng: Random, held_out: bool) -> Sentence | None:
+    """One query in lower case, or None if it is too short or too long."""
+    deriver = QueryDeriver(rng, held_out)
+    query = deriver.query()
+    tree = f"(TOP (FRAG {english.lower_case(query.en)}))"
+    words = english.tokens(tree)
+    if not SHORTEST <= len(words) <= LONGEST:
+        return None
+    zh_words = [word.lower() for word in query.zh]
+    return Sentence(
+        en=running_text(words),
+        de=running_text(query.de).lower(),
+        fr=running_text(french.elide(query.fr)).lower(),
+        zh=chinese_text(zh_words),
+        tree=tree,
+        phenomena=phenomena("search", deriver.facts, len(words)),
+        zh_words=tuple(zh_words),
+    )

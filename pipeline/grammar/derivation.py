@@ -1,0 +1,270 @@
+"""Derives the film domain: random statements and questions from the lexicon, in meaning only."""
+
+from pipeline.grammar.choice import NAMES, Zipf
+from pipeline.grammar.lexicon import COORDINATORS, FREQUENCY, INTERJECTIONS, MANNER, OPENERS, SUBORDINATORS, TIME, VERBS
+from pipeline.grammar.lexicon.words import Phrase, Verb
+from pipeline.grammar.nominals import ADJECTIVES_OF, BY_FRAME, OBJECTS, PEOPLE, SUBJECTS, NominalDeriver
+from pipeline.grammar.structure import (
+    THEY,
+    THIRD,
+    Clause,
+    Modal,
+    Name,
+    Negation,
+    Nominal,
+    NounPhrase,
+    Pronoun,
+    Question,
+    Statement,
+    Tense,
+    Utterance,
+)
+
+IDIOMS = Zipf([verb for verb in VERBS if verb.idiom], 8)
+ANYTHING = OBJECTS[VERBS[0]]  # what can be seen
+MODALS: tuple[Modal, ...] = ("want", "can", "must", "should")
+
+
+class Deriver(NominalDeriver):
+    """Derives one sentence: `film()`."""
+
+    def film(self) -> Utterance:
+        """A statement of one to four clauses or a question, of any length."""
+        interjection = self.rng.choice(INTERJECTIONS) if self.chance(0.05) else None
+        vocative = NAMES.first(self.rng, self.held_out) if self.chance(0.04) else None
+        if vocative:
+            self.note_name(vocative)
+        if self.chance(0.12):
+            return self._question(interjection, vocative)
+        statement = self.statement(depth=0)
+        return Utterance(statement, "", interjection, vocative)
+
+    def _question(self, interjection: Phrase | None, vocative: Name | None) -> Utterance:
+        question = self.rng.choice(("yes", "yes", "where", "when", "why"))
+        clause = self.clause(self._tense(), plain=True, simple=question != "yes", question=question)
+        self.facts.kinds.add("question")
+        return Utterance(Statement(clause), question, interjection, vocative)
+
+    def statement(self, depth: int) -> Statement:
+        tense = self._tense()
+        if depth == 0 and self.chance(0.06):
+            return Statement(self._existence(tense))
+        shape = self.rng.random()
+        statement = Statement(self.clause(tense))
+        if shape < 0.3:
+            self._subordinate(statement, tense)
+        elif depth == 0 and shape < 0.42 and not statement.main.time_first:
+            statement.opener = self._opener(tense)
+        if depth < 2 and self.chance(0.24 if depth == 0 else 0.15):
+            statement.coordinator = self.rng.choice(COORDINATORS)
+            statement.rest = self.statement(depth + 1)
+            if statement.coordinator.en == "so":
+                statement.rest.main.time_first = False
+                statement.rest.subordinate_first = False
+            self.facts.kinds.add("coordination")
+        return statement
+
+    def _opener(self, tense: Tense) -> Phrase:
+        opener = self.rng.choice(OPENERS)
+        return opener if tense == "past" or opener.de != ("plötzlich",) else OPENERS[0]
+
+    def _subordinate(self, statement: Statement, tense: Tense) -> None:
+        fitting = [phrase for phrase, tenses in SUBORDINATORS if tense in tenses]
+        statement.subordinator = self.rng.choice(fitting)
+        statement.subordinate_first = self.chance(0.4) and not statement.main.time_first
+        statement.subordinate = self.clause(tense, about=statement.main)
+        statement.subordinate.time_first = False
+        self.facts.verb_final.append(statement.subordinate)
+        self.facts.kinds.add("subordinate")
+
+    def _existence(self, tense: Tense) -> Clause:
+        noun = PEOPLE(self.rng) if self.chance(0.3) else ANYTHING(self.rng)
+        ground = self.ground()
+        thing = self.noun_phrase(noun, determiners=("a", "number", "some", "many"))
+        return Clause(None, None, tense, object=thing, exists=True, place=ground)
+
+    def _tense(self) -> Tense:
+        draw = self.rng.random()
+        return "past" if draw < 0.5 else "present" if draw < 0.82 else "future"
+
+    def clause(
+        self,
+        tense: Tense,
+        about: Clause | None = None,
+        plain: bool = False,
+        simple: bool = False,
+        question: Question = "",
+    ) -> Clause:
+        """A clause with a subject. `about`: the clause whose subject and object pronouns may take up; `plain`: without
+        a fronted adverb, negation, or a modal; `simple`: without a clause inside; `question`: what will be asked."""
+        if self.chance(0.12) and not simple and tense != "future":
+            return self._description(tense, about)
+        verb = self._verb(tense == "future" or question in ("where", "when", "why"), simple)
+        subject = self._subject(verb, about)
+        clause = Clause(subject, verb, tense)
+        self.subject = subject
+        self._fill(clause, about)
+        self.subject = None
+        if not plain:
+            self._negate(clause)
+            if not clause.negation or clause.negation == "not":
+                self._modality(clause)
+        self._adjuncts(clause, plain, question)
+        return clause
+
+    def _verb(self, act: bool, simple: bool) -> Verb:
+        """States are not put in the future, nor asked where and when."""
+        while True:
+            draw = self.rng.random()
+            if draw < 0.07:
+                verb = IDIOMS(self.rng)
+            else:
+                frame = "t" if draw < 0.58 or simple else "i" if draw < 0.7 else "d" if draw < 0.79 else self._clausal()
+                verb = BY_FRAME[frame](self.rng)
+            if not (act and verb.stative):
+                break
+        if verb.idiom:
+            self.facts.kinds.add("idiom")
+        self.facts.verbs.append(verb)
+        return verb
+
+    def _clausal(self) -> str:
+        draw = self.rng.random()
+        return "g" if draw < 0.3 else "c" if draw < 0.62 else "v" if draw < 0.88 else "q"
+
+    def _subject(self, verb: Verb, about: Clause | None) -> Nominal:
+        human = "person" in verb.subjects
+        if about is not None and about.subject is not None and human and self.chance(0.45):
+            taken_up = self.take_up(about.subject)
+            if taken_up.human:
+                self.facts.kinds.add("coreference")
+                return taken_up
+        if human and self.chance(0.42):
+            return self.person()
+        return self.noun_phrase(SUBJECTS[verb](self.rng), relative=True)
+
+    def _fill(self, clause: Clause, about: Clause | None) -> None:
+        """Object, recipient, clause: what the verb's frame asks for."""
+        verb = clause.verb
+        match verb.frame:
+            case "t" | "g":
+                clause.object = self._object(verb, about)
+            case "d":
+                clause.object = self._object(verb, None)
+                clause.recipient = self.name() if self.chance(0.4) else self.noun_phrase(PEOPLE(self.rng))
+            case "c" | "q":
+                tense = clause.tense if self.chance(0.8) and clause.tense != "future" else "past"
+                clause.complement = self.clause(tense, plain=verb.frame == "q", about=clause, simple=True)
+                clause.complement.time_first = False
+                self.facts.verb_final.append(clause.complement)
+                self.facts.kinds.add("complement_clause")
+            case "v":
+                clause.infinitive = self._infinitive(clause.subject)
+                self.facts.kinds.add("infinitive")
+
+    def _infinitive(self, subject: Nominal) -> Clause:
+        for _ in range(20):
+            verb = BY_FRAME["t"](self.rng)
+            perceived = any(piece.endswith("见") for piece in verb.zh)  # nobody decides to see
+            if "person" in verb.subjects and not verb.stative and not perceived:
+                break
+        self.facts.verbs.append(verb)
+        inner = Clause(None, verb, "present", agreement=subject)
+        inner.object = self._object(verb, None)
+        return inner
+
+    def _object(self, verb: Verb, about: Clause | None) -> Nominal:
+        pronominal = verb.pronominal and not verb.idiom
+        if pronominal and about is not None and about.object is not None and self.chance(0.35):
+            noun = about.object.noun if isinstance(about.object, NounPhrase) else None
+            if noun is not None and noun in OBJECTS[verb].items:
+                self.facts.kinds.add("coreference")
+                return self.take_up(about.object)
+        if "person" in verb.objects and self.chance(0.3):
+            return self.name()
+        if "person" in verb.objects and pronominal and self.chance(0.15):
+            gender = self.rng.choice("mf")
+            return Pronoun(self.rng.choice((THIRD, THEY)), gender, gender, gender if gender == "f" else "m")
+        if verb.frame == "g":
+            return self.town() if self.chance(0.35) else self.ground_noun(self.object_noun(verb))
+        return self.noun_phrase(self.object_noun(verb), relative=True)
+
+    def _description(self, tense: Tense, about: Clause | None) -> Clause:
+        """Something is big."""
+        if about is not None and about.object is not None and self.chance(0.5) and isinstance(about.object, NounPhrase):
+            noun, subject = about.object.noun, self.take_up(about.object)
+        else:
+            noun = PEOPLE(self.rng) if self.chance(0.4) else ANYTHING(self.rng)
+            subject = None
+        fitting = ADJECTIVES_OF[noun]
+        if not fitting:
+            noun, subject = PEOPLE(self.rng), None
+            fitting = ADJECTIVES_OF[noun]
+        if subject is None:
+            subject = self.noun_phrase(noun, relative=True)
+            subject.adjectives = ()
+        else:
+            self.facts.kinds.add("coreference")
+        clause = Clause(subject, None, tense, predicate=self.rng.choice(fitting))
+        clause.negation = "not" if self.chance(0.15) else ""
+        self.facts.kinds.add("predicate")
+        return clause
+
+    def _negate(self, clause: Clause) -> None:
+        draw = self.rng.random()
+        if draw > 0.15 or clause.infinitive or clause.complement or clause.verb.en.fixed:
+            return
+        if isinstance(clause.subject, NounPhrase) and clause.subject.determiner == "every":
+            return  # "every man did not" can be read in two ways
+        negation: Negation = "never" if draw < 0.03 else "not"
+        clause.negation = negation
+        self.facts.kinds.add("negation")
+        phrase = clause.object
+        if not isinstance(phrase, NounPhrase):
+            return
+        if phrase.determiner == "a" and not phrase.relative and negation == "not" and self._direct(clause.verb):
+            phrase.determiner = "no"
+        elif phrase.determiner in ("a", "some", "many", "number", "every"):
+            phrase.determiner, phrase.number = "the", None
+
+    def _direct(self, verb: Verb) -> bool:
+        return verb.fr.direct and not verb.de.preposition
+
+    def _modality(self, clause: Clause) -> None:
+        verb = clause.verb
+        if verb.stative or verb.frame in "cqv" or clause.tense == "future" or not self.chance(0.14):
+            return
+        modal = self.rng.choice(MODALS)
+        if (clause.negation and modal == "must") or (modal == "should" and clause.tense == "past"):
+            return
+        if not isinstance(clause.subject, Pronoun | Name) and clause.subject.gender == "n":
+            return
+        clause.modal = modal
+        self.facts.kinds.add("modal")
+
+    def _adjuncts(self, clause: Clause, plain: bool, question: Question) -> None:
+        """Adverbs of time, frequency and manner, places, companions."""
+        verb = clause.verb
+        if verb.frame in "cqv":
+            return
+        eventful = not verb.stative and not verb.idiom
+        timeless = verb.stative or question in ("where", "when")
+        if self.chance(0.28) and not timeless and clause.negation != "never":
+            clause.time = self.rng.choice(TIME[clause.tense])
+            clause.time_first = not plain and self.chance(0.35)
+        elif not (verb.stative or clause.negation or clause.modal or clause.tense == "future") and self.chance(0.1):
+            clause.frequency = self.rng.choice(FREQUENCY)
+        if not eventful:
+            return
+        human = clause.subject.gender != "n" or isinstance(clause.subject, Pronoun | Name)
+        if human and verb.frame in "td" and self.chance(0.07) and not clause.negation:
+            clause.manner = self.rng.choice(MANNER)
+        if human and verb.frame in "ti" and self.chance(0.05) and not clause.negation:
+            clause.companion = self.name() if self.chance(0.5) else self.noun_phrase(PEOPLE(self.rng), bare=True)
+        if verb.placeless:
+            return
+        if verb.frame in "ti" and self.chance(0.2) and question != "where" and not self._placed(clause.object):
+            clause.place = self.ground()
+
+    def _placed(self, nominal: Nominal | None) -> bool:
+        return isinstance(nominal, NounPhrase) and (nominal.place is not None or "place" in nominal.noun.classes)

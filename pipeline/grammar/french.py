@@ -1,0 +1,329 @@
+"""French: agreement of adjectives and participles, place of adjectives, clitics, elision, contraction."""
+
+from pipeline.grammar.lexicon.words import Adjective
+from pipeline.grammar.structure import (
+    ME,
+    THEY,
+    THIRD,
+    WE,
+    YOU,
+    Clause,
+    Name,
+    Nominal,
+    NounPhrase,
+    Pair,
+    Place,
+    Pronoun,
+    Relative,
+    Statement,
+    Utterance,
+    is_heavy,
+)
+
+VOWELS = frozenset("aeiouhyàâéèêëîïôùûœAEIOUÉÈÊÎÔ")
+ASPIRATED = frozenset({"héros", "hé", "haut", "haute", "hauts", "hautes", "huit", "onze"})
+ELIDED = frozenset({"le", "la", "de", "que", "ne", "je", "me", "te", "se", "puisque"})
+CONTRACTIONS = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
+
+AVOIR = {
+    "present": ("ai", "as", "a", "avons", "ont"),
+    "subjunctive": ("aie", "aies", "ait", "ayons", "aient"),
+    "pluperfect": ("avais", "avais", "avait", "avions", "avaient"),
+}
+ETRE = {
+    "present": ("suis", "es", "est", "sommes", "sont"),
+    "subjunctive": ("sois", "sois", "soit", "soyons", "soient"),
+    "past": ("étais", "étais", "était", "étions", "étaient"),
+    "pluperfect": ("étais", "étais", "était", "étions", "étaient"),
+    "future": ("serai", "seras", "sera", "serons", "seront"),
+}
+IL_Y_A = {"present": "a", "past": "avait", "future": "aura"}
+MODALS = {
+    "want": (("veux", "veux", "veut", "voulons", "veulent"), "voul"),
+    "can": (("peux", "peux", "peut", "pouvons", "peuvent"), "pouv"),
+    "must": (("dois", "dois", "doit", "devons", "doivent"), "dev"),
+    "should": (("devrais", "devrais", "devrait", "devrions", "devraient"), ""),
+}
+MOODS = {("bien", "que"): "subjunctive", ("pendant", "que"): "imperfect"}  # of past tenses
+IMPERFECT = ("ais", "ais", "ait", "ions", "aient")
+REFLEXIVE = ("me", "te", "se", "nous", "se")
+SUBJECTS = {0: "je", 1: "tu", 3: "nous"}
+STRESSED = {0: "moi", 1: "toi", 3: "nous"}
+PREPOSITIONS = {"in": "dans", "on": "sur", "at": "à", "shore": "sur"}
+QUESTION_WORDS = {"where": "où", "when": "quand", "why": "pourquoi"}
+
+
+def sentence(utterance: Utterance) -> list[str]:
+    """The words of a whole sentence before elision, punctuation as words of its own."""
+    words = []
+    if utterance.interjection:
+        words += [*utterance.interjection.fr, ","]
+    if utterance.vocative:
+        words += [*utterance.vocative.text.split(), ","]
+    main = utterance.statement.main
+    if not utterance.question:
+        return [*words, *_statement(utterance.statement), "."]
+    if utterance.question != "yes":
+        words.append(QUESTION_WORDS[utterance.question])
+    return [*words, "est-ce", "que", *clause(main), "?"]
+
+
+def elide(words: list[str]) -> list[str]:
+    """`le ami` -> `l'`, `ami`; `si il` -> `s'`, `il`. A word that ends in an apostrophe joins the next."""
+    result = list(words)
+    for i in range(len(words) - 1):
+        word, following = words[i], words[i + 1]
+        if word in ELIDED:
+            if _starts_with_vowel(following):
+                result[i] = word[:-1] + "'"
+        elif word == "si" and following in ("il", "ils"):
+            result[i] = "s'"
+    return result
+
+
+def _starts_with_vowel(word: str) -> bool:
+    return word[0] in VOWELS and word not in ASPIRATED and word[0] not in "yY"
+
+
+def _statement(statement: Statement) -> list[str]:
+    words = clause(statement.main)
+    if statement.opener:
+        words = [*statement.opener.fr, ",", *words]
+    if statement.subordinate is not None:
+        mood = MOODS.get(statement.subordinator.fr, "indicative")
+        subordinate = [*statement.subordinator.fr, *clause(statement.subordinate, mood)]
+        words = [*subordinate, ",", *words] if statement.subordinate_first else [*words, *subordinate]
+    if statement.rest is not None:
+        comma = [] if statement.coordinator.fr == ("et",) and not statement.subordinate else [","]
+        words += [*comma, *statement.coordinator.fr, *_statement(statement.rest)]
+    return words
+
+
+def clause(c: Clause, mood: str = "indicative") -> list[str]:
+    """Subject, verb and the rest; a fronted adverb of time first."""
+    front = [*c.time.fr, ","] if c.time and c.time_first else []
+    if c.exists:
+        subject = ["il"]
+    elif c.subject is None:
+        subject = []
+    else:
+        subject = noun_phrase(c.subject)
+    return [*front, *subject, *_verb_group(c, mood), *_complements(c)]
+
+
+def _verb_group(c: Clause, mood: str) -> list[str]:
+    """Negation, clitics, finite verb, adverb, participle or infinitive."""
+    finite, closing = _verbs(c, mood)
+    before = _clitics(c)
+    second = {"": [], "not": ["pas"], "never": ["jamais"]}[c.negation]
+    if c.modal:  # the clitics go with the infinitive
+        inner = [*before, *closing]
+        before, closing = [], inner
+    if c.exists:
+        before = ["y"]
+    negation = ["ne"] if c.negation else []
+    adverb = c.frequency.fr if c.frequency else ()
+    return [*negation, *before, finite, *second, *adverb, *closing]
+
+
+def _clitics(c: Clause) -> list[str]:
+    words = []
+    if c.verb and c.verb.fr.reflexive:
+        words.append(REFLEXIVE[c.agent.person])
+    if isinstance(c.object, Pronoun) and not c.exists:
+        words.append(_object_clitic(c.object))
+    return words
+
+
+def _object_clitic(p: Pronoun) -> str:
+    if p.person == THIRD:
+        return "la" if p.fr_gender == "f" else "le"
+    return {ME: "me", YOU: "te", WE: "nous", THEY: "les"}[p.person]
+
+
+def _verbs(c: Clause, mood: str) -> tuple[str, list[str]]:
+    """The finite verb and what closes the group."""
+    person = THIRD if c.exists else c.agent.person
+    if c.verb is None:
+        return _copula(c, person, mood)
+    verb = c.verb.fr
+    if c.modal:
+        present, stem = MODALS[c.modal]
+        finite = present[person] if c.tense == "present" or not stem else stem + IMPERFECT[person]
+        return finite, [verb.infinitive]
+    if c.tense == "future":
+        return verb.future[person], []
+    if c.tense == "present":
+        return verb.present[person], []
+    if mood == "imperfect" or (c.verb.stative and mood != "subjunctive"):
+        return verb.imperfect[person], []
+    auxiliary = ETRE if verb.with_etre else AVOIR
+    return auxiliary["present" if mood == "indicative" else mood][person], [_participle(c)]
+
+
+def _copula(c: Clause, person: int, mood: str) -> tuple[str, list[str]]:
+    if c.exists:
+        return IL_Y_A[c.tense], []
+    if mood == "subjunctive":
+        return AVOIR["subjunctive"][person], ["été"]
+    return ETRE[c.tense][person], []
+
+
+def _participle(c: Clause) -> str:
+    """Agrees with the subject of être, or with a direct object that precedes."""
+    verb = c.verb.fr
+    if verb.with_etre:
+        return agree(verb.participle, c.agent)
+    if isinstance(c.object, Pronoun) and verb.direct:
+        return agree(verb.participle, c.object)
+    return verb.participle
+
+
+def agree(participle: str, nominal: Nominal) -> str:
+    feminine = participle + ("e" if nominal.fr_gender == "f" else "")
+    return feminine + ("s" if nominal.plural and not feminine.endswith("s") else "")
+
+
+def _complements(c: Clause) -> list[str]:
+    words: list[str] = []
+    verb = c.verb.fr if c.verb else None
+    after = list(verb.fixed) if verb else []
+    if c.object is not None and not isinstance(c.object, Pronoun):
+        phrase = noun_phrase(c.object)
+        prepositional = verb is not None and bool(verb.preposition)
+        after = [*after, *with_preposition(verb.preposition, phrase)] if prepositional else [*phrase, *after]
+    to = [] if c.recipient is None else with_preposition("à", noun_phrase(c.recipient))
+    words += [*to, *after] if is_heavy(c.object) else [*after, *to]
+    if c.predicate is not None:
+        words.append(c.predicate.fr[c.agent.fr_gender, c.agent.plural])
+    if c.manner:
+        words += c.manner.fr
+    if c.companion is not None:
+        words += ["avec", *noun_phrase(c.companion, stressed=True)]
+    if c.place:
+        words += place(c.place)
+    if c.time and not c.time_first:
+        words += c.time.fr
+    if c.complement:
+        mood = "pluperfect" if c.tense == "past" and c.complement.tense == "past" else "indicative"
+        words += ["si" if c.verb.frame == "q" else "que", *clause(c.complement, mood)]
+    if c.infinitive:
+        words += _infinitive(c.infinitive, verb.preposition)
+    return words
+
+
+def _infinitive(c: Clause, preposition: str) -> list[str]:
+    return [*([preposition] if preposition else []), *_clitics(c), c.verb.fr.infinitive, *_complements(c)]
+
+
+def place(p: Place) -> list[str]:
+    if isinstance(p.ground, Name):
+        return ["à", *p.ground.text.split()]
+    return with_preposition(PREPOSITIONS[p.location], noun_phrase(p.ground))
+
+
+def with_preposition(preposition: str, words: list[str]) -> list[str]:
+    """`de le` -> `du`, but `de l'ami`: the article that elides stays."""
+    if preposition == "de" and words[0] in ("des", "de"):  # de + des is de
+        return ["de", *words[1:]]
+    joined = CONTRACTIONS.get((preposition, words[0]))
+    if joined and not (words[0] == "le" and _starts_with_vowel(words[1])):
+        return [joined, *words[1:]]
+    return [preposition, *words]
+
+
+def noun_phrase(nominal: Nominal, stressed: bool = False) -> list[str]:
+    match nominal:
+        case Pronoun():
+            return [pronoun(nominal, stressed)]
+        case Name():
+            title = {"": [], "Mr": ["monsieur"], "Mrs": ["madame"]}[nominal.title]
+            return [*title, *nominal.text.split()]
+        case Pair():
+            return [*noun_phrase(nominal.first, True), "et", *noun_phrase(nominal.second, True)]
+        case _:
+            return _full_noun_phrase(nominal)
+
+
+def pronoun(p: Pronoun, stressed: bool = False) -> str:
+    feminine = p.fr_gender == "f"
+    if p.person == THIRD:
+        return "elle" if feminine else "lui" if stressed else "il"
+    if p.person == THEY:
+        return "elles" if feminine else "eux" if stressed else "ils"
+    return (STRESSED if stressed else SUBJECTS)[p.person]
+
+
+def _full_noun_phrase(np: NounPhrase) -> list[str]:
+    noun = np.noun
+    before = [a for a in np.adjectives if a.fr_before_noun]
+    after = [a for a in np.adjectives if not a.fr_before_noun]
+    core = noun.fr[np.plural].split()
+    for adjective in reversed(before):
+        core = [*_adjective(adjective, np, core[0]), *core]
+    for adjective in after:
+        core += _adjective(adjective, np, "")
+    words = [*_determiner(np, core[0], bool(before)), *core]
+    if np.genitive is not None:
+        words += with_preposition("de", noun_phrase(np.genitive))
+    if np.place:
+        words += place(np.place)
+    if np.relative:
+        words += _relative(np, np.relative)
+    return words
+
+
+def _adjective(adjective: Adjective, np: NounPhrase, following: str) -> list[str]:
+    gender = np.noun.fr_gender
+    if gender == "m" and not np.plural and following and _starts_with_vowel(following):
+        return [adjective.fr_before_vowel]
+    return adjective.fr[gender, np.plural].split()
+
+
+def _determiner(np: NounPhrase, following: str, adjective_first: bool) -> list[str]:
+    feminine = np.noun.fr_gender == "f"
+    match np.determiner:
+        case "the":
+            return ["les"] if np.plural else ["la"] if feminine else ["le"]
+        case "a":
+            return ["de" if adjective_first else "des"] if np.plural else ["une"] if feminine else ["un"]
+        case "no":
+            return ["de"]
+        case "this":
+            if np.plural:
+                return ["ces"]
+            return ["cette"] if feminine else ["cet" if _starts_with_vowel(following) else "ce"]
+        case "my":
+            return [_possessive(np, following)]
+        case "bare":
+            return []
+        case "number":
+            return list(np.number.fr)
+        case "some":
+            return ["quelques"]
+        case "many":
+            return ["beaucoup", "de"]
+        case "every":
+            return ["chaque"]
+    raise ValueError(f"no French determiner for {np.determiner!r}")
+
+
+def _possessive(np: NounPhrase, following: str) -> str:
+    if np.owner.person in (WE, THEY):
+        singular, plural = {WE: ("notre", "nos"), THEY: ("leur", "leurs")}[np.owner.person]
+        return plural if np.plural else singular
+    letter = {ME: "m", YOU: "t", THIRD: "s"}[np.owner.person]
+    if np.plural:
+        return letter + "es"
+    return letter + ("a" if np.noun.fr_gender == "f" and not _starts_with_vowel(following) else "on")
+
+
+def _relative(np: NounPhrase, relative: Relative) -> list[str]:
+    c = relative.clause
+    if relative.role == "subject":
+        return ["qui", *clause(c)]
+    words = clause(c)
+    if c.tense == "past" and not c.verb.stative and not c.modal:  # the preceding object agrees with the participle
+        agreed = agree(c.verb.fr.participle, np)
+        words = [agreed if word == c.verb.fr.participle else word for word in words]
+    return ["que", *words]

@@ -1,0 +1,318 @@
+"""German: verb second in main clauses, verb last in subordinate ones, agreement of gender, case and number."""
+
+from pipeline.grammar.structure import (
+    THIRD,
+    Clause,
+    Name,
+    Nominal,
+    NounPhrase,
+    Pair,
+    Place,
+    Pronoun,
+    Relative,
+    Statement,
+    Utterance,
+)
+
+NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
+COLUMN = {"m": 0, "f": 1, "n": 2}
+PLURAL = 3
+
+# [case][gender or plural]
+THE = (
+    ("der", "die", "das", "die"),
+    ("den", "die", "das", "die"),
+    ("dem", "der", "dem", "den"),
+    ("des", "der", "des", "der"),
+)
+WHO = (("der", "die", "das", "die"), ("den", "die", "das", "die"), ("dem", "der", "dem", "denen"))
+STRONG_ARTICLE = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"), ("es", "er", "es", "er"))
+EIN = (("", "e", "", "e"), ("en", "e", "", "e"), ("em", "er", "em", "en"), ("es", "er", "es", "er"))
+WEAK = (("e", "e", "e", "en"), ("en", "e", "e", "en"), ("en", "en", "en", "en"), ("en", "en", "en", "en"))
+MIXED = (("er", "e", "es", "en"), ("en", "e", "es", "en"), ("en", "en", "en", "en"), ("en", "en", "en", "en"))
+STRONG = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"), ("en", "er", "en", "er"))
+
+PRONOUNS = {
+    0: ("ich", "mich", "mir"),
+    1: ("du", "dich", "dir"),
+    3: ("wir", "uns", "uns"),
+    4: ("sie", "sie", "ihnen"),
+}
+HE_SHE_IT = {"m": ("er", "ihn", "ihm"), "f": ("sie", "sie", "ihr"), "n": ("es", "es", "ihm")}
+OWN = {0: "mein", 1: "dein", 3: "unser", 4: "ihr"}
+REFLEXIVE = ("mich", "dich", "sich", "uns", "sich")
+CONTRACTIONS = {
+    ("in", "dem"): "im",
+    ("an", "dem"): "am",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("von", "dem"): "vom",
+}
+PREPOSITIONS = {"in": "in", "on": "auf", "at": "an", "shore": "an"}
+HABEN = ("habe", "hast", "hat", "haben", "haben")
+SEIN = ("bin", "bist", "ist", "sind", "sind")
+WAR = ("war", "warst", "war", "waren", "waren")
+WERDEN = ("werde", "wirst", "wird", "werden", "werden")
+MODALS = {
+    "want": (("will", "willst", "will", "wollen", "wollen"), "wollte"),
+    "can": (("kann", "kannst", "kann", "können", "können"), "konnte"),
+    "must": (("muss", "musst", "muss", "müssen", "müssen"), "musste"),
+    "should": (("sollte", "solltest", "sollte", "sollten", "sollten"), "sollte"),
+}
+QUESTION_WORDS = {"where": "wo", "when": "wann", "why": "warum"}
+
+
+def sentence(utterance: Utterance) -> list[str]:
+    """The words of a whole sentence, punctuation as words of its own, not yet capitalised."""
+    words = []
+    if utterance.interjection:
+        words += [*utterance.interjection.de, ","]
+    if utterance.vocative:
+        words += [*utterance.vocative.text.split(), ","]
+    main = utterance.statement.main
+    if not utterance.question:
+        return [*words, *_statement(utterance.statement), "."]
+    if utterance.question != "yes":
+        words.append(QUESTION_WORDS[utterance.question])
+    return [*words, *_verb_second(main, []), "?"]
+
+
+def _statement(statement: Statement, first: tuple[str, ...] = ()) -> list[str]:
+    """`first`: a word in front of the finite verb (deshalb)."""
+    if statement.subordinate is not None and statement.subordinate_first:
+        front = [*_subordinate(statement), ","]
+        if statement.opener:
+            words = [*statement.opener.de, *_verb_second(statement.main, [])]  # the opener takes the first place
+            words = [*words, ",", *front[:-1]]
+        else:
+            words = [*front, *_verb_second(statement.main, [])]
+    else:
+        opener = first or (statement.opener.de if statement.opener else ())
+        words = main_clause(statement.main, opener)
+        if statement.subordinate is not None:
+            words += [",", *_subordinate(statement)]
+    if statement.rest is not None:
+        joint = statement.coordinator.de
+        if joint == ("deshalb",):
+            words += [",", *_statement(statement.rest, joint)]
+        else:
+            words += [",", *joint, *_statement(statement.rest)]
+    return words
+
+
+def _subordinate(statement: Statement) -> list[str]:
+    return [*statement.subordinator.de, *verb_last(statement.subordinate)]
+
+
+def main_clause(c: Clause, first: tuple[str, ...] = ()) -> list[str]:
+    """Verb second: the first place holds `first`, a fronted adverb of time, or the subject."""
+    if first:
+        return [*first, *_verb_second(c, [])]
+    if c.time and c.time_first:
+        return [*c.time.de, *_verb_second(c, [], time_done=True)]
+    return _verb_second(c, _subject(c), subject_done=True)
+
+
+def _verb_second(c: Clause, front: list[str], subject_done: bool = False, time_done: bool = False) -> list[str]:
+    finite, particle, closing = _verbs(c)
+    subject = [] if subject_done else _subject(c)
+    middle = _middle(c, time_done)
+    if subject and c.verb and c.verb.de.reflexive and not isinstance(c.subject, Pronoun):  # dreht sich Anna
+        subject, middle = [middle[0], *subject], middle[1:]
+    return [*front, finite, *subject, *middle, *closing, *particle, *_after_field(c)]
+
+
+def verb_last(c: Clause) -> list[str]:
+    """The finite verb at the end of the clause."""
+    finite, particle, closing = _verbs(c)
+    return [*_subject(c), *_middle(c), *closing, "".join([*particle, finite]), *_after_field(c)]
+
+
+def closing_words(c: Clause) -> str:
+    """What ends this clause in German when its verb comes last: `gesehen hat`, `ankommt`."""
+    finite, particle, closing = _verbs(c)
+    return " ".join([*closing, "".join([*particle, finite])])
+
+
+def _infinitive(c: Clause) -> list[str]:
+    return [*_middle(c), *c.verb.de.zu_infinitive]
+
+
+def _subject(c: Clause) -> list[str]:
+    if c.exists:
+        return ["es"]
+    return [] if c.subject is None else noun_phrase(c.subject, NOMINATIVE)
+
+
+def _verbs(c: Clause) -> tuple[str, list[str], list[str]]:
+    """The finite verb, its separated prefix, and the words of the closing bracket before it."""
+    person = THIRD if c.exists else c.agent.person
+    if c.verb is None:
+        return _copula(c, person)
+    verb = c.verb.de
+    if c.modal:
+        present, past = MODALS[c.modal]
+        finite = _past(past, person) if c.tense == "past" else present[person]
+        return finite, [], [verb.infinitive]
+    if c.tense == "future":
+        return WERDEN[person], [], [verb.infinitive]
+    if c.tense == "present":
+        return verb.present[person], [verb.prefix] if verb.prefix else [], []
+    if c.verb.stative:
+        return verb.past[person], [verb.prefix] if verb.prefix else [], []
+    return (SEIN if verb.with_sein else HABEN)[person], [], [verb.participle]
+
+
+def _copula(c: Clause, person: int) -> tuple[str, list[str], list[str]]:
+    if c.exists:
+        finite = {"past": "gab", "present": "gibt", "future": "wird"}[c.tense]
+        return finite, [], ["geben"] if c.tense == "future" else []
+    forms = {"past": WAR, "present": SEIN, "future": WERDEN}[c.tense]
+    return forms[person], [], ["sein"] if c.tense == "future" else []
+
+
+def _past(third: str, person: int) -> str:
+    return third + ("", "st", "", "n", "n")[person]
+
+
+def _middle(c: Clause, time_done: bool = False) -> list[str]:
+    """The middle field: pronouns, time, dative, accusative, negation, manner, place, prepositional object."""
+    words: list[str] = []
+    verb = c.verb.de if c.verb else None
+    if verb and verb.reflexive:
+        words.append(REFLEXIVE[c.agent.person] if c.agent is not None else "sich")
+    prepositional = verb is not None and bool(verb.preposition)
+    case = verb.case if verb else ACCUSATIVE
+    light = isinstance(c.object, Pronoun) and not prepositional
+    if light:
+        words += noun_phrase(c.object, case)
+    if c.time and not time_done:
+        words += c.time.de
+    if c.frequency:
+        words += c.frequency.de
+    if c.recipient is not None:
+        words += noun_phrase(c.recipient, DATIVE)
+    manner = list(c.manner.de) if c.manner else []
+    if c.object is not None and not light and not prepositional:
+        phrase = noun_phrase(c.object, case)
+        words += [*manner, *phrase] if _is_indefinite(c.object) else [*phrase, *_negation(c), *manner]
+    else:
+        words += [*_negation(c), *manner]
+    if c.companion is not None:
+        words += ["mit", *noun_phrase(c.companion, DATIVE)]
+    if c.place:
+        words += place(c.place)
+    if c.object is not None and prepositional:
+        words += _with_preposition(_goal(verb.preposition, c.object), noun_phrase(c.object, case))
+    if c.predicate is not None:
+        words.append(c.predicate.de)
+    if verb:
+        words += verb.fixed
+    return words
+
+
+def _is_indefinite(nominal: Nominal) -> bool:
+    """Such objects are news and follow adverbs of manner; they are never followed by nicht."""
+    return isinstance(nominal, NounPhrase) and nominal.determiner in ("a", "no", "number", "some", "many")
+
+
+def _goal(preposition: str, ground: Nominal) -> str:
+    """Towns take nach where other goals take zu."""
+    return "nach" if preposition == "zu" and isinstance(ground, Name) and ground.town else preposition
+
+
+def _negation(c: Clause) -> list[str]:
+    if c.negation == "never":
+        return ["nie"]
+    absorbed = isinstance(c.object, NounPhrase) and c.object.determiner == "no"
+    return ["nicht"] if c.negation and not absorbed else []
+
+
+def _after_field(c: Clause) -> list[str]:
+    """What follows the closing bracket: a clause with dass or ob, or an infinitive."""
+    if c.complement:
+        return [",", "ob" if c.verb.frame == "q" else "dass", *verb_last(c.complement)]
+    if c.infinitive:
+        return [",", *_infinitive(c.infinitive)]
+    return []
+
+
+def place(p: Place) -> list[str]:
+    return _with_preposition(PREPOSITIONS[p.location], noun_phrase(p.ground, DATIVE))
+
+
+def _with_preposition(preposition: str, words: list[str]) -> list[str]:
+    joined = CONTRACTIONS.get((preposition, words[0]))
+    return [joined, *words[1:]] if joined else [preposition, *words]
+
+
+def noun_phrase(nominal: Nominal, case: int) -> list[str]:
+    match nominal:
+        case Pronoun():
+            return [pronoun(nominal, case)]
+        case Name():
+            title = {"": [], "Mr": ["Herr" if case == NOMINATIVE else "Herrn"], "Mrs": ["Frau"]}[nominal.title]
+            return [*title, *nominal.text.split()]
+        case Pair():
+            return [*noun_phrase(nominal.first, case), "und", *noun_phrase(nominal.second, case)]
+        case _:
+            return _full_noun_phrase(nominal, case)
+
+
+def pronoun(p: Pronoun, case: int) -> str:
+    return (HE_SHE_IT[p.de_gender] if p.person == THIRD else PRONOUNS[p.person])[case]
+
+
+def _full_noun_phrase(np: NounPhrase, case: int) -> list[str]:
+    column = PLURAL if np.plural else COLUMN[np.noun.de_gender]
+    words, endings = _determiner(np, case, column)
+    ending = endings[case][column]
+    words = [*words, *(adjective.de_stem + ending for adjective in np.adjectives), np.noun.de[case][np.plural]]
+    if np.genitive is not None:
+        if isinstance(np.genitive, Name):
+            words += ["von", *noun_phrase(np.genitive, DATIVE)]
+        else:
+            words += noun_phrase(np.genitive, GENITIVE)
+    if np.place:
+        words += place(np.place)
+    if np.relative:
+        words += [",", *_relative(np.relative, column), ","]
+    return words
+
+
+def _determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], tuple]:
+    """The determiner and the table of adjective endings that it asks for."""
+    match np.determiner:
+        case "the":
+            return [THE[case][column]], WEAK
+        case "this":
+            return ["dies" + STRONG_ARTICLE[case][column]], WEAK
+        case "every":
+            return ["jed" + STRONG_ARTICLE[case][column]], WEAK
+        case "a":
+            return ([], STRONG) if np.plural else (["ein" + EIN[case][column]], MIXED)
+        case "bare":
+            return [], STRONG
+        case "no":
+            return ["kein" + EIN[case][column]], MIXED
+        case "my":
+            return [_possessive(np.owner, EIN[case][column])], MIXED
+        case "number":
+            return [np.number.de[0]], STRONG
+        case "some":
+            return ["einig" + STRONG_ARTICLE[case][column]], STRONG
+        case "many":
+            return ["viel" + STRONG_ARTICLE[case][column]], STRONG
+    raise ValueError(f"no German determiner for {np.determiner!r}")
+
+
+def _possessive(owner: Pronoun, ending: str) -> str:
+    if owner.person == THIRD:
+        return ("ihr" if owner.de_gender == "f" else "sein") + ending
+    return OWN[owner.person] + ending
+
+
+def _relative(relative: Relative, column: int) -> list[str]:
+    c = relative.clause
+    case = NOMINATIVE if relative.role == "subject" else c.verb.de.case
+    return [WHO[case][column], *verb_last(c)]

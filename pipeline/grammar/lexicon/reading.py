@@ -1,0 +1,216 @@
+"""Reads the tables of this package into records, inflecting every word once."""
+
+import re
+from dataclasses import dataclass
+
+from pipeline.grammar.lexicon.conjugation import (
+    FRENCH_WITH_ETRE,
+    GERMAN_WITH_SEIN,
+    english_forms,
+    french_forms,
+    german_forms,
+)
+from pipeline.grammar.lexicon.words import Adjective, EnglishVerb, FrenchVerb, GermanVerb, Noun, Phrase, Verb
+
+CASES = {"N": 0, "A": 1, "D": 2, "G": 3}
+LOCATIONS = ("in", "on", "at", "shore")
+ENGLISH_PARTICLES = frozenset({"up", "back"})
+
+
+def rows(table: str) -> list[list[str]]:
+    """The cells of every row; a line that starts with | continues the row above."""
+    joined = re.sub(r"\n\s*\|", " |", table)
+    return [[cell.strip() for cell in line.split("|")] for line in joined.split("\n") if line.strip()]
+
+
+def read_nouns(table: str) -> list[Noun]:
+    nouns = []
+    for cells in rows(table):
+        if len(cells) == 1:
+            classes, _, gender = cells[0].strip("[]").partition(";")
+        else:
+            nouns.append(_noun(cells, classes.split(), gender.strip()))
+    return nouns
+
+
+def _noun(cells: list[str], classes: list[str], gender: str) -> Noun:
+    english, german, french, chinese = cells
+    key, _, en_plural = english.partition("/")
+    en_singular = key.split("#")[0]
+    de_gender, _, de_forms = german.partition(" ")
+    fr_gender, _, fr_forms = french.partition(" ")
+    fr_singular, _, fr_plural = fr_forms.partition("/")
+    zh, measure = chinese.split()
+    return Noun(
+        key=key,
+        classes=frozenset([*classes, key]),
+        gender=gender,
+        en=(en_singular, en_plural or en_singular + "s"),
+        de=_decline(*de_forms.split("/"), de_gender),
+        de_gender=de_gender[0],
+        fr=(fr_singular, fr_plural or fr_singular + "s"),
+        fr_gender=fr_gender,
+        zh=zh,
+        measure=measure,
+        location=next((name for name in LOCATIONS if name in classes), ""),
+    )
+
+
+def _decline(singular: str, plural: str, gender: str) -> tuple[tuple[str, str], ...]:
+    """(singular, plural) in the four cases."""
+    dative_plural = plural if plural.endswith(("n", "s")) else plural + "n"
+    if gender == "mw":
+        singulars = (singular, plural, plural, plural)
+    elif gender == "f":
+        singulars = (singular,) * 4
+    else:
+        singulars = (singular, singular, singular, _genitive(singular, plural))
+    return tuple(zip(singulars, (plural, plural, dative_plural, plural), strict=True))
+
+
+def _genitive(singular: str, plural: str) -> str:
+    """Of masculine and neuter nouns: des Tages, des Autos, des Geheimnisses, des Lehrers."""
+    if singular.endswith(("nis", "us")) and not singular.endswith(("haus", "Haus")):
+        return singular + "ses"
+    syllables = len(re.findall("[aeiouyäöü]+", singular.lower()))
+    short = syllables == 1 and singular[-1] not in "aeiou" and not plural.endswith("s")
+    return singular + ("es" if short or singular.endswith(("s", "ß", "z")) else "s")
+
+
+def read_adjectives(table: str, before_noun: bool) -> list[Adjective]:
+    return [_adjective(cells, before_noun) for cells in rows(table)]
+
+
+def _adjective(cells: list[str], before_noun: bool) -> Adjective:
+    english, german, french, chinese, classes = cells
+    de, _, de_stem = german.partition(":")
+    forms = french.split("/")
+    masculine, feminine = forms[:2]
+    plural = forms[2] if len(forms) > 2 else masculine + "s"
+    feminine_plural = feminine if feminine == "bon marché" else feminine + "s"
+    zh, _, zh_predicate = chinese.rpartition("/")
+    return Adjective(
+        en=english,
+        de=de,
+        de_stem=de_stem or de,
+        fr={("m", False): masculine, ("f", False): feminine, ("m", True): plural, ("f", True): feminine_plural},
+        fr_before_vowel=forms[3] if len(forms) > 3 else masculine,
+        fr_before_noun=before_noun,
+        zh=zh,
+        zh_predicate=zh_predicate,
+        classes=frozenset(classes.split()),
+    )
+
+
+def read_verbs(table: str, idiom: bool) -> list[Verb]:
+    return [_verb(cells, idiom) for cells in rows(table)]
+
+
+def _verb(cells: list[str], idiom: bool) -> Verb:
+    english, german, french, chinese, frame, subjects, objects, flags = (cells + [""] * 8)[:8]
+    zh, zh_definite = ([*cell.split()] for cell in [*chinese.split(" ; "), ""][:2])
+    takes_object = frame in ("t", "g")
+    stative = "s" in flags
+    if zh[-1] == "-":
+        zh.pop()
+    elif "+" not in zh and not stative:
+        zh.append("+")
+    if takes_object and "~" not in zh:
+        zh.append("~")
+    return Verb(
+        key=f"{english.split(' [')[0]}/{chinese}" if not idiom else " ".join(_leaves(english)),
+        frame=frame,
+        subjects=tuple(subjects.split()),
+        objects=tuple(objects.split()),
+        stative=stative,
+        placeless="p" in flags,
+        idiom=idiom,
+        en=_english_verb(english, frame),
+        de=_german_verb(german),
+        fr=_french_verb(french),
+        zh=tuple(zh),
+        zh_definite=tuple(zh_definite),
+    )
+
+
+def _leaves(cell: str) -> list[str]:
+    """The words of `kick [(NP (DT the) (NN bucket))]`."""
+    head, _, fixed = cell.partition(" [")
+    return [head, *re.findall(r" ([^ ()]+)\)", fixed)]
+
+
+def _split_fixed(cell: str) -> tuple[list[str], str]:
+    """`beißen D [ins Gras]` -> [beißen, D], `ins Gras`."""
+    match = re.fullmatch(r"([^\[]*)(?:\[(.*)\])?(.*)", cell)
+    return (match[1] + match[3]).split(), match[2] or ""
+
+
+def _english_verb(cell: str, frame: str) -> EnglishVerb:
+    (base, *rest), fixed = _split_fixed(cell)
+    word = rest[0] if rest else ""
+    particle = word if word in ENGLISH_PARTICLES else ""
+    return EnglishVerb(*english_forms(base), particle, "" if particle else word, fixed)
+
+
+def _german_verb(cell: str) -> GermanVerb:
+    words, fixed = _split_fixed(cell)
+    reflexive = words[0] == "sich"
+    verb, *marker = words[1:] if reflexive else words
+    preposition, _, case = marker[0].rpartition("+") if marker else ("", "", "A")
+    prefix, _, base = verb.rpartition("_")
+    present, past, participle = german_forms(base)
+    return GermanVerb(
+        infinitive=prefix + base,
+        prefix=prefix,
+        present=present,
+        past=past,
+        participle=prefix + participle,
+        zu_infinitive=(f"{prefix}zu{base}",) if prefix else ("zu", base),
+        with_sein=verb in GERMAN_WITH_SEIN,
+        reflexive=reflexive,
+        preposition=preposition,
+        case=CASES[case],
+        fixed=tuple(fixed.split()),
+    )
+
+
+def _french_verb(cell: str) -> FrenchVerb:
+    words, fixed = _split_fixed(cell)
+    reflexive = words[0] == "se"
+    verb, *marker = words[1:] if reflexive else words
+    present, future, imperfect, participle = french_forms(verb)
+    return FrenchVerb(
+        infinitive=verb,
+        present=present,
+        future=future,
+        imperfect=imperfect,
+        participle=participle,
+        with_etre=reflexive or verb in FRENCH_WITH_ETRE,
+        reflexive=reflexive,
+        preposition=marker[0] if marker else "",
+        fixed=tuple(fixed.split()),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deed:
+    """A thing to do, as queries need it: infinitives, and German's third person (`wie man … repariert`)."""
+
+    en: str
+    de: str
+    de_third: str
+    fr: str
+    zh: str
+    objects: tuple[str, ...]
+
+
+def read_deeds(table: str) -> list[Deed]:
+    deeds = []
+    for en, german, fr, zh, objects in rows(table):
+        verb = _german_verb(german)
+        deeds.append(Deed(en, verb.infinitive, verb.prefix + verb.present[2], fr, zh, tuple(objects.split())))
+    return deeds
+
+
+def read_phrases(table: str) -> list[Phrase]:
+    return [Phrase(en, *(tuple(cell.split()) for cell in others)) for en, *others in rows(table)]

@@ -1,0 +1,189 @@
+"""The meaning that all languages realise: noun phrases, clauses and sentences, without words' forms or order."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pipeline.grammar.lexicon.words import Adjective, Noun, Phrase, Verb
+
+Tense = Literal["past", "present", "future"]
+Negation = Literal["", "not", "never"]
+Question = Literal["", "yes", "where", "when", "why"]
+Modal = Literal["", "want", "can", "must", "should"]
+
+# Grammatical persons, as in the conjugation tables. English "you" is one person, familiar and singular.
+ME, YOU, THIRD, WE, THEY = range(5)
+
+
+@dataclass(slots=True)
+class Pronoun:
+    """Genders differ by language: `it` for a lamp is `sie` in German, `elle` in French."""
+
+    person: int
+    gender: str = "m"
+    de_gender: str = "m"
+    fr_gender: str = "m"
+    human: bool = True
+
+    @property
+    def plural(self) -> bool:
+        return self.person >= WE
+
+
+@dataclass(slots=True)
+class Name:
+    """A person's or town's name; `title` is Mr or Mrs."""
+
+    text: str
+    gender: str
+    title: str = ""
+    unseen: bool = False
+    town: bool = False
+    person: int = THIRD
+    plural: bool = False
+
+    @property
+    def de_gender(self) -> str:
+        return self.gender
+
+    @property
+    def fr_gender(self) -> str:
+        return self.gender
+
+
+@dataclass(slots=True)
+class NounPhrase:
+    """A noun with what belongs to it.
+
+    determiner: the, a (none in the plural), this, every, some, many, number (with `number`), my (with `owner`), bare
+    (none, as in queries), and no: an indefinite object in a negated clause.
+    """
+
+    noun: Noun
+    determiner: str
+    plural: bool = False
+    number: Phrase | None = None
+    owner: Pronoun | None = None
+    adjectives: tuple[Adjective, ...] = ()
+    place: "Place | None" = None
+    genitive: "NounPhrase | Name | None" = None
+    relative: "Relative | None" = None
+
+    @property
+    def person(self) -> int:
+        return THEY if self.plural else THIRD
+
+    @property
+    def gender(self) -> str:
+        return self.noun.gender
+
+    @property
+    def de_gender(self) -> str:
+        return self.noun.de_gender
+
+    @property
+    def fr_gender(self) -> str:
+        return self.noun.fr_gender
+
+
+@dataclass(slots=True)
+class Pair:
+    """Two coordinated nominals, and or or."""
+
+    first: "Name | NounPhrase"
+    second: "Name | NounPhrase"
+    person: int = THEY
+    plural: bool = True
+    gender: str = "m"
+    de_gender: str = "m"
+
+    @property
+    def fr_gender(self) -> str:
+        return "f" if self.first.fr_gender == self.second.fr_gender == "f" else "m"
+
+
+Nominal = Pronoun | Name | NounPhrase | Pair
+
+
+def is_heavy(nominal: Nominal | None) -> bool:
+    """Whether a relative clause ends it: such objects stand last."""
+    return isinstance(nominal, NounPhrase) and nominal.relative is not None
+
+
+@dataclass(slots=True)
+class Place:
+    """Where something is: `location` in, on, at; towns are Names."""
+
+    location: str
+    ground: NounPhrase | Name
+
+
+@dataclass(slots=True)
+class Relative:
+    """A relative clause; the head is the clause's subject or its object, whose slot is then None."""
+
+    role: Literal["subject", "object"]
+    clause: "Clause"
+
+
+@dataclass(slots=True)
+class Clause:
+    """One verb with its arguments and adjuncts. A predicate adjective or `there is` takes the verb's place."""
+
+    subject: Nominal | None
+    verb: Verb | None
+    tense: Tense
+    object: Nominal | None = None
+    recipient: Nominal | None = None
+    predicate: Adjective | None = None
+    exists: bool = False
+    negation: Negation = ""
+    modal: Modal = ""
+    time: Phrase | None = None
+    time_first: bool = False
+    frequency: Phrase | None = None
+    manner: Phrase | None = None
+    place: Place | None = None
+    companion: Nominal | None = None
+    complement: "Clause | None" = None  # of a c or q verb
+    infinitive: "Clause | None" = None  # of a v verb; its subject is None
+    agreement: Nominal | None = None  # whom a subjectless clause agrees with
+
+    @property
+    def agent(self) -> Nominal | None:
+        """Whom the verb agrees with."""
+        return self.subject if self.subject is not None else self.agreement
+
+
+@dataclass(slots=True)
+class Statement:
+    """A main clause, perhaps with a subordinate one before or after it, perhaps followed by a coordinated statement."""
+
+    main: Clause
+    subordinator: Phrase | None = None
+    subordinate: Clause | None = None
+    subordinate_first: bool = False
+    opener: Phrase | None = None
+    coordinator: Phrase | None = None
+    rest: "Statement | None" = None
+
+
+@dataclass(slots=True)
+class Utterance:
+    """A sentence of the film domain. A question is `yes`, or asks where, when or why."""
+
+    statement: Statement
+    question: Question = ""
+    interjection: Phrase | None = None
+    vocative: Name | None = None
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a derivation noted while choosing: the phenomena of a sentence."""
+
+    kinds: set[str] = field(default_factory=set)
+    names: list[Name] = field(default_factory=list)
+    verbs: list[Verb] = field(default_factory=list)
+    nouns: list[Noun] = field(default_factory=list)
+    combinations: list[str] = field(default_factory=list)
+    verb_final: list[Clause] = field(default_factory=list)  # clauses with the verb last in German

@@ -1,0 +1,1 @@
+"""Convolutional Sequence to Sequence Learning (Gehring et al. 2017)."""

@@ -1,0 +1,179 @@
+"""Convolutional Sequence to Sequence Learning (Gehring et al. 2017, section 3), with the scalings of fairseq-lua.
+
+Dimensions: B sentences, K hypotheses, S source and T target positions, E embedding, C channels, R readout,
+V target vocabulary, k kernel width.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pipeline.models.convolutional.normed_linear import NormedLinear
+from pipeline.models.convolutional.settings import ConvolutionalConfig
+from pipeline.models.layers.dropout import dropout
+from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.positions import LearnedPositions
+from pipeline.models.seq2seq import LossSums, TaskModel, Tree
+from pipeline.symbols import PAD
+
+HALF = math.sqrt(0.5)
+"""What a sum of two terms is multiplied by, so that it has the variance of each (section 3.4)."""
+EMBEDDING_STD = 0.1
+
+
+class Embedding(nn.Module):
+    """A vector of the symbol plus one of its position, with dropout (section 3.1)."""
+
+    def __init__(self, symbols: int, config: ConvolutionalConfig):
+        super().__init__()
+        self.dropout = config.dropout
+        self.symbols = nn.Parameter(torch.empty(symbols, config.d_embedding).normal_(std=EMBEDDING_STD))
+        self.positions = LearnedPositions(config.max_positions, config.d_embedding, std=EMBEDDING_STD)
+
+    def forward(self, tokens: Tensor, first: int, last: int) -> Tensor:
+        """tokens (B, last - first) at positions first … last - 1, or (B, K) at one -> (…, E)"""
+        x = F.embedding(tokens, self.symbols) + self.positions(first, last)
+        return dropout(x, self.dropout if self.training else 0.0)
+
+
+class GatedConvolution(nn.Module):
+    """A convolution to 2C channels, half of them gates of the others (section 3.2)."""
+
+    def __init__(self, channels: int, kernel: int, drop: float):
+        super().__init__()
+        self.kernel, self.dropout = kernel, drop
+        self.map = NormedLinear(kernel * channels, 2 * channels, gain=2 * math.sqrt(1 - drop))
+
+    def drop(self, x: Tensor) -> Tensor:
+        return dropout(x, self.dropout if self.training else 0.0)
+
+    def forward(self, padded: Tensor) -> Tensor:
+        """padded (…, T + k - 1, C) -> (…, T, C): position t sees t … t + k - 1"""
+        length = padded.shape[-2] - self.kernel + 1
+        seen = torch.cat([padded[..., shift : shift + length, :] for shift in range(self.kernel)], dim=-1)
+        return F.glu(self.map(seen))
+
+
+class Encoder(nn.Module):
+    """Convolutions around each position, with residual connections (sections 3.2 and 3.4)."""
+
+    def __init__(self, config: ConvolutionalConfig):
+        super().__init__()
+        keep = math.sqrt(1 - config.dropout)
+        self.widen = NormedLinear(config.d_embedding, config.d_hidden, gain=keep)
+        self.layers = nn.ModuleList(
+            GatedConvolution(config.d_hidden, config.encoder_kernel, config.dropout)
+            for _ in range(config.encoder_layers)
+        )
+        self.narrow = NormedLinear(config.d_hidden, config.d_embedding, gain=1.0)
+        self.readings = 2 * config.decoder_layers
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """embedded (B, S, E), mask (B, S) -> keys z and values z + e (B, S, E)"""
+        real = mask.unsqueeze(2)
+        x = self.widen(embedded)
+        for layer in self.layers:
+            margin = layer.kernel // 2
+            # Padding is zero, like what lies before and behind a sentence: it may lie in a batch with any other.
+            padded = F.pad(layer.drop(x) * real, (0, 0, margin, margin))
+            x = (x + layer(padded)) * HALF
+        keys = ScaledGradient.apply(self.narrow(x), 1 / self.readings)
+        return keys, (keys + embedded) * HALF
+
+
+class ScaledGradient(torch.autograd.Function):
+    """Its input; the gradient is multiplied: the encoder gets one twice from each of the decoder's layers."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, factor: float) -> Tensor:
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        return grad * ctx.factor, None
+
+
+class DecoderLayer(nn.Module):
+    """A convolution over the past, then an attention of its own over the source (section 3.3)."""
+
+    def __init__(self, config: ConvolutionalConfig):
+        super().__init__()
+        self.convolution = GatedConvolution(config.d_hidden, config.decoder_kernel, config.dropout)
+        self.query = NormedLinear(config.d_hidden, config.d_embedding, gain=1.0)
+        self.mix = NormedLinear(config.d_embedding, config.d_hidden, gain=1.0)
+
+    def forward(self, x: Tensor, padded: Tensor, embedded: Tensor, source: Tree) -> Tensor:
+        """x (B, T, C), padded (B, T + k - 1, C): x after dropout behind its past, embedded (B, T, E) -> (B, T, C)"""
+        return self.read(x, self.convolution(padded), embedded, source)
+
+    def read(self, x: Tensor, convolved: Tensor, embedded: Tensor, source: Tree) -> Tensor:
+        """All (B, T, …); in decoding T counts hypotheses."""
+        queries = (self.query(convolved) + embedded) * HALF
+        scores = torch.bmm(queries, source["keys"].transpose(1, 2).to(queries.dtype))
+        weights = scores.float().masked_fill(~source["mask"].unsqueeze(1), -torch.inf).softmax(2)
+        context = torch.bmm(weights.to(source["values"].dtype), source["values"])
+        # As if the weights were even: the mean of S vectors has 1 / S of the variance of one.
+        length = source["mask"].sum(1).to(context.dtype)
+        context = self.mix(context * length.sqrt()[:, None, None])
+        return ((context + convolved) * HALF + x) * HALF
+
+
+class Convolutional(TaskModel):
+    """The task state is what the vocabulary is scored from."""
+
+    def __init__(self, config: ConvolutionalConfig, src_vocab: int, tgt_vocab: int):
+        super().__init__()
+        self.config, self.state_width, self.max_positions = config, config.d_readout, config.max_positions
+        keep = math.sqrt(1 - config.dropout)
+        self.src_embedding, self.tgt_embedding = Embedding(src_vocab, config), Embedding(tgt_vocab, config)
+        self.encoder = Encoder(config)
+        self.widen = NormedLinear(config.d_embedding, config.d_hidden, gain=keep)
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.narrow = NormedLinear(config.d_hidden, config.d_readout, gain=1.0)
+        self.output = NormedLinear(config.d_readout, tgt_vocab, gain=keep)
+
+    def encode(self, batch) -> Tree:
+        mask = batch.src_mask
+        keys, values = self.encoder(self.src_embedding(batch.src, 0, batch.src.shape[1]), mask)
+        return {"mask": mask, "keys": keys, "values": values}
+
+    def states(self, batch) -> Tensor:
+        source = self.encode(batch)
+        embedded = self.tgt_embedding(batch.tgt_in, 0, batch.tgt_in.shape[1])
+        x = self.widen(embedded)
+        for layer in self.layers:
+            convolution = layer.convolution
+            padded = F.pad(convolution.drop(x), (0, 0, convolution.kernel - 1, 0))
+            x = layer(x, padded, embedded, source)
+        return dropout(self.narrow(x), self.config.dropout if self.training else 0.0)
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self.output(states).float()
+
+    def loss(self, batch, label_smoothing: float) -> LossSums:
+        real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
+        features = self.states(batch).flatten(0, 1).index_select(0, real)
+        targets = batch.tgt_out.flatten()[real]
+        loss, nll = projected_cross_entropy(features, self.output.weight, self.output.bias, targets, label_smoothing)
+        return LossSums(loss, nll, len(real))
+
+    def start(self, batch) -> tuple[Tree, Tree]:
+        source, width = self.encode(batch), self.config.decoder_kernel - 1
+        rows = len(batch.src)
+        past = source["keys"].new_zeros(rows, 1, width, self.config.d_hidden)
+        position = torch.zeros(rows, 1, dtype=torch.int64, device=past.device)
+        return source, {"position": position, "past": [past for _ in self.layers]}
+
+    def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        position = int(cache["position"][0, 0])
+        embedded = self.tgt_embedding(prev_tokens, position, position + 1)
+        x, grown = self.widen(embedded), []
+        for layer, past in zip(self.layers, cache["past"], strict=True):
+            padded = torch.cat((past, x.unsqueeze(2).to(past.dtype)), dim=2)
+            grown.append(padded[:, :, 1:])
+            x = layer.read(x, layer.convolution(padded).squeeze(2), embedded, source)
+        states = self.narrow(x)
+        return states, {"position": cache["position"] + 1, "past": grown}

@@ -1,0 +1,33 @@
+"""Settings of the convolutional model (ConvS2S)."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.schema import Closed, Count, Probability
+
+
+class ConvolutionalConfig(Closed):
+    """Convolutional Sequence to Sequence Learning (Gehring et al. 2017), as fairseq-lua's `fconv` has it."""
+
+    architecture: Literal["convolutional"] = Field(description="Gated convolutions and multi-step attention")
+    encoder_layers: Count = Field(description="Convolutions of the encoder (nenclayer)")
+    decoder_layers: Count = Field(description="Convolutions of the decoder, each with an attention (nlayer)")
+    d_embedding: Count = Field(description="Width of the embeddings of both sides (nembed)")
+    d_hidden: Count = Field(description="Width of a layer's input and output (nhid)")
+    d_readout: Count = Field(description="Width of what the vocabulary is scored from (noutembed)")
+    encoder_kernel: Count = Field(default=3, description="Source positions a convolution sees; odd")
+    decoder_kernel: Count = Field(default=3, description="Target positions a convolution sees, its own the last")
+    dropout: Probability = Field(default=0.2, description="Embeddings, input of every layer, input of the output")
+    max_positions: Count = Field(default=256, description="Rows of the learned position tables, in subwords")
+
+    @model_validator(mode="after")
+    def source_kernel_has_a_middle(self):
+        if self.encoder_kernel % 2 == 0:
+            raise ValueError(f"encoder_kernel must be odd, got {self.encoder_kernel}")
+        return self
+
+    @property
+    def schedule_width(self) -> int:
+        """Stands for d_model in the learning rate's schedule."""
+        return self.d_hidden

@@ -1,0 +1,115 @@
+"""Deep Speech 2's shape, trained by CTC (Amodei et al. 2015; Graves et al. 2006; Cold Fusion, Table 3).
+
+Dimensions: B utterances, S frames, S' output frames, F features, H units of a direction, T characters, V vocabulary.
+PAD, which no target holds, is the blank.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pipeline.models.ctc.settings import CTCConfig
+from pipeline.models.seq2seq import LossSums, Seq2Seq
+from pipeline.models.speech_attention.encoder import reordered, reversal, within, zero_behind
+from pipeline.symbols import BOS, EOS, PAD, UNK
+
+BLANK = PAD
+NEVER_WRITTEN = [UNK, BOS, EOS]
+KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
+"""Width in frames and in features, stride in frames and in features, of the two convolutions."""
+
+
+class SequenceBatchNorm(nn.Module):
+    """Batch normalisation whose statistics are over all frames of all utterances, padding left out.
+
+    Deep Speech 2, section 3.2. Running statistics, used outside training, are updated as torch's own are.
+    """
+
+    def __init__(self, width: int, momentum: float = 0.1, eps: float = 1e-5):
+        super().__init__()
+        self.momentum, self.eps = momentum, eps
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_variance", torch.ones(width))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, S, H), mask (B, S) -> (B, S, H)"""
+        mean, variance = self.running_mean, self.running_variance
+        if self.training:
+            real = x[mask].float()
+            variance, mean = torch.var_mean(real, dim=0, correction=0)
+            with torch.no_grad():
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_variance.lerp_(variance * (len(real) / max(len(real) - 1, 1)), self.momentum)
+        return (x - mean) * (torch.rsqrt(variance + self.eps) * self.weight) + self.bias
+
+
+class BidirectionalGRU(nn.Module):
+    """W x, normalised over the batch, then a GRU each way; the two are added."""
+
+    def __init__(self, inputs: int, width: int):
+        super().__init__()
+        self.project = nn.Linear(inputs, width, bias=False)
+        self.norm = SequenceBatchNorm(width)
+        self.ahead = nn.GRU(width, width, batch_first=True)
+        self.back = nn.GRU(width, width, batch_first=True)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (B, S, inputs), lengths (B,) -> (B, S, H)"""
+        x = self.norm(self.project(x), within(lengths, x.shape[1]))
+        places = reversal(lengths, x.shape[1])
+        return self.ahead(x)[0] + reordered(self.back(reordered(x, places))[0], places)
+
+
+class CTC(Seq2Seq):
+    """Two convolutions over time and frequency, bidirectional GRUs, and a distribution over symbols a frame."""
+
+    def __init__(self, config: CTCConfig, vocab: int):
+        super().__init__()
+        self.config = config
+        inputs, bands, convolutions = 1, config.features, []
+        for width, height, stride, jump in KERNELS:
+            convolutions.append(
+                nn.Conv2d(inputs, config.channels, (width, height), (stride, jump), (width // 2, height // 2))
+            )
+            inputs, bands = config.channels, -(-bands // jump)
+        self.convolutions = nn.ModuleList(convolutions)
+        widths = [config.channels * bands] + [config.hidden_width] * (config.num_layers - 1)
+        self.layers = nn.ModuleList(BidirectionalGRU(width, config.hidden_width) for width in widths)
+        self.output = nn.Linear(config.hidden_width, vocab)
+
+    def log_probs(self, batch) -> tuple[Tensor, Tensor]:
+        """log p(symbol | frame), (B, S', V) float32, and the output frames of each utterance (B,)."""
+        x, lengths = zero_behind(batch.frames, batch.frame_counts).unsqueeze(1), batch.frame_counts
+        for convolution in self.convolutions:
+            lengths = -(-lengths // convolution.stride[0])
+            x = convolution(x).clamp(0, 20)  # section 3.1: ReLU clipped at 20
+            x = x * within(lengths, x.shape[2])[:, None, :, None]
+        x = x.transpose(1, 2).flatten(2)
+        for layer in self.layers:
+            x = layer(x, lengths)
+        logits = self.output(x).float()
+        never = torch.tensor(NEVER_WRITTEN, device=logits.device)
+        return logits.index_fill(-1, never, -1e4).log_softmax(-1), lengths
+
+    def loss(self, batch, label_smoothing: float) -> LossSums:
+        """-log p(characters | speech), summed over all ways to align them; EOS is not among the characters."""
+        if label_smoothing:
+            raise ValueError("CTC has no label smoothing")
+        log_probs, lengths = self.log_probs(batch)
+        targets = batch.tgt_in[:, 1:]
+        counts = (targets != PAD).sum(1)
+        loss = F.ctc_loss(
+            log_probs.transpose(0, 1), targets, lengths, counts, blank=BLANK, reduction="sum", zero_infinity=True
+        )
+        return LossSums(loss, loss.detach(), int(counts.sum()))
+
+    def best_path(self, batch) -> list[list[int]]:
+        """The characters of the most probable symbol of each frame, repeats merged and blanks left out."""
+        log_probs, lengths = self.log_probs(batch)
+        return [collapse(row[:length].tolist()) for row, length in zip(log_probs.argmax(-1), lengths, strict=True)]
+
+
+def collapse(path: list[int]) -> list[int]:
+    """What a path of symbols, one a frame, stands for."""
+    return [one for one, before in zip(path, [BLANK, *path[:-1]], strict=True) if one not in (before, BLANK)]

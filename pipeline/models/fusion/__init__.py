@@ -1,0 +1,1 @@
+"""A decoder fused with a language model (Sriram et al. 2017)."""

@@ -1,0 +1,112 @@
+"""Deep Fusion and Cold Fusion: one output layer that reads the task state of any decoder and any language model.
+
+Cold Fusion, sections 3.2 (eq. 3), 3.3 (eq. 4) and 5.3 (the rows between them). `FusedModel` is what joins the two; both
+consume the same symbol at each position, and the language model is never trained here.
+
+Dimensions: B sentences, K hypotheses, T symbols, D task state, H language model state, V vocabulary, W feature.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.models.fusion.settings import FusionConfig
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.layers.unrolling import masked_loss, unrolled_loss
+from pipeline.models.seq2seq import LossSums, Seq2Seq, TaskModel, Tree
+
+
+class FusionLayer(nn.Module):
+    """logits = DNN([s_t; g_t ∘ h_t]), g_t = σ(W [s_t; h_t] + b).
+
+    h_t is the language model's state (Deep Fusion, and Cold Fusion before its last row), or its logits less their
+    maximum through an affine layer (eq. 4a), which knows nothing of the language model but its distribution.
+    """
+
+    def __init__(self, config: FusionConfig, state_width: int, lm_width: int, vocab: int):
+        super().__init__()
+        self.config = config
+        literal = config.output == "relu logits"
+        feature = lm_width if config.lm_feature == "state" else config.width
+        self.project = None if config.lm_feature == "state" else nn.Linear(vocab, config.width, bias=not literal)
+        read = feature + (state_width if config.gate_reads == "task and lm" else 0)
+        self.gate = nn.Linear(read, 1 if config.gate == "scalar" else feature)
+        nn.init.constant_(self.gate.bias, config.gate_bias)
+        fused = state_width + feature
+        self.hidden = nn.Linear(fused, config.width) if config.output == "hidden" else None
+        self.output = nn.Linear(config.width if self.hidden else fused, vocab)
+
+    def feature(self, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
+        """h_t: lm_state (…, H), lm_logits (…, V) -> (…, W)"""
+        if self.project is None:
+            return lm_state
+        projected = self.project(lm_logits - lm_logits.amax(-1, keepdim=True))
+        return projected.relu() if self.config.output == "relu logits" else projected
+
+    def forward(self, task_state: Tensor, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
+        """task_state (…, D), lm_state (…, H), lm_logits (…, V) -> float32 logits (…, V)"""
+        feature = self.feature(lm_state, lm_logits)
+        read = feature if self.config.gate_reads == "lm" else torch.cat((task_state, feature), dim=-1)
+        fused = torch.cat((task_state, torch.sigmoid(self.gate(read)) * feature), dim=-1)
+        if self.hidden is not None:
+            return self.output(self.hidden(fused).relu()).float()
+        logits = self.output(fused).float()
+        return logits.relu() if self.config.output == "relu logits" else logits
+
+
+class FusedModel(Seq2Seq):
+    """`task`'s decoder and `language_model` under a `FusionLayer`, which takes the place of `task`'s own output layer.
+
+    Deep Fusion trains this layer alone and leaves the finished `task` as it is; Cold Fusion trains `task` with it.
+    """
+
+    def __init__(self, config: FusionConfig, task: TaskModel, language_model: LanguageModel, vocab: int):
+        super().__init__()
+        self.config, self.task, self.language_model = config, task, language_model
+        self.task.output = None
+        self.max_positions = task.max_positions
+        self.fusion = FusionLayer(config, task.state_width, language_model.state_width, vocab)
+        self.language_model.requires_grad_(False)
+        if config.kind == "deep":
+            self.freeze_task()
+
+    def freeze_task(self) -> None:
+        """Train the fusion layer alone: Deep Fusion, and the fine-tuning of Cold Fusion (section 5.4)."""
+        self.task.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> "FusedModel":
+        """Frozen parts are used as they were evaluated, without dropout."""
+        super().train(mode)
+        for part in (self.task, self.language_model):
+            if not any(parameter.requires_grad for parameter in part.parameters()):
+                part.eval()
+        return self
+
+    def start(self, batch) -> tuple[Tree, Tree]:
+        source, cache = self.task.start(batch)
+        return source, {"task": cache, "lm": self.language_model.begin(len(batch.tgt_in))}
+
+    def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        task_state, task_cache = self.task.advance(prev_tokens, source, cache["task"])
+        lm_state, lm_cache = self.language_model.advance(prev_tokens, cache["lm"])
+        logits = self.fusion(task_state, lm_state, self.language_model.logits(lm_state))
+        return logits, {"task": task_cache, "lm": lm_cache}
+
+    def loss(self, batch, label_smoothing: float) -> LossSums:
+        """All positions at once where the task model can and no input is its own prediction, else one by one."""
+        sampling = self.training and self.sampling_rate > 0
+        task_states = None if sampling else self.task.states(batch)
+        if task_states is None:
+            return unrolled_loss(self, batch, label_smoothing, self.sampling_rate)
+        lm_states = self.language_model.read(batch.tgt_in)
+        logits = self.fusion(task_states, lm_states, self.language_model.logits(lm_states))
+        return masked_loss(logits, batch.tgt_out, label_smoothing)
+
+    def replace_language_model(self, language_model: LanguageModel) -> None:
+        """Swap the language model after training: possible where only its logits are read (section 3.3).
+
+        Raises:
+            ValueError: this fusion reads the language model's hidden state.
+        """
+        if self.config.lm_feature == "state":
+            raise ValueError("a fusion of hidden states can't change its language model; only one of logits can")
+        self.language_model = language_model.requires_grad_(False).eval()

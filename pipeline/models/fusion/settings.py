@@ -1,0 +1,31 @@
+"""Settings of the fusion of a decoder with a language model."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.schema import Closed, Count
+
+
+class FusionConfig(Closed):
+    """Cold Fusion, sections 3 and 5.3, equations 3 and 4: how a language model enters the output of a decoder."""
+
+    kind: Literal["deep", "cold"] = Field(
+        description="deep: only this layer is trained, on a finished model; cold: the model is trained with it"
+    )
+    gate_reads: Literal["lm", "task and lm"] = Field(
+        default="task and lm", description="What the gate sees: the language model alone (eq. 3a) or s_t as well"
+    )
+    gate: Literal["scalar", "fine-grained"] = Field(
+        default="fine-grained", description="One gate, or one for each unit of what it lets through"
+    )
+    lm_feature: Literal["state", "logits"] = Field(
+        default="logits", description="What passes the gate: the hidden state, or projected logits (eq. 4a)"
+    )
+    output: Literal["affine", "hidden", "relu logits"] = Field(
+        default="hidden",
+        description="Before the softmax: one affine layer; a ReLU layer and an affine one (eq. 4d); or, the literal "
+        "reading, an affine layer whose logits go through ReLU, with ReLU in eq. 4a too",
+    )
+    width: Count = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
+    gate_bias: float = Field(default=0.0, strict=False, description="Initial bias of the gate; -1 starts it closed")

@@ -1,0 +1,95 @@
+"""Recurrent translation with attention: the seven in-house systems of *Multi-channel Encoder*, and DL4MT.
+
+Dimensions: B sentences, K hypotheses, S source and T target positions, E embedding, H state, D annotation, R readout,
+V target vocabulary.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pipeline.models.layers.dropout import dropout
+from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.recurrent.conditional_gru import ConditionalGRU
+from pipeline.models.recurrent.encoder import RecurrentEncoder
+from pipeline.models.recurrent.initialisation import initialise
+from pipeline.models.recurrent.settings import RecurrentConfig
+from pipeline.models.seq2seq import LossSums, TaskModel, Tree
+from pipeline.symbols import PAD
+
+
+class Embedding(nn.Module):
+    """One vector a symbol, plus one that all symbols share (section 4.4)."""
+
+    def __init__(self, symbols: int, width: int, bias: bool):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(symbols, width))
+        self.bias = nn.Parameter(torch.empty(width)) if bias else None
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(…) -> (…, E)"""
+        vectors = F.embedding(tokens, self.weight)
+        return vectors if self.bias is None else vectors + self.bias
+
+
+class RecurrentAttention(TaskModel):
+    """Task state o_t = tanh((W_s s_t + b_1) + (W_y y_{t-1} + b_2) + (W_c c_t + b_3)); p(v_t) = softmax(W_o o_t)."""
+
+    def __init__(self, config: RecurrentConfig, src_vocab: int, tgt_vocab: int):
+        super().__init__()
+        self.config, self.state_width = config, config.d_readout
+        self.src_embedding = Embedding(src_vocab, config.d_embedding, config.embedding_bias)
+        self.tgt_embedding = Embedding(tgt_vocab, config.d_embedding, config.embedding_bias)
+        self.encoder = RecurrentEncoder(config)
+        self.start_state = nn.Linear(2 * config.d_state, config.d_state)
+        self.decoder = ConditionalGRU(config)
+        self.read_state = nn.Linear(config.d_state, config.d_readout)
+        self.read_previous = nn.Linear(config.d_embedding, config.d_readout)
+        self.read_context = nn.Linear(config.d_annotation, config.d_readout)
+        self.output_weight = nn.Parameter(torch.empty(tgt_vocab, config.d_readout))
+        self.output_bias = nn.Parameter(torch.empty(tgt_vocab)) if config.output_bias else None
+        initialise(self, config)
+
+    def encode(self, src: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """src, mask (B, S) -> annotations (B, S, D) and the decoder's first state (B, H)"""
+        annotations, states = self.encoder(self.src_embedding(src), mask)
+        share = mask.to(states.dtype) / mask.sum(1, keepdim=True)
+        mean = torch.bmm(share.unsqueeze(1), states).squeeze(1)
+        return annotations, torch.tanh(self.start_state(mean)).to(states.dtype)
+
+    def readout(self, state: Tensor, previous: Tensor, context: Tensor) -> Tensor:
+        """state (…, H), previous (…, E), context (…, D) -> (…, R)"""
+        read = torch.tanh(self.read_state(state) + self.read_previous(previous) + self.read_context(context))
+        return dropout(read, self.config.output_dropout if self.training else 0.0)
+
+    def states(self, batch) -> Tensor:
+        mask = batch.src_mask
+        annotations, start = self.encode(batch.src, mask)
+        previous = self.tgt_embedding(batch.tgt_in)
+        return self.readout(*self.read(previous, start, annotations, mask))
+
+    def read(self, previous: Tensor, start: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What `readout` takes, of all target positions: (B, T, H), (B, T, E), (B, T, D)"""
+        states, contexts = self.decoder(previous, start, annotations, mask)
+        return states, previous, contexts
+
+    def logits(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.output_weight, self.output_bias).float()
+
+    def loss(self, batch, label_smoothing: float) -> LossSums:
+        real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
+        features = self.states(batch).flatten(0, 1).index_select(0, real)
+        targets = batch.tgt_out.flatten()[real]
+        loss, nll = projected_cross_entropy(features, self.output_weight, self.output_bias, targets, label_smoothing)
+        return LossSums(loss, nll, len(real))
+
+    def start(self, batch) -> tuple[Tree, Tree]:
+        mask = batch.src_mask
+        annotations, state = self.encode(batch.src, mask)
+        keys = self.decoder.attention.keys(annotations)
+        return {"mask": mask, "annotations": annotations, "keys": keys}, state.unsqueeze(1)
+
+    def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        previous = self.tgt_embedding(prev_tokens)
+        state, context = self.decoder.step(previous, cache, source["keys"], source["annotations"], source["mask"])
+        return self.readout(state, previous, context), state

@@ -1,0 +1,76 @@
+"""Settings of the recurrent attention models of *Multi-channel Encoder*, its in-house ones and DL4MT."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.schema import Closed, Count, Probability
+
+
+class RecurrentConfig(Closed):
+    """Multi-channel Encoder (Xiong et al. 2017): GRUs with attention, and the channels that the attention reads."""
+
+    architecture: Literal["recurrent"] = Field(description="GRU encoder and conditional-GRU decoder with attention")
+    channels: Literal["rnn", "ntm", "emb", "ntm-rnn", "ntm-emb", "rnn-emb", "ntm-rnn-emb"] = Field(
+        description="What an annotation is blended from: GRU states, external memory (NTM), embeddings"
+    )
+    d_embedding: Count = Field(description="Width of the embeddings, and of a memory cell")
+    d_state: Count = Field(description="Width of every GRU; an annotation has twice that")
+    d_attention: Count = Field(description="Hidden width of the attention and of the memory's addressing")
+    d_readout: Count = Field(description="Width of what the vocabulary is scored from")
+    memory_write: Literal["forget_update", "tanh_content"] = Field(
+        default="forget_update",
+        description="M (1 - w F) + w U with F, U = sigmoid(W s); or M (1 - w u) + w u tanh(W_C s)",
+    )
+    blending: Literal["gate", "gru"] = Field(
+        default="gate", description="z P a + (1 - z) Q b; or (1 - z) a + z tanh(P a + Q b)"
+    )
+    backward_reads: Literal["forward", "embeddings"] = Field(
+        default="forward", description="What the backward encoder reads: the forward one's states, or the embeddings"
+    )
+    embedding_bias: bool = Field(default=True, description="One vector a side, added to every embedding")
+    output_bias: bool = Field(default=False, description="Whether each target symbol has a bias")
+    reset_bias: bool = Field(
+        default=False,
+        description="Whether the reset gate also acts on the candidate's bias in the decoder's second GRU",
+    )
+    output_dropout: Probability = Field(default=0.5, description="Dropout of what the vocabulary is scored from")
+    initialisation: Literal["uniform", "orthogonal"] = Field(
+        default="uniform",
+        description="Everything in ±init_scale; or square matrices orthogonal, others N(0, init_scale²), biases zero",
+    )
+    init_scale: float = Field(
+        default=0.04,
+        gt=0,
+        strict=False,
+        description="Bound, or standard deviation, as printed for a width of 512; it has to grow as width^-0.5",
+    )
+
+    @model_validator(mode="after")
+    def memory_cells_fit_states(self):
+        if self.has_memory and self.d_embedding != self.d_state:
+            raise ValueError(
+                f"a memory cell is an embedding and stands for a state: d_embedding {self.d_embedding} must equal "
+                f"d_state {self.d_state}, or take channels rnn or rnn-emb"
+            )
+        return self
+
+    @property
+    def channel_names(self) -> list[str]:
+        """In the order in which they are blended."""
+        return self.channels.split("-")
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether the encoder has the external memory; EMB has it too, by its parameter count."""
+        return "ntm" in self.channel_names or self.channels == "emb"
+
+    @property
+    def d_annotation(self) -> int:
+        """Width of what the attention reads at a source position."""
+        return self.d_embedding if self.channels == "emb" else 2 * self.d_state
+
+    @property
+    def schedule_width(self) -> int:
+        """Stands for d_model in the learning rate's schedule."""
+        return self.d_state

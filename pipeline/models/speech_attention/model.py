@@ -1,0 +1,65 @@
+"""The attention recogniser: speech to characters (Cold Fusion, section 4.3, "plain Seq2Seq").
+
+Dimensions: B utterances, K hypotheses, S encoder positions, T characters, D decoder width, E annotation width,
+V vocabulary.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.models.layers.unrolling import unrolled_loss
+from pipeline.models.seq2seq import LossSums, TaskModel, Tree
+from pipeline.models.speech_attention.encoder import SpeechEncoder
+from pipeline.models.speech_attention.hybrid_attention import Annotations, HybridAttention
+from pipeline.models.speech_attention.settings import SpeechAttentionConfig
+
+
+class SpeechAttention(TaskModel):
+    """c_t by attention from d_{t-1}; d_t = GRU([Emb(y_{t-1}); c_t], d_{t-1}); P(y_t) = softmax(W_o s_t + b_o).
+
+    The task state s_t is [d_t; c_t].
+    """
+
+    def __init__(self, config: SpeechAttentionConfig, vocab: int):
+        super().__init__()
+        self.config = config
+        self.encoder = SpeechEncoder(config)
+        annotation = self.encoder.output_width
+        self.attention = HybridAttention(
+            annotation, config.decoder_width, config.attention_width, config.location_filters, config.location_width
+        )
+        self.embedding = nn.Embedding(vocab, config.embedding_width)
+        self.gru = nn.GRUCell(config.embedding_width + annotation, config.decoder_width)
+        self.state_width = config.decoder_width + (annotation if config.task_state == "state and context" else 0)
+        self.output = nn.Linear(self.state_width, vocab)
+
+    def start(self, batch) -> tuple[Annotations, Tree]:
+        """`batch` has frames (B, S, F) and frame_counts (B,)."""
+        values, mask = self.encoder(batch.frames, batch.frame_counts)
+        cache = {
+            "state": values.new_zeros(len(values), 1, self.config.decoder_width),
+            "alignment": self.attention.begin(values),
+        }
+        return self.attention.prepare(values, mask), cache
+
+    def advance(self, prev_tokens: Tensor, source: Annotations, cache: Tree) -> tuple[Tensor, Tree]:
+        context, alignment = self.attention(cache["state"], cache["alignment"], source)
+        read = torch.cat((self.embedding(prev_tokens), context), dim=-1)
+        state = self.gru(read.flatten(0, 1), cache["state"].flatten(0, 1)).view_as(cache["state"])
+        task_state = torch.cat((state, context), -1) if self.config.task_state == "state and context" else state
+        return task_state, {"state": state, "alignment": alignment}
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self.output(states).float()
+
+    def loss(self, batch, label_smoothing: float) -> LossSums:
+        return unrolled_loss(self, batch, label_smoothing, self.sampling_rate)
+
+    def alignments(self, batch) -> Tensor:
+        """α of every target position, (B, T, S), teacher-forced."""
+        source, cache = self.start(batch)
+        found = []
+        for position in range(batch.tgt_in.shape[1]):
+            _, cache = self.advance(batch.tgt_in[:, position : position + 1], source, cache)
+            found.append(cache["alignment"])
+        return torch.cat(found, dim=1)

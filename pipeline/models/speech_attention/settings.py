@@ -1,0 +1,28 @@
+"""Settings of the attention recogniser."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline.schema import Closed, Count
+
+
+class SpeechAttentionConfig(Closed):
+    """Cold Fusion, section 4.3: the plain Seq2Seq recogniser."""
+
+    architecture: Literal["speech_attention"] = Field(description="BLSTM encoder, GRU decoder with hybrid attention")
+    features: Count = Field(default=40, description="Log-mel filter banks of a frame")
+    frame_stacking: Count = Field(default=1, description="Neighbouring frames joined into one input of the encoder")
+    encoder_layers: Count = Field(default=6, description="BLSTM layers")
+    encoder_width: Count = Field(description="Units of a BLSTM layer, each direction")
+    pooled_layers: Annotated[int, Field(ge=0)] = Field(
+        default=2, description="Max-pooling of stride 2 in time follows each of so many first layers"
+    )
+    decoder_width: Count = Field(description="Units of the GRU decoder (Table 4: 64 to 960)")
+    embedding_width: Count = Field(default=256, description="Width of a character's vector; not printed")
+    attention_width: Count = Field(default=256, description="Width in which states are compared; not printed")
+    location_filters: Count = Field(default=10, description="k: filters over the previous alignment; not printed")
+    location_width: Count = Field(default=51, description="r: encoder positions that a filter spans; not printed")
+    task_state: Literal["state and context", "state"] = Field(
+        default="state and context", description="s_t that the output layer, or a fusion, reads: [d_t; c_t] or d_t"
+    )

@@ -1,0 +1,196 @@
+"""The Transformer (Attention Is All You Need, section 3), post-norm, with every variation of its Table 3.
+
+Dimensions: B sentences, K hypotheses, S source and T target positions, D d_model, V target vocabulary.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
+from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
+from pipeline.models.seq2seq import LossSums, TaskModel, Tree
+from pipeline.models.transformer.attention import CrossAttention, Mix, SelfAttention, projection
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.symbols import PAD
+
+LAYER_NORM_EPS = 1e-6
+
+
+class ResidualNorm(nn.Module):
+    """LayerNorm(x + Dropout(sublayer(x))) (section 5.4)."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.dropout = config.dropout
+        self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
+
+    def forward(self, x: Tensor, update: Tensor) -> Tensor:
+        """x, update (B, T, D) -> (B, T, D)"""
+        return self.norm(dropout_add(x, update, self.dropout if self.training else 0.0))
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 (eq. 2)."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.dropout = config.relu_dropout
+        self.inner = projection(config.d_model, config.d_ff)
+        self.outer = projection(config.d_ff, config.d_model)
+        self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
+        self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(relu_dropout(self.inner(x), self.dropout if self.training else 0.0))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then a feed-forward network unless the attention holds one itself."""
+
+    def __init__(self, config: TransformerConfig, attention: SelfAttention, feed_forward: nn.Module | None):
+        super().__init__()
+        self.attention, self.attention_norm = attention, ResidualNorm(config)
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = ResidualNorm(config) if feed_forward else None
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        x = self.attention_norm(x, self.attention(x, mask, causal=False))
+        return self.feed_forward_norm(x, self.feed_forward(x)) if self.feed_forward else x
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention over the source, then a feed-forward network unless an attention holds one."""
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        self_attention: SelfAttention,
+        cross_attention: CrossAttention,
+        feed_forward: nn.Module | None,
+    ):
+        super().__init__()
+        self.self_attention, self.self_norm = self_attention, ResidualNorm(config)
+        self.cross_attention, self.cross_norm = cross_attention, ResidualNorm(config)
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = ResidualNorm(config) if feed_forward else None
+
+    def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        """x (B, T, D), all target positions at once."""
+        return self.read_source(self.self_norm(x, self.self_attention(x, None, causal=True)), keys_values, mask)
+
+    def step(self, x: Tensor, past: Tree, keys_values: tuple[Tensor, Tensor], mask: Tensor | None):
+        """x (B, K, D), one new position per hypothesis -> (the same shape, the past grown)."""
+        update, past = self.self_attention.step(x, past)
+        return self.read_source(self.self_norm(x, update), keys_values, mask), past
+
+    def read_source(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        x = self.cross_norm(x, self.cross_attention(x, keys_values, mask))
+        return self.feed_forward_norm(x, self.feed_forward(x)) if self.feed_forward else x
+
+
+class Transformer(TaskModel):
+    """Encoder and decoder stacks around embeddings that are also the pre-softmax matrix (section 3.4)."""
+
+    def __init__(self, config: TransformerConfig, src_vocab: int, tgt_vocab: int):
+        super().__init__()
+        self.config, self.state_width = config, config.d_model
+        self.src_embedding = embedding(src_vocab, config.d_model)
+        tied = config.tie_embeddings == "three-way"
+        self.tgt_embedding = self.src_embedding if tied else embedding(tgt_vocab, config.d_model)
+        self.output = None if tied else embedding(tgt_vocab, config.d_model)
+        self.src_positions, self.tgt_positions = positions(config), positions(config)
+        self.max_positions = config.max_positions if config.positions == "learned" else None
+        self.encoder = nn.ModuleList(self.encoder_layer(config) for _ in range(config.num_layers))
+        self.decoder = nn.ModuleList(self.decoder_layer(config) for _ in range(config.num_layers))
+
+    def encoder_layer(self, config: TransformerConfig) -> EncoderLayer:
+        return EncoderLayer(config, SelfAttention(config, Mix(config)), FeedForward(config))
+
+    def decoder_layer(self, config: TransformerConfig) -> DecoderLayer:
+        return DecoderLayer(
+            config, SelfAttention(config, Mix(config)), CrossAttention(config, Mix(config)), FeedForward(config)
+        )
+
+    @property
+    def output_weight(self) -> Tensor:
+        """(V, D): the pre-softmax matrix."""
+        return (self.output or self.tgt_embedding).weight
+
+    def embed(self, table: nn.Embedding, tokens: Tensor, position_vectors: Tensor) -> Tensor:
+        """tokens (B, T), position_vectors (T, D) or (D,) -> Dropout(embedding · sqrt(D) + PE), (B, T, D)."""
+        x = table(tokens) * math.sqrt(self.config.d_model) + position_vectors
+        return dropout(x, self.config.dropout if self.training else 0.0)
+
+    def encode(self, src: Tensor, mask: Tensor | None) -> Tensor:
+        """src (B, S), mask (B, 1, 1, S) or None -> (B, S, D)"""
+        x = self.embed(self.src_embedding, src, self.src_positions(0, src.shape[1]))
+        for layer in self.encoder:
+            x = layer(x, mask)
+        return x
+
+    def decode(self, tgt_in: Tensor, encoded: Tensor, mask: Tensor | None) -> Tensor:
+        """tgt_in (B, T) -> features (B, T, D) of the next subwords"""
+        x = self.embed(self.tgt_embedding, tgt_in, self.tgt_positions(0, tgt_in.shape[1]))
+        for layer in self.decoder:
+            x = layer(x, layer.cross_attention.keys_values(encoded), mask)
+        return x
+
+    def states(self, batch) -> Tensor:
+        mask = attention_mask(batch.src_mask)
+        return self.decode(batch.tgt_in, self.encode(batch.src, mask), mask)
+
+    def logits(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.output_weight).float()
+
+    def loss(self, batch, label_smoothing: float) -> LossSums:
+        features = self.states(batch).flatten(0, 1)
+        real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
+        targets = batch.tgt_out.flatten()[real]
+        if len(real) < len(features):
+            features = features.index_select(0, real)
+        loss, nll = projected_cross_entropy(features, self.output_weight, None, targets, label_smoothing)
+        return LossSums(loss, nll, len(real))
+
+    def start(self, batch) -> tuple[Tree, Tree]:
+        mask = batch.src_mask
+        encoded = self.encode(batch.src, attention_mask(mask))
+        keys_values = [layer.cross_attention.keys_values(encoded) for layer in self.decoder]
+        # Read at every step: laid out for it once.
+        layers = [tuple(tensor.contiguous() for tensor in pair) for pair in keys_values]
+        return {"mask": mask, "layers": layers}, [layer.self_attention.empty_past(encoded) for layer in self.decoder]
+
+    def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        position = cache[0][0].shape[3]
+        x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions(position, position + 1))
+        mask, grown = attention_mask(source["mask"]), []
+        for layer, past, keys_values in zip(self.decoder, cache, source["layers"], strict=True):
+            x, past = layer.step(x, past, keys_values, mask)
+            grown.append(past)
+        return x, grown
+
+
+def embedding(rows: int, width: int) -> nn.Embedding:
+    """N(0, 1/width): vectors of unit variance once multiplied by sqrt(width), logits of unit variance as they are."""
+    table = nn.Embedding(rows, width)
+    nn.init.normal_(table.weight, std=width**-0.5)
+    return table
+
+
+def positions(config: TransformerConfig) -> nn.Module:
+    match config.positions:
+        case "sinusoid":
+            return SinusoidPositions(config.d_model)
+        case "learned":
+            return LearnedPositions(
+                config.max_positions, config.d_model, std=config.d_model**-0.5, scale=config.d_model**0.5
+            )
+    raise ValueError(f"positions must be sinusoid or learned, got {config.positions!r}")
+
+
+def attention_mask(src_mask: Tensor) -> Tensor | None:
+    """(B, S), True = a subword -> (B, 1, 1, S) for the heads, or None when nothing is padded."""
+    return None if bool(src_mask.all()) else src_mask[:, None, None, :]

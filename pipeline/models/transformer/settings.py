@@ -1,0 +1,48 @@
+"""Settings of the Transformer."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.schema import Closed, Count, Probability
+
+
+class TransformerConfig(Closed):
+    """Attention Is All You Need, section 3 and Table 3."""
+
+    architecture: Literal["transformer"] = Field(description="Post-norm Transformer (Vaswani et al. 2017)")
+    num_layers: Count = Field(description="N: layers per stack")
+    d_model: Count = Field(description="Width of embeddings and of every sub-layer's output")
+    d_ff: Count = Field(description="Inner width of the feed-forward sub-layer")
+    num_heads: Count = Field(description="h: attention heads")
+    d_k: Count | None = Field(default=None, description="Key width of a head; null = d_model / num_heads")
+    d_v: Count | None = Field(default=None, description="Value width of a head; null = d_model / num_heads")
+    dropout: Probability = Field(default=0.1, description="P_drop: sub-layer outputs and embedding sums")
+    attention_dropout: Probability = Field(default=0.0, description="Dropout of attention weights")
+    relu_dropout: Probability = Field(default=0.0, description="Dropout inside the feed-forward sub-layer")
+    positions: Literal["sinusoid", "learned"] = Field(
+        default="sinusoid", description="Position encoding (row E: learned)"
+    )
+    max_positions: Count = Field(default=256, description="Rows of a learned position table, in subwords")
+    tie_embeddings: Literal["three-way", "none"] = Field(
+        default="three-way", description="Whether source, target and pre-softmax matrices are one"
+    )
+
+    @model_validator(mode="after")
+    def heads_divide_width(self):
+        if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
+            raise ValueError(f"num_heads {self.num_heads} must divide d_model {self.d_model}, or set d_k and d_v")
+        return self
+
+    @property
+    def schedule_width(self) -> int:
+        """Stands for d_model in the learning rate's schedule."""
+        return self.d_model
+
+    @property
+    def key_width(self) -> int:
+        return self.d_k or self.d_model // self.num_heads
+
+    @property
+    def value_width(self) -> int:
+        return self.d_v or self.d_model // self.num_heads

@@ -1,0 +1,1 @@
+"""The Weighted Transformer (Ahmed et al. 2017)."""

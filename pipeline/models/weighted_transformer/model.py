@@ -1,0 +1,176 @@
+"""The Weighted Transformer (Ahmed, Keskar & Socher 2017, section 3): attention heads as weighted branches.
+
+    bhead_i = head_i W^{O_i} · kappa_i                                        (6)
+    BranchedAttention(Q, K, V) = sum_i alpha_i · FFN(bhead_i)                 (7)
+
+with kappa and alpha on the simplex. Nothing non-linear lies between W^{O_i} and W_1, so W^{O_i} W_1 kappa_i is formed
+first, a product of parameters only; alpha_i scales what the second product reads. A step then costs no more than the
+plain Transformer's, with one full-width network shared by all branches as with d_ff split over them.
+
+Dimensions: B sentences, T positions, M branches, D d_model, F hidden units of one branch.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pipeline.errors import UserError
+from pipeline.models.layers.dropout import relu_dropout
+from pipeline.models.transformer.attention import CrossAttention, Mix, SelfAttention, projection
+from pipeline.models.transformer.model import DecoderLayer, EncoderLayer, Transformer
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.models.weighted_transformer.simplex import project_to_simplex
+
+
+class BranchedMix(nn.Module):
+    """Eq. 6 and 7: what a branched attention does with its heads in place of W^O and the layer's feed-forward network.
+
+    split: branch i owns d_ff / M units, i.e. rows i of `inner` and columns i of `outer`; shared: every branch runs the
+    whole network. One bias b_2 serves all branches: sum alpha_i b_2 = b_2 on the simplex.
+    """
+
+    def __init__(self, config: WeightedTransformerConfig):
+        super().__init__()
+        self.config = config
+        self.dropout = config.relu_dropout
+        branches, split = config.branches, config.ffn_mode == "split"
+        self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches)
+        self.inner = projection(config.d_model, config.d_ff)
+        self.outer = projection(config.d_ff, config.d_model, branches if split else 1)
+        self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
+        self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
+        self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))
+        self.alpha = None if config.merged else nn.Parameter(self.to_parameter(random_weights(config.branches)))
+
+    def branch_parameters(self) -> list[nn.Parameter]:
+        return [self.kappa] if self.alpha is None else [self.kappa, self.alpha]
+
+    def to_parameter(self, weights: Tensor) -> Tensor:
+        """The parameter that stands for `weights` (a point of the simplex)."""
+        return weights.log() if self.config.normalisation == "softmax" else weights
+
+    def branch_weights(self) -> tuple[Tensor, Tensor]:
+        """(kappa, alpha), each (M,)."""
+        if self.config.weights == "random":
+            # Drawn anew in every forward pass; out of training their expectation.
+            drawn = [self.random_in_training() for _ in self.branch_parameters()]
+        elif self.config.normalisation == "softmax":
+            drawn = [F.softmax(parameter, dim=0) for parameter in self.branch_parameters()]
+        else:
+            drawn = self.branch_parameters()
+        return drawn[0], keep_largest(drawn[-1], self.config.top_k)
+
+    def random_in_training(self) -> Tensor:
+        weights = random_weights(len(self.kappa)) if self.training else torch.full_like(self.kappa, 1 / len(self.kappa))
+        return weights.to(self.kappa.device)
+
+    def merged_inner(self, kappa: Tensor) -> Tensor:
+        """kappa_i W^{O_i} W_1 as (M, d_v, F)."""
+        branches = len(kappa)
+        # (M, D, d_v) -> (M, d_v, D)
+        output = self.output.weight.unflatten(1, (branches, -1)).permute(1, 2, 0)
+        inner = self.inner.weight
+        if self.config.ffn_mode == "split":
+            inner = inner.unflatten(0, (branches, -1))
+        return torch.matmul(output * kappa[:, None, None], inner.transpose(-1, -2))
+
+    def forward(self, context: Tensor) -> Tensor:
+        """context (B, T, M, d_v), what each head has read -> (B, T, D)"""
+        kappa, alpha = self.branch_weights()
+        batch, length, branches, _ = context.shape
+        split = self.config.ffn_mode == "split"
+        bias = self.inner.bias.unflatten(0, (branches, 1, -1)) if split else self.inner.bias
+        heads = context.permute(2, 0, 1, 3).flatten(1, 2)
+        hidden = torch.baddbmm(bias, heads, self.merged_inner(kappa))
+        hidden = relu_dropout(hidden, self.dropout if self.training else 0.0)
+        if split:
+            hidden = hidden.transpose(0, 1).flatten(1)
+            outer = self.outer.weight * alpha.repeat_interleave(hidden.shape[1] // branches)
+        else:
+            hidden, outer = torch.einsum("mnf,m->nf", hidden, alpha.to(hidden.dtype)), self.outer.weight
+        return F.linear(hidden, outer, self.outer.bias * alpha.sum()).unflatten(0, (batch, length))
+
+
+class WeightedTransformer(Transformer):
+    """A Transformer whose layers' feed-forward networks moved into branched attentions: one in every encoder layer,
+    and one in every decoder layer, over the source by default."""
+
+    config: WeightedTransformerConfig
+
+    def __init__(self, config: WeightedTransformerConfig, src_vocab: int, tgt_vocab: int):
+        super().__init__(config, src_vocab, tgt_vocab)
+        self.blocks = [module for module in self.modules() if isinstance(module, BranchedMix)]
+
+    def encoder_layer(self, config: WeightedTransformerConfig) -> EncoderLayer:
+        return EncoderLayer(config, SelfAttention(branch_heads(config), BranchedMix(config)), feed_forward=None)
+
+    def decoder_layer(self, config: WeightedTransformerConfig) -> DecoderLayer:
+        if config.branched_attention == "cross":
+            over_target = SelfAttention(config, Mix(config))
+            over_source = CrossAttention(branch_heads(config), BranchedMix(config))
+        else:
+            over_target = SelfAttention(branch_heads(config), BranchedMix(config))
+            over_source = CrossAttention(config, Mix(config))
+        return DecoderLayer(config, over_target, over_source, feed_forward=None)
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        branch_weights = [parameter for block in self.blocks for parameter in block.branch_parameters()]
+        chosen = {id(parameter) for parameter in branch_weights}
+        weights = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
+        return {"weights": weights, "branch_weights": branch_weights}
+
+    @torch.no_grad()
+    def after_step(self, frozen: bool) -> None:
+        """Project every kappa and alpha onto the simplex, all blocks at once."""
+        if frozen or self.config.normalisation == "softmax" or self.config.weights == "random":
+            return
+        weights = self.parameter_groups()["branch_weights"]
+        torch._foreach_copy_(weights, list(project_to_simplex(torch.stack(weights)).unbind()))
+
+    @torch.no_grad()
+    def monitors(self) -> dict[str, list[float]]:
+        """{"encoder.0.kappa": (M,), "encoder.0.alpha": …}: the branch weights of every block, by stack and layer."""
+        found = {}
+        for name, block in self.named_modules():
+            if isinstance(block, BranchedMix):
+                stack, layer = name.split(".")[:2]
+                names = ["kappa", "alpha"][: len(block.branch_parameters())]
+                found |= {
+                    f"{stack}.{layer}.{k}": v.tolist() for k, v in zip(names, block.branch_weights(), strict=False)
+                }
+        return found
+
+    @torch.no_grad()
+    def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
+        """Table 3: set every kappa and alpha, in place, to independent random draws (fixed by `seed`) or to 1/M."""
+        if kind == "learned":
+            return
+        generator = torch.Generator().manual_seed(seed)
+        for block in self.blocks:
+            for parameter in block.branch_parameters():
+                drawn = random_weights(len(parameter), generator)
+                chosen = drawn if kind == "random" else torch.full_like(drawn, 1 / len(drawn))
+                parameter.copy_(block.to_parameter(chosen))
+
+
+def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig:
+    """The settings of an attention whose M branches stand in the place of the h heads."""
+    if (config.d_k is None or config.d_v is None) and config.d_model % config.branches:
+        raise UserError(f"num_branches {config.branches} must divide d_model {config.d_model}, or set d_k and d_v")
+    return config.model_copy(update={"num_heads": config.branches})
+
+
+def random_weights(branches: int, generator: torch.Generator | None = None) -> Tensor:
+    """U(0, 1) draws divided by their sum, (M,)."""
+    drawn = torch.rand(branches, generator=generator)
+    return drawn / drawn.sum()
+
+
+def keep_largest(weights: Tensor, top_k: int | None) -> Tensor:
+    """`weights` (M,) with all but the `top_k` largest at zero; the rest is not rescaled."""
+    if top_k is None:
+        return weights
+    chosen = torch.zeros_like(weights).scatter(0, weights.topk(top_k).indices, 1.0)
+    return weights * chosen

@@ -1,0 +1,39 @@
+"""Settings of the Weighted Transformer."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.schema import Count
+
+
+class WeightedTransformerConfig(TransformerConfig):
+    """Weighted Transformer Network, section 3."""
+
+    architecture: Literal["weighted_transformer"] = Field(description="Branched attention (Ahmed et al. 2017)")
+    num_branches: Count | None = Field(default=None, description="M: branches; null = num_heads")
+    ffn_mode: Literal["split", "shared"] = Field(
+        default="split", description="Each branch owns d_ff / M units, or all branches share one full-width network"
+    )
+    normalisation: Literal["projection", "softmax"] = Field(
+        default="projection", description="How kappa and alpha are kept on the simplex"
+    )
+    weights: Literal["learned", "random"] = Field(default="learned", description="kappa, alpha in training")
+    merged: bool = Field(default=False, description="One variable serves as both kappa and alpha")
+    top_k: Count | None = Field(default=None, description="Only the k heaviest branches are summed; null = all")
+    branched_attention: Literal["cross", "self"] = Field(
+        default="cross", description="Which attention of a decoder layer is branched"
+    )
+
+    @model_validator(mode="after")
+    def branches_divide_width(self):
+        if self.ffn_mode == "split" and self.d_ff % self.branches:
+            raise ValueError(f"num_branches {self.branches} must divide d_ff {self.d_ff} when ffn_mode is split")
+        if self.top_k is not None and self.top_k > self.branches:
+            raise ValueError(f"top_k {self.top_k} exceeds the {self.branches} branches")
+        return self
+
+    @property
+    def branches(self) -> int:
+        return self.num_branches or self.num_heads

@@ -1,0 +1,179 @@
+"""Attention of single heads on a sentence that a rule chooses (Attention Is All You Need, Figures 3 to 5).
+
+    python -m pipeline attention_maps --weights work/demo/runs/attention/base/grammar-en-de/seed1/model.safetensors \\
+        --split test --rule pronoun --out pronoun.json
+
+Writes pronoun.json: {rule, layer, layers, sentence, tokens, query (a position or null), pronoun (whether it is one),
+heads, weights: heads x n x n, weights_digest}. The layer is the last but one of the encoder, as in the paper (5 of 6).
+The rules look at sentences of 8 to 30 subwords:
+
+    distant    the word from which all heads together look farthest: most weight at a third of the sentence or more
+    pronoun    the pronoun from which two heads look most sharply at single words before it; any word, where the split
+               has no pronoun with words before it
+    contrast   the sentence in which two heads differ most, by total variation averaged over positions
+
+Attention from and to the last two symbols, a full stop and the end of the sentence, does not count in a choice.
+
+Dimensions: B sentences, H heads, S source positions.
+"""
+
+import argparse
+import logging
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pipeline.data.batches import EvaluationBatches
+from pipeline.data.vocabulary import Subwords
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.errors import UserError
+from pipeline.files import write_json
+from pipeline.models.transformer.attention import attend
+from pipeline.models.transformer.model import Transformer, attention_mask
+from pipeline.symbols import EOS
+
+log = logging.getLogger(__name__)
+
+SHORTEST, LONGEST = 8, 30
+LAST = 2
+PRONOUNS = {"▁" + word for word in ("it", "its", "he", "him", "his", "she", "her", "hers", "they", "them", "their")}
+PRONOUN_FIRST = 2.0
+"""Added to a pronoun's score: more than any other word can reach."""
+Rule = Literal["distant", "pronoun", "contrast"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A sentence's claim to be drawn: the higher the score the better."""
+
+    score: float
+    query: int | None
+    heads: list[int]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    parser.add_argument("--split", default="test", help="train, dev or test")
+    parser.add_argument("--rule", choices=("distant", "pronoun", "contrast"), required=True, help="what to look for")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="source subwords at once")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+    parser.add_argument("--out", type=Path, required=True, help="a .json file")
+
+
+def run(args: argparse.Namespace) -> None:
+    trained = TrainedModel.load(args.weights, args.threads)
+    corpus = Path(trained.spec.corpus)
+    subwords = Subwords(corpus.parent / "subwords.model")
+    found = best_map(trained, EvaluationBatches(corpus, args.split, args.batch_tokens), subwords, args.rule)
+    write_json(args.out, found | {"rule": args.rule, "split": args.split, "weights_digest": trained.weights_digest})
+    log.info("%s: %s", args.out, " ".join(found["tokens"]))
+
+
+def best_map(trained: TrainedModel, batches: EvaluationBatches, subwords: Subwords, rule: Rule) -> dict:
+    """The map of the sentence with the highest score, ready to be written.
+
+    Raises:
+        UserError: the model has no self-attention, or no sentence of the split serves.
+    """
+    model = trained.model
+    if not isinstance(model, Transformer):
+        raise UserError(f"{trained.spec.name}: has no self-attention to draw")
+    layer = max(0, len(model.encoder) - 2)
+    best: tuple[Choice, dict] | None = None
+    for indices, batch in batches:
+        batch = batch.to(trained.device)
+        with trained.autocast():
+            weights = encoder_attention(model, batch, layer).cpu()
+        for sentence, row, mask, maps in zip(
+            indices.tolist(), batch.src.tolist(), batch.src_mask, weights, strict=True
+        ):
+            length = int(mask.sum())
+            if not SHORTEST <= length <= LONGEST:
+                continue
+            tokens, maps = [piece(subwords, token) for token in row[:length]], maps[:, :length, :length]
+            choice = choose(rule, tokens, maps)
+            if choice and (best is None or choice.score > best[0].score):
+                best = choice, {"sentence": sentence, "tokens": tokens, "weights": maps[choice.heads].tolist()}
+    if best is None:
+        raise UserError(f"{batches.pairs.name}: no sentence of {SHORTEST} to {LONGEST} subwords serves the rule {rule}")
+    choice, found = best
+    pronoun = choice.query is not None and is_pronoun(found["tokens"][choice.query])
+    shown = {"query": choice.query, "pronoun": pronoun, "heads": choice.heads}
+    return found | shown | {"layer": layer + 1, "layers": len(model.encoder)}
+
+
+@torch.inference_mode()
+def encoder_attention(model: Transformer, batch, layer: int) -> Tensor:
+    """Attention weights of one encoder layer (from 0), (B, H, S, S)."""
+    seen: list[Tensor] = []
+    attention = model.encoder[layer].attention
+    mask = attention_mask(batch.src_mask)
+    handle = attention.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    try:
+        model.encode(batch.src, mask)
+    finally:
+        handle.remove()
+    queries, keys, _ = attention.project(seen[0])
+    # With the identity for values, what is read is the weights.
+    identity = torch.eye(keys.shape[2], dtype=keys.dtype, device=keys.device).expand(*keys.shape[:2], -1, -1)
+    return attend(queries, keys, identity, mask, causal=False, drop=0.0).float()
+
+
+def piece(subwords: Subwords, token: int) -> str:
+    return "</s>" if token == EOS else subwords.model.id_to_piece(token)
+
+
+def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Choice | None:
+    """How well a sentence serves a rule; None where it does not. maps (H, n, n)"""
+    inner = maps[:, :-LAST, :-LAST]
+    match rule:
+        case "distant":
+            return farthest(inner)
+        case "pronoun":
+            return sharpest(tokens, inner)
+        case "contrast":
+            return most_different(inner)
+    raise ValueError(f"rule must be distant, pronoun or contrast, got {rule!r}")
+
+
+def farthest(maps: Tensor) -> Choice:
+    """The query whose heads put most weight on positions at least a third of the sentence away."""
+    positions = torch.arange(maps.shape[1])
+    far = (positions[:, None] - positions).abs() >= -(-maps.shape[1] // 3)
+    scores = (maps * far).sum(-1).mean(0)
+    return Choice(float(scores.max()), int(scores.argmax()), list(range(len(maps))))
+
+
+def sharpest(tokens: list[str], maps: Tensor) -> Choice | None:
+    """The word whose two sharpest heads put most weight on one word before it, not its neighbour; pronouns first.
+
+    None with a single head.
+    """
+    if len(maps) < 2:
+        return None
+    best = None
+    for query in range(2, len(maps[0])):
+        peaks, order = maps[:, query, : query - 1].amax(-1).sort(descending=True)
+        score = float(peaks[:2].sum()) + PRONOUN_FIRST * is_pronoun(tokens[query])
+        if best is None or score > best.score:
+            best = Choice(score, query, order[:2].tolist())
+    return best
+
+
+def is_pronoun(token: str) -> bool:
+    return token.lower() in PRONOUNS
+
+
+def most_different(maps: Tensor) -> Choice | None:
+    """The two heads of largest total variation distance, averaged over positions; None with a single head."""
+    distances = {
+        (i, j): float((maps[i] - maps[j]).abs().sum(-1).mean() / 2) for i, j in combinations(range(len(maps)), 2)
+    }
+    if not distances:
+        return None
+    pair = max(distances, key=distances.__getitem__)
+    return Choice(distances[pair], None, list(pair))

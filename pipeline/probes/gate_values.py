@@ -1,0 +1,152 @@
+"""How a trained encoder's gates between channels weigh kinds of source words, on sentences of the embedded grammar.
+
+    python -m pipeline gate-values --dataset workflow/datasets/grammar-zh-en.yaml --out gates.json \\
+        --weights work/demo/runs/multichannel/RNN-EMB/grammar-zh-en/seed1/model.safetensors
+
+reads   <corpus>/<split>.phenomena.jsonl, which the grammar wrote, and <corpus>/prepared/<split>.tok.zh, of every test
+        set; the vocabulary
+writes  gates.json: {dataset, test_sets, lines, gates: {<channel>: {<kind>: {value, words}}}, statistics,
+        weights_digest}; a channel is weighed by 1 - z against those before it by z (Multi-channel Encoder, section 3.2)
+        gates.npz: `<channel>.<kind>`, sum over words of z (mean of its units) and number of words, each sentence
+
+Kinds of words that the vocabulary has: `names`; `rare_names`, of them those of the vocabulary's rarer half; `idioms`,
+the fixed words of one; `function_words`, those that the grammar itself adds.
+"""
+
+import argparse
+import json
+import logging
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import torch
+
+from pipeline.data.batches import EvaluationBatches
+from pipeline.data.dataset import GrammarDataset, load_dataset
+from pipeline.data.vocabulary import load_vocabularies
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.errors import UserError
+from pipeline.evaluation.inputs import check_lines, read_lines
+from pipeline.evaluation.score_file import mean, write_statistics
+from pipeline.experiment.claim import WordKind
+from pipeline.files import write_json
+from pipeline.grammar.chinese import FUNCTION_WORDS
+from pipeline.models.recurrent.model import RecurrentAttention
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--weights", type=Path, required=True, help="final weights in a run's folder")
+    parser.add_argument("--dataset", type=Path, required=True, help="dataset file of the grammar, from Chinese")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="source words at once")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+    parser.add_argument("--out", type=Path, required=True, help="a .json file")
+
+
+def run(args: argparse.Namespace) -> None:
+    dataset = load_dataset(args.dataset)
+    if not isinstance(dataset, GrammarDataset) or dataset.src != "zh":
+        raise UserError(f"{args.dataset}: is not written by the grammar from Chinese; kinds of its words are not known")
+    trained = TrainedModel.load(args.weights, args.threads)
+    encoded = Path(trained.spec.corpus)
+    parts = []
+    for split in dataset.test_sets:
+        batches = EvaluationBatches(encoded, split, args.batch_tokens)
+        parts.append(gate_statistics(trained, batches, read_kinds(encoded.parent, split, len(batches.pairs.src))))
+    statistics = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    gates: dict[str, dict] = {}
+    for name, rows in statistics.items():
+        channel, kind = name.split(".")
+        total, words = rows.sum(axis=0)
+        value = float(mean(np.array([total, words]))) if words else None
+        gates.setdefault(channel, {})[kind] = {"value": value, "words": int(words)}
+        log.info("gate before %s, %s: %s over %d words", channel, kind, value, words)
+    record = {
+        "dataset": dataset.name,
+        "test_sets": list(dataset.test_sets.values()),
+        "lines": len(next(iter(statistics.values()))),
+        "gates": gates,
+        "statistics": args.out.with_suffix(".npz").name,
+        "weights_digest": trained.weights_digest,
+    }
+    write_statistics(args.out.with_suffix(".npz"), statistics)
+    write_json(args.out, record)
+
+
+def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list[int]]]:
+    """`kinds_of` each sentence of a split.
+
+    Raises:
+        UserError: a file has not `lines` lines, or the vocabulary is of subwords, which words have no positions in.
+    """
+    facts, text = corpus / f"{split}.phenomena.jsonl", corpus / f"prepared/{split}.tok.zh"
+    records, sentences = read_lines(facts), read_lines(text)
+    check_lines(facts, records, lines)
+    check_lines(text, sentences, lines)
+    vocabulary = load_vocabularies(corpus)[0].words
+    if vocabulary is None:
+        raise UserError(f"{corpus}: its vocabulary is of subwords; the gates of words need one of words")
+    return [
+        kinds_of(sentence.split(" "), json.loads(record), vocabulary)
+        for sentence, record in zip(sentences, records, strict=True)
+    ]
+
+
+def kinds_of(words: list[str], record: dict[str, Any], vocabulary: Sequence[str]) -> dict[WordKind, list[int]]:
+    """Positions of each kind of known words in a sentence; `vocabulary` has the most frequent words first."""
+    known, rare = set(vocabulary), set(vocabulary[len(vocabulary) // 2 :])
+    names = covered(words, [name["text"] for name in record["names"]])
+    # A piece of one character stands elsewhere too.
+    idioms = covered(words, [piece for idiom in record["idioms"] for piece in idiom["zh"] if len(piece) > 1])
+    found: dict[WordKind, set[int]] = {
+        "names": names,
+        "rare_names": {place for place in names if words[place] in rare},
+        "idioms": idioms,
+        "function_words": {place for place, word in enumerate(words) if word in FUNCTION_WORDS} - idioms,
+    }
+    return {kind: sorted(place for place in places if words[place] in known) for kind, places in found.items()}
+
+
+def covered(words: list[str], phrases: list[str]) -> set[int]:
+    """Positions of the words that lie in one of `phrases`, however a segmenter has parted it."""
+    ends = list(accumulate(map(len, words)))
+    text = "".join(words).lower()
+    spans = [
+        found.span() for phrase in phrases for found in re.finditer(re.escape(phrase.replace(" ", "").lower()), text)
+    ]
+    return {
+        place
+        for place, (word, end) in enumerate(zip(words, ends, strict=True))
+        if any(first <= end - len(word) and end <= last for first, last in spans)
+    }
+
+
+@torch.inference_mode()
+def gate_statistics(
+    trained: TrainedModel, batches: EvaluationBatches, kinds: list[dict[WordKind, list[int]]]
+) -> dict[str, np.ndarray]:
+    """(N, 2) sum of z and number of words in each sentence, by `<channel>.<kind>`.
+
+    Raises:
+        UserError: the model blends no channels.
+    """
+    model = trained.model
+    if not isinstance(model, RecurrentAttention) or not len(model.encoder.blends):
+        raise UserError(f"{trained.spec.name}: has no gate between channels")
+    channels = model.config.channel_names[1:]
+    rows = {f"{channel}.{kind}": np.zeros((len(kinds), 2)) for channel in channels for kind in get_args(WordKind)}
+    for indices, batch in batches:
+        batch = batch.to(trained.device)
+        with trained.autocast():
+            gates = model.encoder.gates(model.src_embedding(batch.src), batch.src_mask)
+        for channel, z in gates.items():
+            values = z.float().mean(-1).cpu().numpy()
+            for sentence, of_words in zip(indices.tolist(), values, strict=True):
+                for kind, places in kinds[sentence].items():
+                    rows[f"{channel}.{kind}"][sentence] = of_words[places].sum(), len(places)
+    return rows

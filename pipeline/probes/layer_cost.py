@@ -1,0 +1,113 @@
+"""Time the layer types of Attention Is All You Need, Table 1, over sequence lengths n and widths d.
+
+    python -m pipeline layer_cost --out work/demo/layer_times.json
+
+Writes work/demo/layer_times.json: {times: [{layer, n, d, seconds: one a repeat}], matmul_flops_per_s, device,
+on_processor, threads, kernel, window, provenance}. Half a minute on one core; on a GPU if there is one. What is timed
+is what the table counts: one sequence, forward, no projections around an attention.
+"""
+
+import argparse
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.files import write_json
+from pipeline.models.transformer.attention import attend
+from pipeline.provenance import provenance
+from pipeline.training.machine import choose_device, facts, prepare
+
+log = logging.getLogger(__name__)
+
+LENGTHS, WIDTHS = (128, 256, 512, 1024), (128, 256, 512, 1024)
+KERNEL, WINDOW = 3, 32
+REPEATS, SHORTEST_S = 5, 0.02
+Layer = Callable[[Tensor], Tensor]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is")
+    parser.add_argument("--out", type=Path, required=True, help="a .json file")
+
+
+def run(args: argparse.Namespace) -> None:
+    device = choose_device(args.device, local_rank=0)
+    prepare(device, threads=1)
+    times = measure(device, LENGTHS, WIDTHS)
+    result = {
+        "times": times,
+        "matmul_flops_per_s": matmul_rate(device),
+        "kernel": KERNEL,
+        "window": WINDOW,
+        "on_processor": device.type == "cpu",
+        **facts(device, threads=1, processes=1),
+        "provenance": provenance(),
+    }
+    write_json(args.out, result)
+    log.info("%s: %d times on %s", args.out, len(times), result["device"])
+
+
+@torch.inference_mode()
+def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, ...]) -> list[dict]:
+    """Seconds of one forward pass of every layer type at every n and d, several times each.
+
+    A repeat goes through all sizes before the next begins, so that a busy moment of the machine does not fall on one.
+    """
+    found: dict[tuple[str, int, int], list[float]] = {}
+    for _ in range(REPEATS):
+        for d in widths:
+            for name, layer in layers(d, device).items():
+                for n in lengths:
+                    x = torch.randn(1, n, d, device=device)
+                    found.setdefault((name, n, d), []).append(seconds_of(lambda layer=layer, x=x: layer(x), device))
+    return [{"layer": name, "n": n, "d": d, "seconds": seconds} for (name, n, d), seconds in found.items()]
+
+
+def layers(d: int, device: torch.device) -> dict[str, Layer]:
+    """One of each type of Table 1, mapping (1, n, d) to (1, n, d)."""
+    recurrent = nn.RNN(d, d, batch_first=True).to(device)
+    convolution = nn.Conv1d(d, d, KERNEL, padding=KERNEL // 2).to(device)
+    return {
+        "self-attention": lambda x: attend(x[None], x[None], x[None], None, False, 0.0)[0],
+        "recurrent": lambda x: recurrent(x)[0],
+        "convolutional": lambda x: convolution(x.transpose(1, 2)).transpose(1, 2),
+        "restricted self-attention": restricted_self_attention,
+    }
+
+
+def restricted_self_attention(x: Tensor) -> Tensor:
+    """Every position attends to the `WINDOW` positions around it. x (1, n, d) -> (1, n, d)"""
+    before, after = WINDOW // 2, WINDOW - WINDOW // 2 - 1
+    # (n, d, WINDOW): a view, no copy
+    around = nn.functional.pad(x[0], (0, 0, before, after)).unfold(0, WINDOW, 1)
+    weights = torch.matmul(x[0].unsqueeze(1) * x.shape[-1] ** -0.5, around).softmax(dim=-1)
+    return torch.matmul(weights, around.transpose(1, 2)).transpose(0, 1)
+
+
+def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
+    """Seconds of one call: the mean of as many as fill `SHORTEST_S`, after one to warm up."""
+    work()
+    calls, started = 0, clock(device)
+    while (passed := clock(device) - started) < SHORTEST_S or not calls:
+        work()
+        calls += 1
+    return passed / calls
+
+
+def clock(device: torch.device) -> float:
+    """Seconds of this process on a processor, where it has one thread: others' work does not count."""
+    if device.type == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+@torch.inference_mode()
+def matmul_rate(device: torch.device, size: int = 1024) -> float:
+    """Sustained single-precision operations a second, of a product of two square matrices (2 a multiply-add)."""
+    a, b = torch.randn(2, size, size, device=device)
+    return 2 * size**3 / min(seconds_of(lambda: a @ b, device) for _ in range(REPEATS))

@@ -1,0 +1,197 @@
+"""Beam search over a batch of sentences (Attention Is All You Need, section 6.1; Wu et al. 2016, section 7).
+
+B: sentences in the batch, K: beam size, V: vocabulary.
+
+The beam always holds K live hypotheses. At each position the 2K best continuations are taken (at least K of them don't
+end the sentence); an EOS among the first K finishes a hypothesis, the K best others live on. A sentence is done, and
+leaves the batch, when it has K finished hypotheses or when no live one can still reach the finished ones. Thus a beam
+of 1 is greedy search, and a beam wide enough is exhaustive search. (tensor2tensor takes an EOS from all 2K; then a beam
+of 1 is not greedy search.)
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.config import DecodingConfig
+from pipeline.errors import UserError
+from pipeline.search.interface import (
+    IncrementalModel,
+    SourceBatch,
+    output_limits,
+    select_hypotheses,
+    select_sentences,
+    tree_map,
+)
+from pipeline.search.length_penalty import length_penalty
+from pipeline.search.scorers import ModelScores, Prior, ShallowFusion
+from pipeline.search.selection import Candidates, best_continuations
+from pipeline.symbols import BOS, EOS, PAD
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    tokens: list[int]
+    """Without BOS and EOS."""
+    log_prob: float
+    """Natural logarithm, EOS included; a prior's, weighted, is added."""
+    score: float
+    """`log_prob` over the length penalty: what hypotheses of a sentence are ranked by."""
+
+
+@torch.no_grad()  # not inference_mode, in which autocast would cast every weight anew at each position
+def beam_search(
+    model: IncrementalModel, batch: SourceBatch, config: DecodingConfig, n_best: int = 1, prior: Prior | None = None
+) -> list[list[Hypothesis]]:
+    """The `n_best` hypotheses of each sentence (fewer if there are fewer), best first.
+
+    An output has at most `config.max_extra_length` symbols more than its source, neither counting EOS, and no more than
+    the model has positions for. A search stops when the first `n_best` are settled: they are the same as without this
+    early stop. With a `prior`, what is ranked is the sum of both log-probabilities, weighted.
+
+    Raises:
+        UserError: the model gives probabilities that are not numbers.
+    """
+    search = Search.begin(output_limits(model, batch, config.max_extra_length).cpu().numpy(), config, n_best)
+    scorer = ShallowFusion(model, prior) if prior else ModelScores(model)
+    source, cache = scorer.start(batch)
+    source = tree_map(Tensor.contiguous, source)  # once, and not in the products of every position
+    device = batch.src_mask.device
+    tokens = torch.full((len(search.limits), 1), BOS, device=device)
+    log_probs = torch.zeros(tokens.shape, device=device)
+    for position in range(int(search.limits.max(initial=0)) + 1):
+        scores, cache = scorer.step(tokens, source, cache)
+        candidates = expand(scores, log_probs, search.at_limit(position), config.beam_size)
+        live = survivors(candidates, config.beam_size)
+        left = search.record(candidates, live, position)
+        if not len(left):
+            break
+        tokens, log_probs, parents = live.tokens, live.log_probs, live.parents
+        if len(left) < len(tokens):
+            rows = torch.from_numpy(left).to(device)
+            source = select_sentences(source, rows)
+            tokens, log_probs, parents = tokens[rows], log_probs[rows], parents[rows]
+        else:
+            rows = torch.arange(len(tokens), device=device)
+        if config.beam_size > 1 or len(left) < len(scores):
+            cache = select_hypotheses(cache, rows.unsqueeze(1) * scores.shape[1] + parents)
+    return search.best()
+
+
+def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: int) -> Candidates:
+    """The 2K best continuations; of the sentences `at_limit` only those by EOS. scores (B, K, V)"""
+    next_log_probs = scores
+    next_log_probs[..., [PAD, BOS]] = -torch.inf
+    if len(at_limit):
+        rows = torch.from_numpy(at_limit).to(scores.device)
+        final = next_log_probs[rows, :, EOS]
+        next_log_probs[rows] = -torch.inf
+        next_log_probs[rows, :, EOS] = final
+    return best_continuations(next_log_probs, log_probs, 2 * beam_size)
+
+
+def survivors(candidates: Candidates, beam_size: int) -> Candidates:
+    """The K best candidates that don't end the sentence (B, K)."""
+    open_log_probs = candidates.log_probs.masked_fill(candidates.tokens == EOS, -torch.inf)
+    log_probs, index = open_log_probs.topk(beam_size, dim=1)
+    return Candidates(log_probs, candidates.parents.gather(1, index), candidates.tokens.gather(1, index))
+
+
+@dataclass
+class Search:
+    """What has been found so far, kept on the host: one small copy from the device at each position.
+
+    The sentences still searched are `active` (their numbers in the batch); `tokens` and `parents` [position] hold the
+    live hypotheses of all sentences (B, K), from which a finished one is read backwards at the end.
+    """
+
+    config: DecodingConfig
+    n_best: int
+    limits: np.ndarray
+    active: np.ndarray
+    counts: np.ndarray
+    best_scores: np.ndarray
+    """(B, n_best) of the finished hypotheses, descending; -inf where there are fewer."""
+    finished: list[list[tuple[float, float, int, int]]]
+    """(score, log_prob, position of EOS, hypothesis it continues), for each sentence."""
+    tokens: list[np.ndarray] = field(default_factory=list)
+    parents: list[np.ndarray] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, limits: np.ndarray, config: DecodingConfig, n_best: int) -> "Search":
+        """limits: (B,), the most symbols of each output, EOS not counted."""
+        size = len(limits)
+        return cls(
+            config=config,
+            n_best=n_best,
+            limits=limits,
+            active=np.arange(size),
+            counts=np.zeros(size, dtype=np.int64),
+            best_scores=np.full((size, n_best), -np.inf),
+            finished=[[] for _ in range(size)],
+        )
+
+    def penalty(self, length: int) -> float:
+        return length_penalty(length, self.config.length_penalty, self.config.length_normalisation)
+
+    def at_limit(self, position: int) -> np.ndarray:
+        """Rows among the active whose outputs have to end now."""
+        return np.flatnonzero(self.limits[self.active] == position)
+
+    def record(self, candidates: Candidates, live: Candidates, position: int) -> np.ndarray:
+        """Keep what `position` (from 0) brought; the rows that go on, as indices into the active so far."""
+        beam_size = self.config.beam_size
+        first = slice(0, beam_size)
+        ended = ((candidates.tokens == EOS) & candidates.log_probs.isfinite())[:, first].cpu().numpy()
+        if ended.any():
+            self.finish(ended, candidates.log_probs.cpu().numpy(), candidates.parents.cpu().numpy(), position)
+        for history, new in ((self.tokens, live.tokens), (self.parents, live.parents)):
+            history.append(np.zeros((len(self.limits), beam_size), dtype=np.int64))
+            history[-1][self.active] = new.cpu().numpy()
+        going_on = np.flatnonzero(~self.done(live.log_probs[:, 0].cpu().numpy()))
+        self.active = self.active[going_on]
+        return going_on
+
+    def finish(self, ended: np.ndarray, log_probs: np.ndarray, parents: np.ndarray, position: int) -> None:
+        """Add the candidates marked in `ended` (B', K) to the finished hypotheses."""
+        penalty = self.penalty(position + 1)
+        for row, rank in zip(*ended.nonzero(), strict=True):
+            sentence, log_prob = self.active[row], float(log_probs[row, rank])
+            score = log_prob / penalty
+            self.finished[sentence].append((score, log_prob, position, int(parents[row, rank])))
+            self.counts[sentence] += 1
+            scores = np.append(self.best_scores[sentence], score)
+            self.best_scores[sentence] = np.sort(scores)[:0:-1]
+
+    def done(self, live_log_probs: np.ndarray) -> np.ndarray:
+        """(B',) bool, given the best live log-probability of each active sentence.
+
+        Log-probabilities only fall and penalties only rise, so a live hypothesis can at best keep its log-probability
+        and pay the penalty of the longest output allowed.
+        """
+        reach = live_log_probs / np.array([self.penalty(limit + 1) for limit in self.limits[self.active]])
+        settled = self.best_scores[self.active, -1] >= reach
+        return settled | (self.counts[self.active] >= self.config.beam_size) | np.isneginf(live_log_probs)
+
+    def best(self) -> list[list[Hypothesis]]:
+        """The finished hypotheses of each sentence, best first. Raises UserError when a sentence has none."""
+        if not all(self.finished):
+            raise UserError("the model's probabilities are not numbers: its training diverged; train it again")
+        ranked = [sorted(found, key=lambda one: -one[0])[: self.n_best] for found in self.finished]
+        return [
+            [
+                Hypothesis(self.read_back(sentence, position, slot), log_prob, score)
+                for score, log_prob, position, slot in found
+            ]
+            for sentence, found in enumerate(ranked)
+        ]
+
+    def read_back(self, sentence: int, position: int, slot: int) -> list[int]:
+        """The symbols before `position` of the hypothesis that was then in `slot`."""
+        symbols = []
+        for earlier in range(position - 1, -1, -1):
+            symbols.append(int(self.tokens[earlier][sentence, slot]))
+            slot = self.parents[earlier][sentence, slot]
+        return symbols[::-1]

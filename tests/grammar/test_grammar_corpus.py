@@ -1,0 +1,267 @@
+"""The generated corpus: reproducible, split without overlap, aligned, and of the promised shape."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pipeline.data.dataset import load_dataset
+from pipeline.errors import UserError
+from pipeline.grammar import LANGUAGES, generate, write_splits
+from pipeline.grammar.chains import endless_chains
+from pipeline.grammar.corpus import LONGEST, PUNCTUATION, SHORTEST
+from pipeline.grammar.english import tokens
+from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
+from pipeline.grammar.stage import parse_sizes
+
+DATASETS = Path(__file__).parents[2] / "workflow/datasets"
+SIZES = {"train": 1500, "dev": 150, "test": 300}
+
+
+@pytest.fixture(scope="module")
+def film():
+    return list(generate("film", 2500, seed=7, held_out=True))
+
+
+@pytest.fixture(scope="module")
+def search():
+    return list(generate("search", 2500, seed=7, held_out=True))
+
+
+@pytest.fixture(scope="module")
+def chains():
+    return [one for domain in ("film", "search") for one in islice(endless_chains(domain, Random(7), True, 50), 100)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    write_splits(folder, LANGUAGES, SIZES, "mixed", seed=3)
+    return folder
+
+
+def lines(path):
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+def test_same_seed_same_sentences_another_seed_others():
+    assert list(generate("mixed", 200, seed=1)) == list(generate("mixed", 200, seed=1))
+    first, second = ({s.en for s in generate("film", 200, seed=seed)} for seed in (1, 2))
+    assert len(first & second) < 20  # short sentences may recur
+
+
+def test_sentences_do_not_depend_on_hash_randomisation():
+    program = "from pipeline.grammar import generate; print([s.tree + s.de + s.zh for s in generate('mixed', 60, 5)])"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": value, "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for value in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_no_sentence_recurs_in_any_language(film, search):
+    for sentences in (film, search):
+        for language in LANGUAGES:
+            assert len({sentence.text(language) for sentence in sentences}) == len(sentences)
+
+
+def test_tree_is_balanced_and_yields_the_english_tokens(film, search, chains):
+    for sentence in [*film, *search, *chains]:
+        depth = 0
+        for position, character in enumerate(sentence.tree):
+            depth += {"(": 1, ")": -1}.get(character, 0)
+            assert depth > 0 or position == len(sentence.tree) - 1
+        assert depth == 0
+        assert sentence.tree.startswith("(TOP (")
+        assert tokens(sentence.tree) == re.findall(r"[^\s.,?]+|[.,?]", sentence.en)
+
+
+def test_every_bracket_has_a_label_and_something_inside(film, search):
+    for sentence in [*film[:500], *search[:500]]:
+        assert not re.search(r"\(\)|\( |\([^ ()]*\)|  ", sentence.tree)
+
+
+def test_lengths_range_from_three_to_forty_words(film):
+    lengths = [sum(word not in PUNCTUATION for word in tokens(sentence.tree)) for sentence in film]
+    assert min(lengths) >= SHORTEST
+    assert max(lengths) <= LONGEST
+    assert min(lengths) <= 4
+    assert max(lengths) >= 30
+    assert 10 < sum(lengths) / len(lengths) < 16
+
+
+def test_names_are_copied_into_every_language(film, search, chains):
+    for sentence in [*film, *search, *chains]:
+        for name in sentence.phenomena["names"]:
+            for language in LANGUAGES:
+                assert name["text"] in sentence.text(language)
+
+
+def test_idioms_and_senses_stand_in_the_translations(film):
+    for sentence in film:
+        for idiom in sentence.phenomena["idioms"]:
+            assert idiom["de"] in sentence.de
+            assert french_text_has(sentence.fr, idiom["fr"])
+            assert all(piece in sentence.zh for piece in idiom["zh"])
+
+
+def french_text_has(text, fixed):
+    return fixed.replace(" ", "") in text.replace(" ", "")
+
+
+def test_german_clauses_that_close_with_the_verb_are_followed_by_an_end(film):
+    """Nothing but punctuation, a conjunction, a further clause or the frame's own verb follows a clause-final verb."""
+    for sentence in film:
+        for words in sentence.phenomena["verb_final"]:
+            assert re.search(rf"(^|\s){re.escape(words)}[,.?]", sentence.de), (words, sentence.de)
+
+
+def test_query_and_film_domains_look_different(film, search):
+    assert all(sentence.en == sentence.en.lower() and not re.search(r"[.,?]", sentence.en) for sentence in search)
+    assert all(sentence.en[0].isupper() and sentence.en[-1] in ".?" for sentence in film)
+    assert all(sentence.de[-1] in ".?" and sentence.zh[-1] in "。？" for sentence in film)
+
+
+def test_chinese_words_are_a_segmentation_of_the_text(film, search, chains):
+    for sentence in [*film, *search, *chains]:
+        assert "".join(sentence.zh_words).replace(" ", "") == sentence.zh.replace(" ", "")
+        assert len(sentence.zh_words) > 1
+
+
+def test_every_phenomenon_is_frequent_enough_to_be_tested(film):
+    counts = Counter(kind for sentence in film for kind in sentence.phenomena["kinds"])
+    for kind in [
+        "name",
+        "unseen_name",
+        "idiom",
+        "sense",
+        "verb_final",
+        "relative_clause",
+        "adjective",
+        "negation",
+        "coreference",
+        "question",
+        "modal",
+        "infinitive",
+        "complement_clause",
+        "coordination",
+        "genitive",
+        "unseen_combination",
+    ]:
+        assert counts[kind] >= 20, kind
+
+
+def test_a_chain_is_as_long_as_asked_for_and_no_sentence_longer_than_that_needs(chains):
+    for sentence in chains:
+        length = sum(word not in PUNCTUATION for word in tokens(sentence.tree))
+        assert sentence.phenomena["length"] == length
+        assert 50 <= length < 50 + LONGEST + 1
+        joints = {"en": " and ", "de": " und ", "fr": " et ", "zh": "和"}
+        if sentence.phenomena["domain"] == "search":
+            assert all(joint in sentence.text(language) for language, joint in joints.items())
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", ["grammar-en-de", "grammar-smoke-en-de"])
+def test_a_chained_split_of_a_dataset_is_longer_than_its_training_sentences_on_any_seed(tmp_path, name, seed):
+    wanted = load_dataset(DATASETS / f"{name}.yaml").generator
+    sizes = {"train": 1500, "test2": 20}
+    write_splits(tmp_path, ["en", "de"], sizes, wanted.domain, seed, wanted.chained)
+    lengths = {
+        split: [json.loads(line)["length"] for line in lines(tmp_path / f"{split}.phenomena.jsonl")] for split in sizes
+    }
+    assert len(lengths["test2"]) == 20
+    assert min(lengths["test2"]) >= wanted.chained["test2"] > max(lengths["train"])
+
+
+def test_a_chained_split_leaves_the_others_as_they_are(corpus, tmp_path):
+    write_splits(tmp_path, ["en"], SIZES | {"test2": 30}, "mixed", 3, {"test2": 45})
+    for split in SIZES:
+        assert lines(tmp_path / f"raw/{split}.en") == lines(corpus / f"raw/{split}.en")
+    assert len(set(lines(tmp_path / "raw/test2.en"))) == 30
+
+
+def test_splits_are_aligned_and_disjoint_in_every_language(corpus):
+    for language in LANGUAGES:
+        texts = {split: lines(corpus / "raw" / f"{split}.{language}") for split in SIZES}
+        assert {split: len(text) for split, text in texts.items()} == SIZES
+        assert len(set().union(*texts.values())) == sum(SIZES.values())
+    for split, size in SIZES.items():
+        trees = lines(corpus / f"{split}.trees")
+        records = [json.loads(line) for line in lines(corpus / f"{split}.phenomena.jsonl")]
+        assert [record["line"] for record in records] == list(range(size))
+        assert [record["tree"] for record in records] == trees
+
+
+def test_names_and_combinations_marked_unseen_are_in_the_test_split_only(corpus):
+    train = "\n".join(lines(corpus / "raw" / "train.en") + lines(corpus / "raw" / "dev.en"))
+    words = set(re.findall(r"\w+", train))
+    records = [json.loads(line) for line in lines(corpus / "test.phenomena.jsonl")]
+    unseen = [name["text"] for record in records for name in record["names"] if name["unseen"]]
+    assert unseen
+    assert all(not set(name.split()) <= words for name in unseen)
+    for split in ("train", "dev"):
+        for line in lines(corpus / f"{split}.phenomena.jsonl"):
+            record = json.loads(line)
+            assert not record["combinations"]
+            assert not any(name["unseen"] for name in record["names"])
+
+
+def test_sentences_do_not_depend_on_the_languages_or_the_size_of_train(corpus, tmp_path):
+    write_splits(tmp_path, ["de"], {"train": 10, "dev": 150, "test": 300}, "mixed", seed=3)
+    for split in ("dev", "test"):
+        assert lines(tmp_path / "raw" / f"{split}.de") == lines(corpus / "raw" / f"{split}.de")
+    assert sorted(path.name for path in (tmp_path / "raw").iterdir()) == ["dev.de", "test.de", "train.de"]
+
+
+@pytest.mark.parametrize("frame", ["subjects", "objects"])
+def test_every_verb_has_nouns_to_go_with(frame):
+    known = set().union(*(noun.classes for noun in NOUNS))
+    for verb in VERBS:
+        assert set(getattr(verb, frame)) <= known, verb.key
+
+
+def test_lexicon_has_hundreds_of_content_words():
+    assert len(NOUNS) + len(ADJECTIVES) + len(VERBS) > 350
+
+
+@pytest.mark.parametrize(
+    ("languages", "sizes", "domain", "message"),
+    [
+        (["xx"], {"train": 1}, "film", "choose from en, de, fr, zh"),
+        (["en"], {"valid": 1}, "film", "choose from train, dev, test"),
+        (["en"], {"train": 0}, "film", "at least 1"),
+        (["en"], {"train": 1}, "news", "choose one of film, search, mixed"),
+    ],
+)
+def test_bad_requests_say_what_is_allowed(tmp_path, languages, sizes, domain, message):
+    with pytest.raises(UserError, match=message):
+        write_splits(tmp_path, languages, sizes, domain, seed=1)
+
+
+def test_a_chained_split_needs_a_size(tmp_path):
+    with pytest.raises(UserError, match="chained: split test2 has no size"):
+        write_splits(tmp_path, ["en"], {"train": 1}, "film", 1, {"test2": 50})
+
+
+def test_sizes_are_written_split_equals_count():
+    assert parse_sizes(["train=20", "dev=3"]) == {"train": 20, "dev": 3}
+    with pytest.raises(UserError, match="SPLIT=COUNT"):
+        parse_sizes(["train:20"])
+
+
+def test_the_stage_needs_neither_torch_nor_numpy():
+    program = "import sys, pipeline.grammar.stage; assert not {'torch', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,21 @@
+"""A language model with random weights, and what it says of a text, symbol by symbol."""
+
+import torch
+
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.symbols import BOS
+
+
+def language_model(vocabulary: int, seed: int, sharpness: float = 8.0) -> LanguageModel:
+    torch.manual_seed(seed)
+    config = LanguageModelConfig(architecture="language_model", num_layers=2, embedding_width=4, hidden_width=6)
+    model = LanguageModel(config, vocabulary).eval().requires_grad_(False)
+    model.output.weight.mul_(sharpness)
+    return model
+
+
+def log_prob(model: LanguageModel, symbols: list[int]) -> float:
+    """Of `symbols`, their EOS among them if it is to count, by reading all at once."""
+    log_probs = model.logits(model.read(torch.tensor([[BOS, *symbols[:-1]]]))).log_softmax(-1)
+    return float(log_probs[0, range(len(symbols)), symbols].sum())

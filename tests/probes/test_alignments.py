@@ -1,0 +1,80 @@
+"""The stage `alignments` on a run with two checkpoints."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from pipeline.__main__ import main
+from pipeline.config import load_run
+from pipeline.data.alphabet import FIRST, Alphabet
+from pipeline.data.frame_store import write_frames
+from pipeline.data.token_store import write_tokens
+from pipeline.probes.alignments import mean_entropy, median_length
+from pipeline.training.key import run_key
+from pipeline.training.parts import assemble
+from pipeline.training.tensor_file import tensors_of, write_tensor_file
+
+RECOGNISER = {"architecture": "speech_attention", "encoder_layers": 1, "encoder_width": 3, "decoder_width": 4}
+RECOGNISER |= {"pooled_layers": 1, "embedding_width": 3, "attention_width": 4, "location_filters": 2}
+
+
+def write_run(tmp_path, model: dict):
+    corpus, run, rng = tmp_path / "encoded", tmp_path / "run", np.random.default_rng(0)
+    corpus.mkdir()
+    with write_frames(corpus / "dev") as frames, write_tokens(corpus / "dev.tgt", len(Alphabet())) as tokens:
+        for length in (2, 5, 3):
+            frames.append(rng.normal(0, 1, (20, 40)))
+            tokens.append(rng.integers(FIRST, len(Alphabet()), length), [length])
+    record = {"kind": "speech", "features": 40, "statistics": {"mean": [0.0] * 40, "deviation": [1.0] * 40}}
+    record |= {"vocab_size": len(Alphabet()), "vocab_digest": "x", "digest": "x"}
+    (corpus / "corpus.json").write_text(json.dumps(record))
+    training = {
+        "max_steps": 2,
+        "warmup_steps": 1,
+        "sentences_per_update": 2,
+        "validate_every": 1,
+        "checkpoint_every": 1,
+    }
+    spec = dict.fromkeys(("paper", "system", "dataset", "scale"), "x") | {"seed": 1, "corpus": str(corpus)}
+    run.mkdir()
+    (run / "run.yaml").write_text(yaml.safe_dump(spec | {"model": model, "training": training}))
+    for step in (1, 2):
+        torch.manual_seed(step)
+        built = assemble(load_run(run / "run.yaml"))
+        facts = {"key": run_key(run), "step": step}
+        write_tensor_file(run / f"checkpoints/step-{step}.safetensors", tensors_of(built), facts)
+    return run
+
+
+def test_every_kept_checkpoint_has_its_alignment_and_entropy(tmp_path):
+    run, out = write_run(tmp_path, RECOGNISER), tmp_path / "dev.json"
+    assert main(["alignments", "--run", str(run), "--out", str(out), "--threads", "1"]) == 0
+    record = json.loads(out.read_text())
+    assert record["steps"] == [1, 2] and record["utterance"] == 2 and len(record["text"]) == 3
+    maps = np.array(record["maps"])
+    assert maps.shape == (2, 4, 10)
+    np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-3)
+    assert all(0 < entropy <= math.log(10) for entropy in record["entropy"])
+    assert record["entropy"][0] != record["entropy"][1]
+
+
+def test_a_model_without_attention_is_refused(tmp_path, capsys):
+    run = write_run(tmp_path, {"architecture": "ctc", "channels": 1, "num_layers": 1, "hidden_width": 3})
+    assert main(["alignments", "--run", str(run), "--out", str(tmp_path / "dev.json")]) == 1
+    assert "no attention over speech" in capsys.readouterr().err
+
+
+def test_entropy_of_even_attention_is_the_logarithm_of_the_positions():
+    alignments = torch.zeros(1, 3, 8)
+    alignments[0, 0], alignments[0, 1, 2] = 1 / 8, 1.0
+    alignments[0, 2] = 1 / 8
+    real = torch.tensor([[True, True, False]])
+    assert mean_entropy(alignments, real) == pytest.approx(math.log(8) / 2)
+
+
+def test_median_length_is_of_the_upper_median():
+    assert median_length(np.array([9, 2, 5, 7])) == 3

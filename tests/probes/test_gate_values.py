@@ -1,0 +1,186 @@
+"""Kinds of source words are found where the grammar put them, and the stage has the gates' means over them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from fabricated import folder_of
+
+from pipeline.__main__ import main
+from pipeline.config import load_run
+from pipeline.data.batches import ParallelSplit
+from pipeline.data.subwords import most_frequent_words
+from pipeline.data.token_store import write_tokens
+from pipeline.data.vocabulary import Subwords
+from pipeline.evaluation.score_file import read_statistics, write_statistics
+from pipeline.experiment.project import load_project
+from pipeline.files import write_json
+from pipeline.grammar.corpus import generate
+from pipeline.models.build import build_model
+from pipeline.probes.gate_values import covered, kinds_of
+from pipeline.reporting.claim_evidence import Gatherer
+from pipeline.reporting.claims import judged
+from pipeline.training.key import run_key
+from pipeline.training.tensor_file import tensors_of, write_tensor_file
+
+ROOT = Path(__file__).resolve().parents[2]
+SPLITS = {"test": slice(40), "test2": slice(40, 60)}
+MODEL = {"architecture": "recurrent", "channels": "ntm-rnn-emb", "init_scale": 0.5, "d_attention": 6}
+MODEL |= dict.fromkeys(("d_embedding", "d_state", "d_readout"), 6)
+
+
+def test_a_phrase_covers_the_words_in_it_however_it_is_parted():
+    assert covered(["他", "蒙在", "鼓里", "了"], ["蒙在鼓里"]) == {1, 2}
+    assert covered(["他", "蒙在鼓里了"], ["蒙在鼓里"]) == set()
+    assert covered(["anna", "keller", "看见", "ann"], ["Anna Keller"]) == {0, 1}
+    assert covered(["ann", "看见", "anna"], ["Ann"]) == {0}
+
+
+def test_kinds_are_of_known_words_and_an_idioms_words_are_no_function_words():
+    record = {"names": [{"text": "Anna Keller"}, {"text": "Zoe"}], "idioms": [{"zh": ["把", "蒙在鼓里"]}]}
+    words = ["anna", "keller", "把", "zoe", "蒙", "在", "鼓里", "的", "狗", "。"]
+    vocabulary = ["的", "在", "。", "anna", "keller", "鼓里", "蒙", "把"]
+    assert kinds_of(words, record, vocabulary) == {
+        "names": [0, 1],
+        "rare_names": [1],
+        "idioms": [4, 5, 6],
+        "function_words": [7],
+    }
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A corpus folder of the grammar with two test sets, Chinese alone, and its dataset file."""
+    folder = tmp_path_factory.mktemp("corpus")
+    sentences = list(generate("film", 60, 5))
+    lines = [" ".join(sentence.zh_words).lower() for sentence in sentences]
+    words = {word for line in lines for word in line.split(" ")}
+    (folder / "subwords.model").write_bytes(most_frequent_words(iter(lines), len(words) + 4, "toy"))
+    subwords = Subwords(folder / "subwords.model")
+    (folder / "prepared").mkdir()
+    for split, chosen in SPLITS.items():
+        with open(folder / f"{split}.phenomena.jsonl", "w", encoding="utf-8") as handle:
+            handle.writelines(json.dumps(sentence.phenomena) + "\n" for sentence in sentences[chosen])
+        text = "".join(f"{line}\n" for line in lines[chosen])
+        (folder / f"prepared/{split}.tok.zh").write_text(text, encoding="utf-8")
+        ids = subwords.encode(lines[chosen])
+        for side in ("src", "tgt"):
+            with write_tokens(folder / f"encoded/{split}.{side}", len(subwords)) as store:
+                store.append(np.concatenate(ids), np.array([len(one) for one in ids]))
+    record = {"dataset": "toy", "src": "zh", "tgt": "en", "vocab_size": len(subwords), "digest": "x"}
+    (folder / "encoded/corpus.json").write_text(json.dumps(record))
+    sizes = {"train": 1, "dev": 1, "test": 40, "test2": 20}
+    dataset = {
+        "kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en", "dev_set": "d",
+        "test_set": "toy", "further_test_sets": ["toy2"], "generator": {"domain": "film", "sizes": sizes, "seed": 5},
+        "expected": {}, "cleaning": {"max_tokens": 50, "max_ratio": 9}, "tokeniser": "moses", "lowercase": True,
+        "compound_split": False, "subwords": {"kind": "word", "vocab_size": 9},
+    }  # fmt: skip
+    (folder / "toy.yaml").write_text(json.dumps(dataset))
+    return folder
+
+
+def write_run(folder, corpus, **changes):
+    training = {"max_steps": 1, "warmup_steps": 1, "sentences_per_update": 2, "validate_every": 1}
+    spec = dict.fromkeys(("paper", "system", "dataset", "scale"), "x") | {"seed": 1, "corpus": str(corpus / "encoded")}
+    spec |= {"model": MODEL | changes, "training": training | {"checkpoint_every": 1}}
+    (folder / "run.yaml").write_text(yaml.safe_dump(spec))
+    symbols = len(Subwords(corpus / "subwords.model"))
+    torch.manual_seed(1)
+    model = build_model(load_run(folder / "run.yaml").model, (symbols, symbols)).eval()
+    write_tensor_file(folder / "model.safetensors", tensors_of(model), {"key": run_key(folder), "step": 1})
+    return model
+
+
+def gate_values(folder, corpus) -> int:
+    files = ["--weights", str(folder / "model.safetensors"), "--dataset", str(corpus / "toy.yaml")]
+    return main(["gate-values", *files, "--out", str(folder / "gates.json"), "--threads", "1"])
+
+
+def test_means_are_those_of_the_gates_at_the_places_of_each_kind(corpus, tmp_path):
+    model = write_run(tmp_path, corpus)
+    assert gate_values(tmp_path, corpus) == 0
+    record = json.loads((tmp_path / "gates.json").read_text())
+    assert record["test_sets"] == ["toy", "toy2"] and record["lines"] == 60 and set(record["gates"]) == {"rnn", "emb"}
+    vocabulary = Subwords(corpus / "subwords.model").words
+    sentences = []
+    for name in SPLITS:
+        lines = (corpus / f"prepared/{name}.tok.zh").read_text(encoding="utf-8").splitlines()
+        facts = map(json.loads, (corpus / f"{name}.phenomena.jsonl").read_text(encoding="utf-8").splitlines())
+        split = ParallelSplit(corpus / "encoded", name)
+        for number, (line, fact) in enumerate(zip(lines, facts, strict=True)):
+            sentences.append((split.batch(np.array([number])), kinds_of(line.split(" "), fact, vocabulary)))
+    for kind in ("names", "rare_names", "idioms", "function_words"):
+        values = []
+        for batch, found in sentences:
+            with torch.no_grad():
+                z = model.encoder.gates(model.src_embedding(batch.src), batch.src_mask)["emb"][0]
+            values += z.mean(-1)[found[kind]].tolist()
+        measured = record["gates"]["emb"][kind]
+        assert measured["words"] == len(values) > 0
+        assert measured["value"] == pytest.approx(np.mean(values), abs=1e-6)
+        rows = read_statistics(tmp_path / "gates.json", f"emb.{kind}")
+        assert rows.shape == (60, 2) and rows[:, 1].tolist() == [len(found[kind]) for _, found in sentences]
+
+
+def test_a_model_of_one_channel_has_no_gate(corpus, tmp_path, capsys):
+    write_run(tmp_path, corpus, channels="rnn")
+    assert gate_values(tmp_path, corpus) == 1
+    assert "no gate between channels" in capsys.readouterr().err
+
+
+def put_gates(project, claim, means: dict[str, float], words: int = 2) -> None:
+    """`words` of each kind in every one of 200 sentences, their gates spread around the mean of their kind."""
+    rng = np.random.default_rng(3)
+
+    def rows(mean: float) -> np.ndarray:
+        noise = rng.normal(0, 0.02, 200)
+        return np.stack((words * (mean + noise - noise.mean()), np.full(200, words)), axis=1)
+
+    named = {f"{claim.channel}.{kind}": rows(mean) for kind, mean in means.items()}
+    for run in project.runs_of("multichannel", claim.system, claim.dataset):
+        write_statistics(folder_of(project, run) / "gates.npz", named)
+        write_json(folder_of(project, run) / "gates.json", {"statistics": "gates.npz"})
+
+
+@pytest.fixture
+def project(tmp_path):
+    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second", "expected"),
+    [
+        ("gate-idioms-full", 0.4, 0.5, "upheld"),
+        ("gate-idioms-full", 0.5, 0.5, "not distinguishable"),
+        ("gate-idioms-full", 0.5, 0.4, "contradicted"),
+        ("gate-names-states", 0.4, 0.5, "upheld"),
+        ("gate-names-states", 0.5, 0.4, "upheld"),
+        ("gate-names-states", 0.5, 0.51, "not distinguishable"),
+        ("gate-names-states", 0.5, 0.5, "contradicted"),
+    ],
+)
+def test_every_verdict_follows_from_the_gates(project, name, first, second, expected):
+    claim = project.claims["multichannel"].claims[name]
+    put_gates(project, claim, dict(zip(claim.words, (first, second), strict=True)))
+    found = judged(Gatherer(project, "multichannel"), claim)
+    assert found["verdict"] == expected
+    assert found["ours"] == f"mean z: {claim.words[0]} {first:.3f}, {claim.words[1]} {second:.3f}"
+    assert found["test"] == "paired bootstrap over sentences"
+
+
+def test_too_few_words_say_nothing_and_no_run_is_no_verdict(project):
+    claim = project.claims["multichannel"].claims["gate-idioms-full"]
+    gatherer = Gatherer(project, "multichannel")
+    assert judged(gatherer, claim)["verdict"] == "not run"
+    put_gates(project, claim, {"names": 0.4, "idioms": 0.5}, words=0)
+    found = judged(gatherer, claim)
+    assert found["verdict"] == "not distinguishable" and found["ours"] == "fewer than 20 words of names"
+
+
+def test_a_claim_about_gates_asks_for_those_of_its_system(project):
+    files = {file.run.system for file in project.claim_files("multichannel") if file.path == "gates.json"}
+    assert files == {"RNN-EMB", "NTM-RNN-EMB"}

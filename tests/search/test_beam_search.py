@@ -1,0 +1,123 @@
+import itertools
+
+import pytest
+import torch
+from markov import Markov, Sentences
+
+from pipeline.config import DecodingConfig
+from pipeline.errors import UserError
+from pipeline.search.beam_search import beam_search
+from pipeline.search.greedy import greedy
+from pipeline.symbols import BOS, EOS, PAD, UNK
+
+VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word
+NORMALISATIONS = ["gnmt", "length", "none"]
+
+
+def sentences(lengths: list[int]) -> Sentences:
+    return Sentences(torch.arange(len(lengths)), torch.tensor(lengths))
+
+
+def penalty(length: int, config: DecodingConfig) -> float:
+    formulas = {"gnmt": ((5 + length) / 6) ** config.length_penalty, "length": length, "none": 1}
+    return formulas[config.length_normalisation]
+
+
+def exhaustive(model: Markov, sentence: int, limit: int, config: DecodingConfig) -> list[tuple[float, list[int]]]:
+    """All outputs of at most `limit` symbols, best first."""
+    words = [symbol for symbol in range(model.tables.shape[-1]) if symbol not in (PAD, BOS, EOS)]
+    found = []
+    for length in range(limit + 1):
+        for output in itertools.product(words, repeat=length):
+            log_prob = model.log_prob(sentence, [*output, EOS])
+            found.append((log_prob / penalty(length + 1, config), list(output)))
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wide_beam_is_exhaustive_search(normalisation, seed):
+    config = DecodingConfig(beam_size=130, length_normalisation=normalisation, max_extra_length=1)
+    model = Markov(VOCABULARY + 1, sentences=4, seed=seed)
+    lengths = [3, 1, 0, 2]
+    found = beam_search(model, sentences(lengths), config, n_best=5)
+    for sentence, hypotheses in enumerate(found):
+        expected = exhaustive(model, sentence, lengths[sentence] + 1, config)[:5]
+        assert [one.tokens for one in hypotheses] == [output for _, output in expected]
+        for one, (score, output) in zip(hypotheses, expected, strict=True):
+            assert one.score == pytest.approx(score, abs=1e-5)
+            assert one.log_prob == pytest.approx(model.log_prob(sentence, [*output, EOS]), abs=1e-5)
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+def test_a_beam_of_one_is_greedy_search(normalisation):
+    config = DecodingConfig(beam_size=1, length_normalisation=normalisation, max_extra_length=6)
+    model, batch = Markov(12, sentences=30, seed=1), sentences(list(range(30)))
+    found = beam_search(model, batch, config)
+    assert [one[0].tokens for one in found] == greedy(model, batch, max_extra_length=6)
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+def test_stopping_early_leaves_the_best_hypotheses_as_they_are(normalisation):
+    """With `n_best` above what a beam can finish, the bound never holds and the search runs until K have finished."""
+    config = DecodingConfig(beam_size=4, length_normalisation=normalisation, max_extra_length=5)
+    model, batch = Markov(9, sentences=40, seed=2), sentences([8] * 40)
+    early = beam_search(model, batch, config)
+    rows_early, model.rows = model.rows, 0
+    late = beam_search(model, batch, config, n_best=50)
+    assert [one[0] for one in early] == [one[0] for one in late]
+    assert rows_early < model.rows
+
+
+def test_a_sentence_is_decoded_alike_in_any_company():
+    """Neither the others of the batch, nor their order, nor their retirement matter; the fake's arithmetic is exact."""
+    config = DecodingConfig(beam_size=3, max_extra_length=4)
+    model = Markov(9, sentences=12, seed=3)
+    batch = sentences([4, 9, 1, 12, 0, 7, 3, 3, 20, 2, 5, 6])
+    together = beam_search(model, batch, config, n_best=3)
+    order = torch.randperm(12).tolist()
+    assert beam_search(model, batch.pick(order), config, n_best=3) == [together[row] for row in order]
+    assert [beam_search(model, batch.pick([row]), config, n_best=3)[0] for row in range(12)] == together
+
+
+def test_finished_sentences_leave_the_batch():
+    model, batch = Markov(6, sentences=2, seed=0), sentences([0, 40])
+    model.tables[0, ..., EOS], model.tables[1, ..., EOS] = 30.0, -30.0
+    beam_search(model, batch, DecodingConfig(beam_size=2, max_extra_length=5))
+    assert model.steps == 46
+    assert model.rows == 47  # one position of two sentences, then 45 of the longer alone
+
+
+def test_outputs_never_hold_reserved_symbols_nor_exceed_their_limit():
+    model, batch = Markov(8, sentences=20, seed=4), sentences(list(range(20)))
+    model.tables[..., [PAD, BOS]] = 20.0
+    model.tables[::2, ..., EOS] = -20.0
+    config = DecodingConfig(beam_size=4, max_extra_length=3)
+    for sentence, hypotheses in enumerate(beam_search(model, batch, config, n_best=4)):
+        for one in hypotheses:
+            assert not {PAD, BOS, EOS} & set(one.tokens)
+            assert len(one.tokens) <= sentence + 3
+    assert all(not {PAD, BOS, EOS} & set(tokens) for tokens in greedy(model, batch, 3))
+
+
+@pytest.mark.parametrize("positions", [1, 2, 4, 100])
+def test_outputs_end_where_the_model_has_no_more_positions(positions):
+    config = DecodingConfig(beam_size=130, max_extra_length=2)
+    model = Markov(VOCABULARY + 1, 2, seed=3, max_positions=positions)
+    found = beam_search(model, sentences([1, 2]), config)
+    for sentence, limit in enumerate((3, 4)):
+        assert found[sentence][0].tokens == exhaustive(model, sentence, min(limit, positions - 1), config)[0][1]
+    assert all(len(tokens) < positions for tokens in greedy(model, sentences([1, 2]), 2))
+
+
+def test_the_unknown_symbol_may_be_produced():
+    model = Markov(5, sentences=1, seed=5)
+    model.tables[..., UNK] = 10.0
+    assert greedy(model, sentences([1]), max_extra_length=2) == [[UNK] * 3]
+
+
+def test_a_diverged_model_is_named():
+    model = Markov(8, sentences=3, seed=6)
+    model.tables[1] = torch.nan
+    with pytest.raises(UserError, match="training diverged"):
+        beam_search(model, sentences([2, 2, 2]), DecodingConfig(max_extra_length=2))

@@ -1,0 +1,86 @@
+"""Prefix search against the sum over all paths of every text."""
+
+import itertools
+import math
+from collections import defaultdict
+
+import pytest
+import torch
+from random_lm import language_model, log_prob
+
+from pipeline.models.ctc.model import collapse
+from pipeline.search.ctc_prefix_search import BLANK, TextScores, prefix_search
+from pipeline.search.scorers import Prior
+from pipeline.symbols import EOS
+
+SPACE, A, B = EOS + 1, EOS + 2, EOS + 3
+VOCABULARY = EOS + 4
+WIDE = 400
+"""More than there are texts of five frames and three symbols, 363."""
+
+
+def random_log_probs(utterances: int, frames: int, seed: int = 0) -> torch.Tensor:
+    torch.manual_seed(seed)
+    logits = 2 * torch.randn(utterances, frames, VOCABULARY)
+    logits[..., BLANK + 1 : EOS + 1] = -torch.inf
+    return logits.log_softmax(-1)
+
+
+def texts(log_probs: torch.Tensor) -> dict[tuple[int, ...], float]:
+    """log P_CTC of every text, log_probs (S, V)."""
+    found = defaultdict(float)
+    for path in itertools.product((BLANK, SPACE, A, B), repeat=len(log_probs)):
+        found[tuple(collapse(list(path)))] += float(log_probs[range(len(path)), path].sum().exp())
+    return {text: math.log(probability) for text, probability in found.items()}
+
+
+def words(text: tuple[int, ...]) -> int:
+    return sum(
+        len(list(group)) > 0 for is_space, group in itertools.groupby(text, lambda s: s == SPACE) if not is_space
+    )
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.7])
+@pytest.mark.parametrize("bonus", [0.0, 1.5])
+def test_a_wide_beam_finds_the_best_of_all_texts(weight, bonus):
+    lengths = torch.tensor([5, 3, 4, 5, 1])
+    log_probs = random_log_probs(5, 5)
+    lm = language_model(VOCABULARY, seed=1)
+    prior = Prior(lm, weight) if weight else None
+    found = prefix_search(log_probs, lengths, WIDE, TextScores(prior, bonus, SPACE))
+    for row, length in enumerate(lengths.tolist()):
+        ctc = texts(log_probs[row, :length])
+        total = {text: value + weight * log_prob(lm, [*text, EOS]) + bonus * words(text) for text, value in ctc.items()}
+        best = max(total, key=total.__getitem__)
+        assert tuple(found[row].tokens) == best
+        assert found[row].score == pytest.approx(total[best], abs=1e-4)
+        assert found[row].log_prob == pytest.approx(ctc[best], abs=1e-4)
+
+
+def test_a_language_model_of_no_weight_changes_nothing():
+    log_probs, lengths = random_log_probs(6, 12, seed=2), torch.tensor([12, 9, 12, 3, 7, 12])
+    plain = prefix_search(log_probs, lengths, 5, TextScores(None, 0.0, None))
+    weightless = TextScores(Prior(language_model(VOCABULARY, seed=1), 0.0), 0.0, None)
+    assert prefix_search(log_probs, lengths, 5, weightless) == plain
+
+
+def test_a_prefix_that_comes_back_into_the_beam_joins_its_children():
+    """Whatever is pruned on the way, no text is held twice: a wider beam is never worse, no probability above 1."""
+    log_probs, lengths = random_log_probs(40, 14, seed=3), torch.full((40,), 14)
+    scores = [
+        [one.score for one in prefix_search(log_probs, lengths, size, TextScores(None, 0.0, None))] for size in (3, 60)
+    ]
+    assert all(narrow <= wide + 1e-4 for narrow, wide in zip(*scores, strict=True))
+    assert all(score <= 1e-5 for score in scores[1])
+
+
+def test_utterances_are_searched_alike_in_any_company():
+    log_probs, lengths = random_log_probs(4, 8, seed=4), torch.tensor([8, 2, 5, 8])
+    prior = Prior(language_model(VOCABULARY, seed=2), 0.5)
+    together = prefix_search(log_probs, lengths, 4, TextScores(prior, 0.3, SPACE))
+    for row, length in enumerate(lengths.tolist()):
+        alone = prefix_search(
+            log_probs[row : row + 1, :length], lengths[row : row + 1], 4, TextScores(prior, 0.3, SPACE)
+        )
+        assert alone[0].tokens == together[row].tokens
+        assert alone[0].score == pytest.approx(together[row].score, abs=1e-4)
