@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.experiment.scored import ScoredSplit, ScoredSplits
+from pipeline.kinds.scored import ScoredSplit, ScoredSplits
 from pipeline.schema import Closed, load_yaml, validate
 
 Number = Annotated[float, Field(strict=False)]

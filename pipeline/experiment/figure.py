@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.experiment.scored import ScoredSplit, score_path
+from pipeline.kinds.scored import ScoredSplit, score_path
 from pipeline.schema import Closed, Count
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
 from pipeline.experiment.figure import FigureEntry
-from pipeline.experiment.scored import ScoredSplit, ScoredSplits
+from pipeline.kinds.scored import ScoredSplit, ScoredSplits
 from pipeline.schema import Closed, Count, load_yaml, validate
 
 Source = Literal["ours-to-run", "cited", "analytic", "input", "reference"]

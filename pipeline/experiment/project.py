@@ -34,8 +34,10 @@ from pipeline.experiment.paper import (
     load_paper,
 )
 from pipeline.experiment.scale import Scale
-from pipeline.experiment.scored import ScoredSplits, score_path
+from pipeline.kinds.scored import ScoredSplits, score_path
+from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
+from pipeline.products import RunId
 from pipeline.schema import Closed, Count, load_yaml, validate
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
@@ -57,20 +59,6 @@ class Config(Closed):
     @property
     def seed_list(self) -> list[int]:
         return self.seeds if isinstance(self.seeds, list) else list(range(1, self.seeds + 1))
-
-
-@dataclass(frozen=True)
-class RunId:
-    """Names one training: a system of the paper that owns it, on one dataset of the scale, with one seed."""
-
-    paper: str
-    system: str
-    dataset: str
-    seed: int
-
-    @property
-    def folder(self) -> str:
-        return f"{self.paper}/{self.system}/{self.dataset}/seed{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -143,9 +131,17 @@ class Project:
             return record.otherwise
         return name
 
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(Path(self.config.work), self.config.scale)
+
+    @property
+    def seeds(self) -> list[int]:
+        return self.config.seed_list
+
     def corpus(self, dataset: str) -> Path:
         """The folder of a corpus."""
-        return Path(self.config.work) / "corpora" / dataset
+        return self.layout.corpus(dataset)
 
     def is_stand_in(self, dataset: str) -> bool:
         """Whether scores on a dataset of this project can't be compared with what the papers printed."""

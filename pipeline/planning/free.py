@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.disk import size
-from pipeline.experiment.project import Project, RunId, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import read_json, sha256_file
 from pipeline.planning.data_files import is_extracted, sources_of
 from pipeline.planning.needs import run_files
+from pipeline.products import RunId
 
 log = logging.getLogger(__name__)
 

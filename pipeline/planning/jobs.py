@@ -8,12 +8,13 @@ from pathlib import Path
 
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord
 from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, STORED
-from pipeline.experiment.project import Project, RunId
+from pipeline.experiment.project import Project
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted, sources_of
 from pipeline.planning.needs import datasets_of, run_files
 from pipeline.planning.rates import Calibration
 from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
+from pipeline.products import RunId
 
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
 PREPARED_A_SECOND = 6000

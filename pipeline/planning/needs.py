@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from pipeline.experiment.project import Project, RunId
+from pipeline.experiment.project import Project
+from pipeline.products import RunId
 
 
 def run_files(project: Project, papers: Iterable[str]) -> dict[RunId, set[str]]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from pipeline.experiment.figure import Alignments
 from pipeline.experiment.project import Project
 from pipeline.files import read_json
-from pipeline.reporting.picture import COLOURS, MARKERS, new_figure
+from pipeline.kinds.picture import COLOURS, MARKERS, new_figure
 
 PANELS = 5
 LABEL_WIDTH = 24

@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from pipeline.experiment.figure import AttentionHeads
 from pipeline.files import read_json
-from pipeline.reporting.picture import COLOURS, new_figure
+from pipeline.kinds.picture import COLOURS, new_figure
 
 LEAST = 0.02
 """Weights below this are not drawn; all are in the CSV."""

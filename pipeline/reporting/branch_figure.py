@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from pipeline.experiment.figure import BranchWeights
 from pipeline.experiment.project import Project
-from pipeline.reporting.measured import RunFolders
-from pipeline.reporting.picture import GREY, line_style, new_figure
-from pipeline.reporting.training_curves import branch_curves
+from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.picture import GREY, line_style, new_figure
+from pipeline.kinds.training_curves import branch_curves
 
 TITLES = {"kappa": "concatenation weights, κ", "alpha": "addition weights, α"}
 

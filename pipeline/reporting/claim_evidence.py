@@ -28,9 +28,9 @@ from pipeline.experiment.claim import (
     as_term,
 )
 from pipeline.files import read_json
+from pipeline.kinds.evidence import Evidence, Sample, above, difference, over_seeds, sample, smaller_factor
+from pipeline.kinds.training_curves import BranchCurve, branch_curves, mean_gap
 from pipeline.reporting.claim_sources import ClaimSources, NotRun
-from pipeline.reporting.evidence import Evidence, Sample, above, difference, over_seeds, sample, smaller_factor
-from pipeline.reporting.training_curves import BranchCurve, branch_curves, mean_gap
 
 RESOLUTION_NATS = 0.01
 """Losses of two single trainings that differ by less, a hundredth of the perplexity, are not told apart."""

@@ -9,11 +9,11 @@ from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.claim import AlignmentClaim, CurvesClaim, EqualTimeClaim, Score, StepsClaim, Term
 from pipeline.experiment.project import Project
 from pipeline.files import read_json
-from pipeline.reporting.evidence import Sample, sample
-from pipeline.reporting.layer_times import LayerTimes
-from pipeline.reporting.lengths import longest_trained_on, source_lengths
-from pipeline.reporting.measured import RunFolders
-from pipeline.reporting.training_curves import LossCurve, fit_curve, loss_curve
+from pipeline.kinds.evidence import Sample, sample
+from pipeline.kinds.layer_times import LayerTimes
+from pipeline.kinds.lengths import longest_trained_on, source_lengths
+from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
 
 
 class NotRun(Exception):

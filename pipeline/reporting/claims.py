@@ -15,9 +15,9 @@ from pathlib import Path
 from pipeline.experiment.claim import Claim, ProvedClaim, datasets_of
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
+from pipeline.kinds.evidence import Verdict, verdict
 from pipeline.reporting.claim_evidence import Gatherer
 from pipeline.reporting.claim_sources import NotRun
-from pipeline.reporting.evidence import Verdict, verdict
 from pipeline.reporting.markdown import grid
 
 log = logging.getLogger(__name__)

@@ -21,12 +21,13 @@ from pipeline.evaluation.inputs import read_lines
 from pipeline.evaluation.score_file import read_statistics
 from pipeline.evaluation.test_sets import name_of_split
 from pipeline.experiment.paper import Examples
-from pipeline.experiment.project import Project, RunId, load_project, parse_settings
-from pipeline.experiment.scored import score_path
+from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
-from pipeline.reporting.lengths import source_lengths
+from pipeline.kinds.lengths import source_lengths
+from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.scored import score_path
+from pipeline.products import RunId
 from pipeline.reporting.markdown import grid
-from pipeline.reporting.measured import RunFolders
 
 log = logging.getLogger(__name__)
 

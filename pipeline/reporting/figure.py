@@ -18,9 +18,9 @@ from pipeline.errors import UserError
 from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, BranchWeights, DevCurves, LossCurves
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
+from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.picture import save
 from pipeline.reporting import alignment_figure, attention_figure, branch_figure, dev_figure, length_figure, loss_figure
-from pipeline.reporting.measured import RunFolders
-from pipeline.reporting.picture import save
 
 log = logging.getLogger(__name__)
 

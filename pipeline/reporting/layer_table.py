@@ -19,9 +19,9 @@ from pipeline.errors import UserError
 from pipeline.experiment.paper import Row
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
-from pipeline.reporting.layer_times import LayerTimes
+from pipeline.kinds.layer_times import LayerTimes
+from pipeline.kinds.picture import COLOURS, GREY, MARKERS, new_figure, save
 from pipeline.reporting.markdown import grid
-from pipeline.reporting.picture import COLOURS, GREY, MARKERS, new_figure, save
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.experiment.figure import BleuByLength
-from pipeline.experiment.project import Project, RunId
-from pipeline.reporting.lengths import source_lengths
-from pipeline.reporting.measured import RunFolders
-from pipeline.reporting.picture import COLOURS, MARKERS, new_figure
+from pipeline.experiment.project import Project
+from pipeline.kinds.lengths import source_lengths
+from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.picture import COLOURS, MARKERS, new_figure
+from pipeline.products import RunId
 
 FEWEST = 20
 """Sentences without which a score says nothing; a point of fewer is left out."""

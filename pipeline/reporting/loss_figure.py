@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 
 from pipeline.experiment.figure import LossCurves
 from pipeline.experiment.project import Project
-from pipeline.reporting.measured import RunFolders
-from pipeline.reporting.picture import COLOURS, MARKERS, new_figure
-from pipeline.reporting.training_curves import fit_curve
+from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.picture import COLOURS, MARKERS, new_figure
+from pipeline.kinds.training_curves import fit_curve
 
 
 def draw(project: Project, paper: str, entry: LossCurves) -> tuple[Figure, list[dict[str, Any]], str]:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.experiment.project import Project, RunId
+from pipeline.experiment.project import Project
 from pipeline.experiment.scale import Rule
+from pipeline.products import RunId
 
 FACTS = {
     "domain_gap": "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %",

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.experiment.paper import FactCell, GainCell, GapCell, Row, ScoreCell, SizeCell
-from pipeline.experiment.project import CellRun, Project, RunId, load_project, parse_settings
+from pipeline.experiment.project import CellRun, Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
-from pipeline.reporting.evidence import difference as gain
+from pipeline.kinds.evidence import difference as gain
+from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.training_cost import flops_by_time
+from pipeline.products import RunId
 from pipeline.reporting.markdown import render
-from pipeline.reporting.measured import RunFolders
-from pipeline.reporting.training_cost import flops_by_time
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.experiment.paper import TranscriptTable
 from pipeline.experiment.project import Project, RunFile, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
-from pipeline.reporting.measured import RunFolders
+from pipeline.kinds.measured import RunFolders
 
 log = logging.getLogger(__name__)
 

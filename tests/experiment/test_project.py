@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from pipeline.errors import UserError
-from pipeline.experiment.project import RunId, load_project
+from pipeline.experiment.project import load_project
 from pipeline.experiment.scale import Rule
+from pipeline.products import RunId
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

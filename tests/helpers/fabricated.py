@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.evaluation.score_file import metric_named, write_statistics
-from pipeline.experiment.project import Project, RunId
-from pipeline.experiment.scored import score_path
+from pipeline.experiment.project import Project
 from pipeline.files import write_json
+from pipeline.kinds.scored import score_path
+from pipeline.products import RunId
 
 SENTENCES = 200
 

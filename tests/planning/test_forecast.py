@@ -11,7 +11,6 @@ from pipeline.config import RunSpec, TrainingConfig
 from pipeline.data.batches import TrainingBatches
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
-from pipeline.experiment.project import RunId
 from pipeline.files import write_json
 from pipeline.models.build import build_model
 from pipeline.models.flops import training_flops
@@ -22,6 +21,7 @@ from pipeline.models.weighted_transformer.settings import WeightedTransformerCon
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.devices import load_devices
 from pipeline.planning.run_forecast import decoding_flops, forecast_run
+from pipeline.products import RunId
 from pipeline.symbols import EOS
 from pipeline.training.validation import FITTED_UPDATES
 

@@ -6,10 +6,10 @@ import pytest
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
-from pipeline.experiment.project import RunId
 from pipeline.files import sha256_file, write_json
 from pipeline.planning.free import unneeded
 from pipeline.planning.needs import run_files
+from pipeline.products import RunId
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from planning_project import project_at
 
-from pipeline.experiment.project import RunId
 from pipeline.planning.calibrate import bisected, measure, shapes, spread_out
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import forecast_run
+from pipeline.products import RunId
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.reporting.evidence import Evidence, Verdict, difference, over_seeds, sample, verdict
+from pipeline.kinds.evidence import Evidence, Verdict, difference, over_seeds, sample, verdict
 
 
 def evidence(low, high):

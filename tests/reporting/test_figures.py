@@ -10,9 +10,9 @@ from fabricated import folder_of, write_branches, write_training
 from pipeline.__main__ import main
 from pipeline.experiment.project import load_project
 from pipeline.files import write_json
+from pipeline.kinds.picture import COLOURS
 from pipeline.reporting.attention_figure import shown_as
 from pipeline.reporting.branch_figure import mean_filter
-from pipeline.reporting.picture import COLOURS
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]

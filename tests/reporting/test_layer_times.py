@@ -9,9 +9,9 @@ import torch
 
 from pipeline.__main__ import main
 from pipeline.files import write_json
+from pipeline.kinds.layer_times import LayerTimes
 from pipeline.probes import layer_cost
 from pipeline.reporting.layer_table import derived
-from pipeline.reporting.layer_times import LayerTimes
 
 ROOT = Path(__file__).resolve().parents[2]
 POWERS = {"self-attention": (2, 1), "recurrent": (1, 2), "convolutional": (1, 2), "restricted self-attention": (1, 1)}

@@ -12,8 +12,8 @@ from pipeline.data.token_store import write_tokens
 from pipeline.evaluation.bleu import bleu
 from pipeline.evaluation.significance import resampled
 from pipeline.experiment.project import load_project
+from pipeline.kinds.evidence import verdict
 from pipeline.reporting.claim_evidence import Gatherer
-from pipeline.reporting.evidence import verdict
 from pipeline.reporting.table import table_rows
 
 ROOT = Path(__file__).resolve().parents[2]

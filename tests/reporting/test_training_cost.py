@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.reporting.training_cost import flops_by_time
+from pipeline.kinds.training_cost import flops_by_time
 
 DAY_S = 24 * 3600
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.reporting.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
+from pipeline.kinds.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
 
 
 def curve(train, dev, every=10):

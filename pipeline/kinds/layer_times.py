@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.files import read_json
-from pipeline.reporting.evidence import Evidence, over_seeds
+from pipeline.kinds.evidence import Evidence, over_seeds
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,14 @@ PHENOMENA = ("names", "rare_names", "idioms", "clauses", "reorderings")
 """Metrics of the grammar's phenomena (pipeline/evaluation/phenomena.py)."""
 
 
+def measure_of(metric: str) -> str:
+    """The folder of score files that a metric stands in."""
+    return "perplexities" if metric == "perplexity" else "phenomena" if metric in PHENOMENA else "scores"
+
+
 def score_path(metric: str, decoding: str, split: str, scored_on: str | None = None) -> str:
     """Where a score lies in a run's folder; `scored_on` names another dataset than the run's own."""
-    name = f"{split}@{scored_on}" if scored_on else split
-    folder = "perplexities" if metric == "perplexity" else "phenomena" if metric in PHENOMENA else "scores"
-    return f"{folder}/{decoding}/{name}.json"
+    return f"{measure_of(metric)}/{decoding}/{f'{split}@{scored_on}' if scored_on else split}.json"
 
 
 class ScoredSplits(Closed):

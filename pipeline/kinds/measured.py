@@ -8,9 +8,10 @@ from typing import Any
 from pipeline.evaluation.error_rates import domain_gap
 from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.paper import GapCell, MeasuredCell, ScoreCell
-from pipeline.experiment.project import CellRun, Project, RunId
+from pipeline.experiment.project import CellRun, Project
 from pipeline.files import read_json
-from pipeline.reporting.evidence import Sample, sample
+from pipeline.kinds.evidence import Sample, sample
+from pipeline.products import RunId
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""What a kind of claim, cell or figure may ask of the papers: one paper at one scale."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pipeline.kinds.scored import ScoredSplits, measure_of
+from pipeline.layout import Layout
+from pipeline.products import RunId, Score, Trained
+
+if TYPE_CHECKING:
+    from pipeline.config import RunSpec
+
+
+class Described(Protocol):
+    @property
+    def description(self) -> str:
+        """A system in the paper's words or symbols."""
+
+
+class Experiment(Protocol):
+    """The papers, datasets and scale of one configuration; experiment/project.py has them."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def seeds(self) -> list[int]: ...
+
+    def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
+        """A system's run with each seed; both named as `paper` names them."""
+
+    def stand_in(self, dataset: str) -> str:
+        """The dataset that serves as `dataset` at this scale."""
+
+    def run_spec(self, run: RunId) -> "RunSpec":
+        """All that the training of `run` reads."""
+
+    def locate(self, reference: str, paper: str) -> tuple[str, str]:
+        """(paper, system) of a reference written in `paper`."""
+
+    def system_entry(self, paper: str, reference: str) -> Described: ...
+
+
+@dataclass(frozen=True)
+class PaperView:
+    """An experiment as one of its papers names things."""
+
+    experiment: Experiment
+    paper: str
+
+    @property
+    def layout(self) -> Layout:
+        return self.experiment.layout
+
+    @property
+    def seeds(self) -> list[int]:
+        return self.experiment.seeds
+
+    def runs(self, system: str, dataset: str) -> list[RunId]:
+        """A system's run with each seed."""
+        return self.experiment.runs_of(self.paper, system, dataset)
+
+    def trained(self, systems: Iterable[str], dataset: str) -> Iterator[Trained]:
+        """The trainings of some systems."""
+        for system in systems:
+            yield from map(Trained, self.runs(system, dataset))
+
+    def scores(self, run: RunId, scored: ScoredSplits, decodings: Iterable[str]) -> list[Score]:
+        """Of one run, each decoding's splits in a row."""
+        where = scored.scored_on and self.experiment.stand_in(scored.scored_on)
+        measure = measure_of(scored.metric)
+        return [Score(run, measure, decoding, split, where) for decoding in decodings for split in scored.splits]

@@ -1,0 +1,184 @@
+"""What the workflow makes, a record a thing: its path is said in layout.py, what it needs in experiment/graph.py.
+
+A field may hold Snakemake's `{wildcard}` in the place of a value: so the rules get the patterns of their files.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RunId:
+    """Names one training: a system of the paper that owns it, on one dataset of the scale, with one seed."""
+
+    paper: str
+    system: str
+    dataset: str
+    seed: int | str
+
+    @property
+    def folder(self) -> str:
+        return f"{self.paper}/{self.system}/{self.dataset}/seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class OfDataset:
+    dataset: str
+
+
+class Raw(OfDataset):
+    """The splits of a corpus as they came, or its collected trees, text or recordings."""
+
+
+class Spoken(OfDataset):
+    """Recordings of text that was read aloud."""
+
+
+class Prepared(OfDataset):
+    """Cleaned and tokenised splits, and the report of what was left out."""
+
+
+class Vocabulary(OfDataset):
+    """Learnt subwords."""
+
+
+class Encoded(OfDataset):
+    """What training reads: ids or features, memory-mapped."""
+
+
+@dataclass(frozen=True)
+class OfRun:
+    run: RunId
+
+
+class Specification(OfRun):
+    """`run.yaml`, all that a training reads."""
+
+
+class Trained(OfRun):
+    """The record of a finished training; its final weights lie beside it."""
+
+
+class Gates(OfRun):
+    """Mean gate values between channels, by kinds of source words."""
+
+
+@dataclass(frozen=True)
+class Averaged(OfRun):
+    """Weights averaged over the last checkpoints."""
+
+    decoding: str
+
+
+@dataclass(frozen=True)
+class Tuned(OfRun):
+    """Weights of shallow fusion, chosen on the development set."""
+
+    decoding: str
+
+
+@dataclass(frozen=True)
+class Translation(OfRun):
+    """One split's translations."""
+
+    decoding: str
+    split: str
+
+
+@dataclass(frozen=True)
+class Parse(OfRun):
+    """One split's linearised trees."""
+
+    decoding: str
+    split: str
+
+
+@dataclass(frozen=True)
+class Transcript(OfRun):
+    """What is said in one split of a corpus, written down."""
+
+    decoding: str
+    split: str
+    scored_on: str
+
+
+@dataclass(frozen=True)
+class Score(OfRun):
+    """Metrics of one split. measure: the folder of its file, which says what reads it (metrics/)."""
+
+    measure: str
+    decoding: str
+    split: str
+    scored_on: str | None = None
+
+
+@dataclass(frozen=True)
+class AttentionMaps(OfRun):
+    """Attention of single heads on a sentence that a rule chose."""
+
+    decoding: str
+    split: str
+    choice: str
+
+
+@dataclass(frozen=True)
+class Alignments(OfRun):
+    """Attention over speech at every kept checkpoint."""
+
+    split: str
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    """Times of layer types on this machine."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How fast this machine trains and decodes."""
+
+
+@dataclass(frozen=True)
+class ModelSizes:
+    """Parameters of a paper's systems at its own size."""
+
+    paper: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of any kind: scores, examples, transcripts or costs of layers."""
+
+    paper: str
+    table: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    paper: str
+    figure: str
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Every claim of a paper, with its verdict."""
+
+    paper: str
+
+
+CorpusProduct = Raw | Spoken | Prepared | Vocabulary | Encoded
+RunProduct = (
+    Specification
+    | Trained
+    | Gates
+    | Averaged
+    | Tuned
+    | Translation
+    | Parse
+    | Transcript
+    | Score
+    | AttentionMaps
+    | Alignments
+)
+Measurement = LayerTimes | Calibration | ModelSizes
+Report = Table | Figure | Claims
+Product = CorpusProduct | RunProduct | Measurement | Report
