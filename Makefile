@@ -33,7 +33,7 @@ test: env
 check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
 	$(BIN)/snakefmt --check Snakefile workflow/rules
-	$(BIN)/snakemake --lint
+	$(BIN)/snakemake --lint 2>&1 | $(BIN)/python tests/workflow/lint.py
 
 clean:
 	rm -rf work results/table*.csv results/table*.md

@@ -22,6 +22,7 @@ include: "workflow/rules/common.smk"
 report: "workflow/report/workflow.rst"
 
 
+# What is launched waits at home; the others are over in no time, or speak to the user.
 localrules:
     all,
     view,
@@ -49,40 +50,22 @@ rule all:
     """Every table, claim and figure of every paper at the configured scale."""
     default_target: True
     input:
-        everything(),
+        reports(*project.papers),
 
 
-rule attention:
-    """Every table, claim and figure of Attention Is All You Need."""
-    input:
-        everything("attention"),
+for paper in project.papers:
 
-
-rule weighted:
-    """Every table, claim and figure of the Weighted Transformer."""
-    input:
-        everything("weighted"),
-
-
-rule multichannel:
-    """Every table, claim and figure of the Multi-channel Encoder."""
-    input:
-        everything("multichannel"),
-
-
-rule coldfusion:
-    """Every table, claim and figure of Cold Fusion."""
-    input:
-        everything("coldfusion"),
+    rule:
+        name:
+            paper
+        input:
+            reports(paper),
 
 
 include: "workflow/rules/corpora.smk"
-include: "workflow/rules/speech.smk"
 include: "workflow/rules/training.smk"
+include: "workflow/rules/decoding.smk"
+include: "workflow/rules/probes.smk"
 include: "workflow/rules/evaluation.smk"
-include: "workflow/rules/recognition.smk"
-include: "workflow/rules/parsing.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/claims.smk"
-include: "workflow/rules/tables.smk"
+include: "workflow/rules/reports.smk"
 include: "workflow/rules/planning.smk"

@@ -3,7 +3,8 @@
 A field may hold Snakemake's `{wildcard}` in the place of a value: so the rules get the patterns of their files.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True)
@@ -146,10 +147,22 @@ class ModelSizes:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of any kind: scores, examples, transcripts or costs of layers."""
+    """Scores next to the numbers that a paper printed."""
 
     paper: str
     table: str
+
+
+class ExampleTable(Table):
+    """One sentence with every system's translation of it."""
+
+
+class TranscriptTable(Table):
+    """What systems write down of a few utterances."""
+
+
+class LayerTable(Table):
+    """Times of layer types next to their printed complexities."""
 
 
 @dataclass(frozen=True)
@@ -165,20 +178,30 @@ class Claims:
     paper: str
 
 
-CorpusProduct = Raw | Spoken | Prepared | Vocabulary | Encoded
-RunProduct = (
-    Specification
-    | Trained
-    | Gates
-    | Averaged
-    | Tuned
-    | Translation
-    | Parse
-    | Transcript
-    | Score
-    | AttentionMaps
-    | Alignments
-)
-Measurement = LayerTimes | Calibration | ModelSizes
-Report = Table | Figure | Claims
-Product = CorpusProduct | RunProduct | Measurement | Report
+Product = OfDataset | OfRun | LayerTimes | Calibration | ModelSizes | Table | Figure | Claims
+
+
+def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
+    """The product of a kind whose fields, and those of its run, are found in `values` by name.
+
+    Fields that are not there are left at their default. Raises KeyError when one without a default is not there.
+    """
+    if issubclass(kind, OfRun):
+        seed = values["seed"]
+        run = RunId(values["paper"], values["system"], values["dataset"], int(seed) if seed.isdecimal() else seed)
+        return kind(run, **{name: values[name] for name in names(kind) if name != "run" and name in values})
+    return kind(**{name: values[name] for name in names(kind) if name in values})
+
+
+def names(kind: type[Product]) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+class Placeholders(dict[str, str]):
+    """`{name}` for every name: of a product, these make the pattern that a rule's files have."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+    def __contains__(self, name: object) -> bool:
+        return True

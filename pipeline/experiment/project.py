@@ -37,7 +37,20 @@ from pipeline.experiment.scale import Scale
 from pipeline.kinds.scored import ScoredSplits, score_path
 from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
-from pipeline.products import RunId
+from pipeline.products import (
+    Alignments as Aligned,
+)
+from pipeline.products import (
+    AttentionMaps,
+    Encoded,
+    Gates,
+    LayerTimes,
+    Product,
+    RunId,
+    Score,
+    Trained,
+    Transcript,
+)
 from pipeline.schema import Closed, Count, load_yaml, validate
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
@@ -363,6 +376,37 @@ class Project:
             return [RunFile(run, f"alignments/{entry.split}.json") for run in first]
         return [RunFile(run, "trained.json") for run in runs]
 
+    def table_products(self, paper: str, table: str) -> list[Product]:
+        cells = self.table(paper, table).cells
+        found: dict[Product, None] = {}
+        for cell in self.cell_runs(paper, table):
+            found[Trained(cell.run)] = None
+            column = cells[cell.cell]
+            for path in self.files_of(column, cell.decodings) if cell.decodings else ():
+                found[product_at(cell.run, path)] = None
+        if any(cell.kind == "flops_by_time" for cell in cells.values()):
+            found[LayerTimes()] = None
+        return list(found)
+
+    def figure_products(self, paper: str, figure: str) -> list[Product]:
+        return [product_at(file.run, file.path) for file in self.figure_files(paper, figure)]
+
+    def example_products(self, paper: str, table: str) -> list[Product]:
+        return [product_at(file.run, file.path) for file in self.example_files(paper, table)]
+
+    def transcript_products(self, paper: str, table: str) -> list[Product]:
+        heard = self.stand_in(self.transcript_table(paper, table).scored_on)
+        files = self.transcript_files(paper, table).values()
+        return [Encoded(heard), *(product_at(file.run, file.path) for file in files)]
+
+    def claim_products(self, paper: str) -> list[Product]:
+        found = [product_at(file.run, file.path) for file in self.claim_files(paper)]
+        return found + ([LayerTimes()] if self.papers[paper].layer_costs else [])
+
+    def training_gpus(self, run: RunId) -> int:
+        """GPUs that a training takes."""
+        return self.scale.training_gpus(self.lineage(run.paper, run.system))
+
     def check(self) -> None:
         """Resolve everything once, so that a bad value anywhere stops the run before it starts.
 
@@ -387,6 +431,21 @@ class Project:
             for file in (*files, *self.claim_files(paper)):
                 if file.path.count("/") == 2:  # <kind>/<decoding>/<split>
                     self.decoding_language_model(file.run, file.path.split("/")[1])
+
+
+def product_at(run: RunId, path: str) -> Product:
+    what, *rest = path.removesuffix(".json").removesuffix(".txt").split("/")
+    if what in ("trained", "gates"):
+        return (Trained if what == "trained" else Gates)(run)
+    if what == "alignments":
+        return Aligned(run, rest[0])
+    decoding, name = rest
+    split, _, scored_on = name.partition("@")
+    if what == "attention":
+        return AttentionMaps(run, decoding, *split.split("-"))
+    if what == "transcripts":
+        return Transcript(run, decoding, split, scored_on)
+    return Score(run, what, decoding, split, scored_on or None)
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:

@@ -24,6 +24,7 @@ import torch
 from pipeline.config import DecodingConfig
 from pipeline.data.alphabet import IDS
 from pipeline.data.corpus_batches import AnyBatch, batch_size
+from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import write_json
 from pipeline.models.build import build_run
@@ -31,7 +32,6 @@ from pipeline.models.ctc.model import CTC
 from pipeline.models.flops import BACKWARD
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.needs import run_files
 from pipeline.planning.random_batches import random_batch
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
@@ -81,7 +81,8 @@ def run(args: argparse.Namespace) -> None:
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
     """One run of each distinct shape, by family, by operations an update."""
     found: dict[str, dict[str, tuple[RunForecast, Corpus]]] = {}
-    for run_id in run_files(project, project.papers):
+    graph = Graph(project)
+    for run_id in runs_in(graph.closure(graph.reports(project.papers))):
         dataset = project.dataset_records[run_id.dataset]
         corpus = Corpus.of(dataset, Path(project.config.work) / f"corpora/{run_id.dataset}")
         spec = project.run_spec(run_id)

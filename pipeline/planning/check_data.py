@@ -19,6 +19,7 @@ from pathlib import Path
 from pipeline.data.dataset import AnyDataset, LicensedPackages
 from pipeline.disk import size
 from pipeline.errors import UserError
+from pipeline.experiment.graph import Graph, datasets_in
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.planning.data_files import (
     DataFile,
@@ -28,7 +29,6 @@ from pipeline.planning.data_files import (
     silent_addresses,
     sources_of,
 )
-from pipeline.planning.needs import datasets_of, run_files
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> None:
         project.known(paper, project.papers, "--paper")
     for dataset in args.dataset:
         project.known(dataset, project.datasets, "--dataset")
-    needed = args.dataset or datasets_of(run_files(project, args.paper or project.papers))
+    graph = Graph(project)
+    needed = args.dataset or datasets_in(graph.closure(graph.reports(args.paper or project.papers)))
     check(project, needed, args.offline, args.verify)
 
 
@@ -74,10 +75,10 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
 
 def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
     """All files behind a dataset; none when its raw text was extracted already."""
-    if is_extracted(Path(project.config.work) / f"corpora/{name}"):
+    if is_extracted(project.layout.corpus(name)):
         return []
     dataset, config = project.dataset_records[name], project.config
-    fetched = fetched_files(dataset, Path(config.work) / "downloads", config.mirror, verify)
+    fetched = fetched_files(dataset, project.layout.downloads, config.mirror, verify)
     return [*fetched, *package_files(dataset, config.licensed)]
 
 

@@ -17,16 +17,17 @@ and must be those that the training wrote.
 import argparse
 import fcntl
 import logging
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.disk import size
+from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import read_json, sha256_file
 from pipeline.planning.data_files import is_extracted, sources_of
-from pipeline.planning.needs import run_files
-from pipeline.products import RunId
+from pipeline.products import OfRun, RunId
 
 log = logging.getLogger(__name__)
 
@@ -78,19 +79,23 @@ def run(args: argparse.Namespace) -> None:
 
 def unneeded(project: Project) -> Iterator[Unneeded]:
     """All that may go, of the papers at the configured scale."""
-    for run_id, files in run_files(project, project.papers).items():
-        yield from old_checkpoints(project, run_id, files)
+    graph = Graph(project)
+    needed: dict[RunId, list[Path]] = defaultdict(list)
+    for product in graph.closure(graph.reports(project.papers)):
+        if isinstance(product, OfRun):
+            needed[product.run].append(project.layout.path(product))
+    for run, files in needed.items():
+        yield from old_checkpoints(project.layout.run(run), files)
     for name in project.datasets:
         yield from training_text(project, name)
         yield from audio(project, name)
     yield from old_downloads(project)
 
 
-def old_checkpoints(project: Project, run_id: RunId, files: set[str]) -> Iterator[Unneeded]:
-    """Of a run whose training is done, and all of whose `files` are there."""
-    folder = Path(project.config.work) / project.config.scale / "runs" / run_id.folder
+def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
+    """Of a run whose training is done, and of which all that reports need is there."""
     checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors")))
-    if checkpoints and all((folder / file).exists() for file in files) and is_whole(folder) and not is_held(folder):
+    if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_held(folder):
         yield Unneeded("checkpoints", folder, checkpoints)
 
 
@@ -119,7 +124,7 @@ def is_held(folder: Path) -> bool:
 
 def training_text(project: Project, name: str) -> Iterator[Unneeded]:
     """Of a corpus that is encoded."""
-    folder = Path(project.config.work) / "corpora" / name
+    folder = project.layout.corpus(name)
     files = [path for part in ("raw", "prepared") for path in sorted((folder / part).glob("train.*"))]
     if files and (folder / "encoded/corpus.json").exists():
         # Without its mark the raw text is made anew, should it ever be needed again.
@@ -129,7 +134,7 @@ def training_text(project: Project, name: str) -> Iterator[Unneeded]:
 
 def audio(project: Project, name: str) -> Iterator[Unneeded]:
     """Of a corpus of speech that is encoded."""
-    folder = Path(project.config.work) / "corpora" / name
+    folder = project.layout.corpus(name)
     files = sorted(path for path in (folder / "audio").rglob("*") if path.is_file())
     if files and (folder / "encoded/corpus.json").exists():
         marks = [path for path in (folder / "raw.done", folder / "spoken.json") if path.exists()]
@@ -138,15 +143,15 @@ def audio(project: Project, name: str) -> Iterator[Unneeded]:
 
 def old_downloads(project: Project) -> Iterator[Unneeded]:
     """Of which every dataset of this scale that reads them is extracted, and at least one is."""
-    work = Path(project.config.work)
+    layout = project.layout
     readers: dict[str, set[str]] = {}
     for name in {project.stand_in(dataset) for dataset in project.scale.datasets}:
         for source in sources_of(project.dataset_records[name]):
             readers.setdefault(source, set()).add(name)
     done = [
-        work / "downloads" / source
+        layout.downloads / source
         for source, names in readers.items()
-        if all(is_extracted(work / f"corpora/{name}") for name in names)
+        if all(is_extracted(layout.corpus(name)) for name in names)
     ]
     if files := tuple(path for path in done if path.is_file()):
-        yield Unneeded("downloads", work / "downloads", files)
+        yield Unneeded("downloads", layout.downloads, files)

@@ -1,20 +1,32 @@
 """The jobs behind the tables, claims and figures of some papers, each with its forecast cost and whether it is done."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord
 from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, STORED
+from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted, sources_of
-from pipeline.planning.needs import datasets_of, run_files
 from pipeline.planning.rates import Calibration
 from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
-from pipeline.products import RunId
+from pipeline.products import (
+    Alignments,
+    AttentionMaps,
+    Averaged,
+    OfRun,
+    Parse,
+    Product,
+    RunId,
+    Score,
+    Transcript,
+    Translation,
+    Tuned,
+)
 
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
 PREPARED_A_SECOND = 6000
@@ -67,9 +79,11 @@ class Jobs:
 
     @cached_property
     def all(self) -> list[Job]:
-        runs = run_files(self.project, self.papers)
-        found = [job for dataset in datasets_of(runs) for job in self.corpus_jobs(dataset)]
-        return found + [job for run, files in runs.items() for job in self.run_jobs(run, files)]
+        """A job for each product behind the papers, but those that take no time beside the others."""
+        graph = Graph(self.project)
+        products = graph.closure(graph.reports(self.papers))
+        found = [job for dataset in datasets_in(products) for job in self.corpus_jobs(dataset)]
+        return found + [job for run in runs_in(products) for job in self.run_jobs(run, products)]
 
     @property
     def work(self) -> Path:
@@ -121,16 +135,15 @@ class Jobs:
         positions = src_bytes * corpus.src_subwords + SUBWORD_BYTES * corpus.tgt_subwords
         return sum(corpus.pairs.values()) * (positions + 2 * OFFSET_BYTES)
 
-    def run_jobs(self, run: RunId, files: set[str]) -> Iterator[Job]:
+    def run_jobs(self, run: RunId, products: Iterable[Product]) -> Iterator[Job]:
         """The training of a run, and all that is then made of it."""
         corpus = self.corpus(run.dataset)
         forecast = forecast_run(self.project.run_spec(run), corpus)
-        folder = self.work / self.project.config.scale / "runs" / run.folder
         yield Job(
             "train",
             run.folder,
             run.dataset,
-            done_share(folder, forecast.steps),
+            done_share(self.project.layout.run(run), forecast.steps),
             forecast=forecast,
             flops=forecast.flops,
             seconds=self.calibration and self.calibration.training_seconds(forecast, corpus),
@@ -138,47 +151,65 @@ class Jobs:
             peak_bytes=forecast.peak_bytes,
             run=run,
         )
-        for decoding in sorted({parts[1] for file in files if len(parts := file.split("/")) == 3}):
-            if self.project.decoding(run.paper, run.system, decoding).average_last > 1:
-                path = folder / f"averaged/{decoding}.safetensors"
-                weights = forecast.parameters * BYTES
-                yield Job("average", f"{run.folder} {decoding}", run.dataset, float(path.exists()), disk_bytes=weights)
-        # What takes no time beside translating.
-        counted = {file for file in files if file.startswith("phenomena/") or file == "gates.json"}
-        for file in sorted(files - {"trained.json"} - counted):
-            yield self.measuring_job(run, forecast, folder, file)
+        for product in products:
+            if isinstance(product, OfRun) and product.run == run:
+                yield from self.following_jobs(product, forecast)
 
-    def measuring_job(self, run: RunId, forecast: RunForecast, folder: Path, file: str) -> Job:
-        """What writes one score, perplexity or attention map; scoring itself takes no time beside translating."""
-        if file.startswith("alignments/"):
-            return self.alignments_job(run, forecast, folder, file)
-        what, decoding, name = file.removesuffix(".json").split("/")
-        shown, _, scored_on = name.partition("@")
-        split, corpus = shown.split("-")[0], self.corpus(scored_on or run.dataset)
-        settings = self.project.decoding(run.paper, run.system, decoding)
-        if what != "scores":  # one pass over the split
+    def following_jobs(self, product: OfRun, forecast: RunForecast) -> Iterator[Job]:
+        """What is made of a finished training; scoring takes no time beside translating."""
+        run = product.run
+        match product:
+            case Averaged(_, decoding):
+                done, weights = float(self.is_there(product)), forecast.parameters * BYTES
+                yield Job("average", f"{run.folder} {decoding}", run.dataset, done, disk_bytes=weights)
+            case Translation(_, decoding, split) | Parse(_, decoding, split):
+                yield self.decoding_job("translate", product, forecast, run.dataset, split, f"{decoding} {split}")
+            case Transcript(_, decoding, split, scored_on):
+                name = f"{decoding} {split}@{scored_on}"
+                yield self.decoding_job("translate", product, forecast, scored_on, split, name)
+            case Tuned(_, decoding):
+                yield self.decoding_job("tune", product, forecast, run.dataset, "dev", decoding)
+            case Score(_, "perplexities", decoding, split, scored_on):
+                name = f"{decoding} {split}" + (f"@{scored_on}" if scored_on else "")
+                yield self.decoding_job("perplexity", product, forecast, scored_on or run.dataset, split, name)
+            case AttentionMaps(_, decoding, split, choice):
+                name = f"{decoding} {split}-{choice}"
+                yield self.decoding_job("attention", product, forecast, run.dataset, split, name)
+            case Alignments(_, split):
+                yield self.alignments_job(product, forecast, split)
+
+    def decoding_job(
+        self, kind: str, product: OfRun, forecast: RunForecast, dataset: str, split: str, name: str
+    ) -> Job:
+        """A job that reads one split of a dataset with a trained model."""
+        run, corpus = product.run, self.corpus(dataset)
+        settings = self.project.decoding(run.paper, run.system, name.split()[0])
+        if kind not in ("translate", "tune"):  # one pass over the split
             settings = settings.model_copy(update={"beam_size": 1})
         flops = decoding_flops(forecast.spec, corpus, split, settings)
-        kind = {"scores": "translate", "perplexities": "perplexity", "attention": "attention"}[what]
-        seconds = self.calibration and self.calibration.decoding_seconds(forecast, corpus, flops)
-        return Job(
-            kind,
-            f"{run.folder} {decoding} {name}",
-            run.dataset,
-            float((folder / file).exists()),
-            flops=flops,
-            seconds=seconds,
-            run=run,
+        if kind == "tune":
+            share = min(1.0, settings.tuning_sentences / corpus.pairs[split])
+            flops *= share * len(settings.lm_weights) * len(settings.word_bonuses)
+        return self.computing_job(kind, product, forecast, dataset, f"{run.folder} {name}", flops)
+
+    def alignments_job(self, product: OfRun, forecast: RunForecast, split: str) -> Job:
+        """A pass over some utterances for each kept checkpoint."""
+        training, dataset = forecast.spec.training, product.run.dataset
+        passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
+        flops = passes * forward_flops(forecast.spec, self.corpus(dataset), MEASURED, 1, 1.0)
+        return self.computing_job(
+            "attention", product, forecast, dataset, f"{product.run.folder} alignments/{split}.json", flops
         )
 
-    def alignments_job(self, run: RunId, forecast: RunForecast, folder: Path, file: str) -> Job:
-        """A pass over some utterances for each kept checkpoint."""
-        training = forecast.spec.training
-        passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
-        flops = passes * forward_flops(forecast.spec, self.corpus(run.dataset), MEASURED, 1, 1.0)
-        seconds = self.calibration and self.calibration.decoding_seconds(forecast, self.corpus(run.dataset), flops)
-        done = float((folder / file).exists())
-        return Job("attention", f"{run.folder} {file}", run.dataset, done, flops=flops, seconds=seconds, run=run)
+    def computing_job(
+        self, kind: str, product: OfRun, forecast: RunForecast, dataset: str, name: str, flops: float
+    ) -> Job:
+        seconds = self.calibration and self.calibration.decoding_seconds(forecast, self.corpus(dataset), flops)
+        done = float(self.is_there(product))
+        return Job(kind, name, product.run.dataset, done, flops=flops, seconds=seconds, run=product.run)
+
+    def is_there(self, product: Product) -> bool:
+        return self.project.layout.path(product).exists()
 
 
 def done_share(folder: Path, steps: int) -> float:

@@ -19,7 +19,6 @@ from pipeline.grammar.chains import endless_chains
 from pipeline.grammar.corpus import LONGEST, PUNCTUATION, SHORTEST
 from pipeline.grammar.english import tokens
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
-from pipeline.grammar.stage import parse_sizes
 
 DATASETS = Path(__file__).parents[2] / "workflow/datasets"
 SIZES = {"train": 1500, "dev": 150, "test": 300}
@@ -256,12 +255,6 @@ def test_a_chained_split_needs_a_size(tmp_path):
         write_splits(tmp_path, ["en"], {"train": 1}, "film", 1, {"test2": 50})
 
 
-def test_sizes_are_written_split_equals_count():
-    assert parse_sizes(["train=20", "dev=3"]) == {"train": 20, "dev": 3}
-    with pytest.raises(UserError, match="SPLIT=COUNT"):
-        parse_sizes(["train:20"])
-
-
 def test_the_stage_needs_neither_torch_nor_numpy():
-    program = "import sys, pipeline.grammar.stage; assert not {'torch', 'numpy'} & set(sys.modules)"
+    program = "import sys, pipeline.data.generate; assert not {'torch', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -6,10 +6,10 @@ import pytest
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
+from pipeline.experiment.graph import Graph
 from pipeline.files import sha256_file, write_json
 from pipeline.planning.free import unneeded
-from pipeline.planning.needs import run_files
-from pipeline.products import RunId
+from pipeline.products import OfRun, RunId
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 
@@ -19,8 +19,10 @@ def work(tmp_path):
     """A work folder with one run that is finished and scored, and its checkpoints."""
     folder = run_folder(tmp_path)
     project = project_at(tmp_path)
-    for file in run_files(project, project.papers)[RUN]:
-        put(folder / file)
+    graph = Graph(project)
+    for product in graph.closure(graph.reports(project.papers)):
+        if isinstance(product, OfRun) and product.run == RUN:
+            put(project.layout.path(product))
     for name in ("step-10.safetensors", "step-20.safetensors", "step-20.resume.safetensors"):
         put(folder / "checkpoints" / name, "weights")
     put(folder / "model.safetensors", "final weights")

@@ -8,11 +8,12 @@ from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
 from pipeline.errors import UserError
+from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.files import write_json
 from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.jobs import Jobs, done_share
-from pipeline.planning.needs import run_files
 from pipeline.planning.rates import Calibration, Point
+from pipeline.products import Alignments, AttentionMaps, Averaged, Parse, Trained, Transcript, Translation, Tuned
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +33,20 @@ def plan(planned_at):
     return read_plan(planned_at / "plan.csv")
 
 
-def test_every_needed_file_has_its_job_and_no_job_comes_twice(plan, tmp_path):
+def test_every_product_has_its_job_and_no_job_comes_twice(plan, tmp_path):
     project = project_at(tmp_path)
-    needed = run_files(project, project.papers)
-    kinds = Counter(row["job"] for row in plan)
+    graph = Graph(project)
+    products = graph.closure(graph.reports(project.papers))
+    jobs = Counter(row["job"] for row in plan)
+    made = Counter(type(product) for product in products)
     assert len({(row["job"], row["name"]) for row in plan}) == len(plan)
-    assert kinds["train"] == len(needed)
-    files = [file for found in needed.values() for file in found]
-    assert kinds["translate"] == sum(file.startswith("scores/") for file in files)
-    assert kinds["perplexity"] == sum(file.startswith("perplexities/") for file in files)
-    assert kinds["attention"] == sum(file.startswith(("attention/", "alignments/")) for file in files)
-    assert kinds["generate"] == kinds["encode"] + kinds["features"] == len({run.dataset for run in needed})
-    assert kinds["speak"] == kinds["features"] > 0 < kinds["prepare"] < kinds["encode"]
+    assert jobs["train"] == made[Trained] == len(runs_in(products))
+    assert jobs["translate"] == made[Translation] + made[Transcript] + made[Parse]
+    assert jobs["tune"] == made[Tuned] > 0 and jobs["average"] == made[Averaged]
+    assert jobs["perplexity"] == sum(getattr(product, "measure", "") == "perplexities" for product in products)
+    assert jobs["attention"] == made[AttentionMaps] + made[Alignments]
+    assert jobs["generate"] == jobs["encode"] + jobs["features"] == len(datasets_in(products))
+    assert jobs["speak"] == jobs["features"] > 0 < jobs["prepare"] < jobs["encode"]
 
 
 def test_columns_are_whole_jobs_and_hours_follow_from_operations(plan):

@@ -48,7 +48,7 @@ def test_the_powers_are_found(layer, place):
 def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
     write_json(tmp_path / "times.json", made_up_times())
     out = tmp_path / "table1.csv"
-    arguments = ["layer_table", "--root", str(ROOT), "--paper", "attention", "--table", "table1"]
+    arguments = ["layer-table", "--root", str(ROOT), "--paper", "attention", "--table", "table1"]
     assert main([*arguments, "--layer-times", str(tmp_path / "times.json"), "--out", str(out)]) == 0
     rows = list(csv.DictReader(out.open(encoding="utf-8")))
     assert len(rows) == 4

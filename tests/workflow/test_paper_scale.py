@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import load_project
-from pipeline.planning.needs import run_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/paper-scale.md"
@@ -61,9 +61,10 @@ def test_the_graph_is_resolved_in_seconds(graph):
 
 def test_each_of_the_gpus_gets_a_micro_batch_of_an_update():
     project = load_project(ROOT, {"scale": "paper"})
-    for run in run_files(project, project.papers):
+    graph = Graph(project)
+    for run in runs_in(graph.closure(graph.reports(project.papers))):
         training = project.run_spec(run).training
-        gpus = project.scale.training_gpus(project.lineage(run.paper, run.system))
+        gpus = project.training_gpus(run)
         widths = np.arange(5, min(training.max_length, 256) + 2)
         rows = training.micro_batch_tokens // widths
         if training.sentences_per_update is None:

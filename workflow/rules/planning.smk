@@ -1,30 +1,14 @@
 # Before: is the data here, what will it cost? After: what did it cost? None of these files is a result of a paper.
 
-
-rule check_data:
-    """Say which files of the data are here and how to get the others; an error if some can't be had."""
-    log:
-        f"{WORK}/{SCALE}/logs/check-data.log",
-    conda:
-        "../envs/pipeline.yaml"
-    params:
-        settings=SETTINGS,
-    message:
-        "Looking for the data of scale {SCALE}"
-    shell:
-        """
-        python -m pipeline check-data {params.settings} 2>&1 | tee {log:q}
-        """
+PLAN, COST = str(layout.results / "plan.csv"), str(layout.results / "cost.csv")
 
 
 rule calibrate:
     """Measure how fast this machine trains and decodes the models of the papers."""
     output:
-        f"{WORK}/{SCALE}/calibration.json",
+        pattern(Calibration),
     log:
-        f"{WORK}/{SCALE}/logs/calibrate.log",
-    conda:
-        "../envs/pipeline.yaml"
+        log_of(Calibration, "calibrate"),
     threads: resource("train", "threads")
     resources:
         mem_mb=resource("train", "mem_mb"),
@@ -33,53 +17,46 @@ rule calibrate:
         sbatch="",
         gpus=resource("decode", "gpus"),
     params:
-        settings=SETTINGS,
-        job=f"{WORK}/{SCALE}/jobs/calibrate",
+        job=job_of(Calibration, "calibrate"),
+        command=stage("calibrate {settings} --out {output}"),
     message:
-        "Calibrating for about a minute -> {output}"
+        "{rule} for about a minute -> {output}"
     shell:
         """
         python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
             --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
-            --folder {params.job:q} --makes {output:q} \
-            -- calibrate {params.settings} --threads {threads} --out {output:q} 2>&1 | tee {log:q}
+            --folder {params.job:q} --makes {output:q} -- {params.command:q} --threads {threads} 2>&1 | tee {log:q}
         """
 
 
-rule plan:
+rule check_data:
+    """Say which files of the data are here and how to get the others; an error if some can't be had."""
+    log:
+        log_of(Calibration, "check-data"),
+    params:
+        command=stage("check-data {settings}"),
+    message:
+        "{rule} of scale {SCALE}"
+    shell:
+        """
+        python -m pipeline {params.command:q} 2>&1 | tee {log:q}
+        """
+
+
+use rule check_data as plan with:
     """Forecast operations, hours, disk and downloads of every job; written anew each time, with what is done."""
     input:
-        calibration=calibration_input,
+        # Measured where trainings run on this machine's processor; of GPUs only if somebody did.
+        calibration=pattern(Calibration) if resource("train", "gpus") == 0 else [],
     log:
-        f"{WORK}/{SCALE}/logs/plan.log",
-    conda:
-        "../envs/pipeline.yaml"
+        log_of(Calibration, "plan"),
     params:
-        settings=SETTINGS,
-        calibration=CALIBRATION,
-        plan=f"results/{SCALE}/plan.csv",
-    message:
-        "Planning -> {params.plan}"
-    shell:
-        """
-        python -m pipeline plan {params.settings} --calibration {params.calibration:q} --out {params.plan:q} \
-            2>&1 | tee {log:q}
-        """
+        command=stage(f"plan {{settings}} --calibration {pattern(Calibration)} --out {PLAN}"),
 
 
-rule cost:
+use rule check_data as cost with:
     """Put what trainings and translations took next to the forecast; written anew each time."""
     log:
-        f"{WORK}/{SCALE}/logs/cost.log",
-    conda:
-        "../envs/pipeline.yaml"
+        log_of(Calibration, "cost"),
     params:
-        settings=SETTINGS,
-        plan=f"results/{SCALE}/plan.csv",
-        cost=f"results/{SCALE}/cost.csv",
-    message:
-        "Comparing cost and forecast -> {params.cost}"
-    shell:
-        """
-        python -m pipeline cost {params.settings} --plan {params.plan:q} --out {params.cost:q} 2>&1 | tee {log:q}
-        """
+        command=stage(f"cost {{settings}} --plan {PLAN} --out {COST}"),

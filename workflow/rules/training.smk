@@ -4,15 +4,13 @@
 rule describe_run:
     """Write the run's resolved specification, all that its training reads."""
     output:
-        f"{RUN}/run.yaml",
+        pattern(Specification),
     log:
-        f"{RUN}/logs/describe.log",
-    conda:
-        "../envs/pipeline.yaml"
+        log_of(Specification, "describe"),
     params:
         specification=run_specification,
     message:
-        "Writing {output}"
+        "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         """
         python -m pipeline describe --spec {params.specification:q} --out {output:q} >{log:q} 2>&1
@@ -22,29 +20,25 @@ rule describe_run:
 rule train:
     """Train one run, or continue it, or adopt the job that still trains it."""
     input:
-        specification=f"{RUN}/run.yaml",
-        corpus=f"{CORPUS}/encoded/corpus.json",
-        others=runs_taken,
+        unpack(needs(Trained)),
     output:
-        f"{RUN}/trained.json",
+        pattern(Trained),
     log:
-        f"{RUN}/logs/train.log",
+        log_of(Trained, "train"),
     benchmark:
-        f"{RUN}/logs/train.tsv"
-    conda:
-        "../envs/pipeline.yaml"
+        log_of(Trained, "train").replace(".log", ".tsv")
     threads: resource("train", "threads")
     resources:
         launcher="local",
         sbatch="",
         mem_mb=resource("train", "mem_mb"),
         runtime=resource("train", "runtime"),
-        gpus=training_gpus,
+        gpus=lambda wildcards: project.training_gpus(asked(Trained, wildcards).run),
         nodes=resource("train", "nodes"),
     params:
-        folder=run_folder,
+        folder=folder,
     message:
-        "Training {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
+        "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
     shell:
         """
         python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \

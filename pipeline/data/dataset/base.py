@@ -1,6 +1,6 @@
 """What the records of all datasets are made of."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -67,6 +67,12 @@ class CorpusSize(Closed):
 
 class DatasetRecord(Closed):
     """What is common to all datasets."""
+
+    form: ClassVar[Literal["sentences", "trees", "speech", "characters"]]
+    """What training reads of it, and so which stages prepare it."""
+    collector: ClassVar[str | None] = None
+    """The stage that brings its raw data together; None where they are the user's own."""
+    is_read_aloud: ClassVar[bool] = False
 
     name: str = Field(description="Name of the file, given by `load_dataset`")
     title: str = Field(description="What it is, in a line")

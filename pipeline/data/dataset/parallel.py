@@ -1,7 +1,7 @@
 """Records of parallel text."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -91,6 +91,7 @@ class Cleaning(Closed):
 class CorpusRecord(TokenisedRecord):
     """What is common to all datasets of sentence pairs."""
 
+    form: ClassVar = "sentences"
     src: Language = Field(description="Source language")
     tgt: Language = Field(description="Target language")
     expected: dict[SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
@@ -124,6 +125,7 @@ class CorpusRecord(TokenisedRecord):
 class DownloadedDataset(CorpusRecord, LicensedPackages):
     """Parallel text from public addresses or from licensed packages."""
 
+    collector: ClassVar = "download"
     kind: Literal["download"] = Field(description="Fetched, or taken from the folder of a licensed package")
     sources: dict[str, Source] = Field(default={}, description="Files to fetch, by file name")
     splits: dict[SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
@@ -159,6 +161,7 @@ class DownloadedDataset(CorpusRecord, LicensedPackages):
 class GrammarDataset(CorpusRecord):
     """Parallel text written by the embedded grammar; needs no download."""
 
+    collector: ClassVar = "grammar"
     kind: Literal["grammar"] = Field(description="Written by the embedded grammar; needs no download")
     generator: GrammarSource = Field(description="What the grammar writes")
 

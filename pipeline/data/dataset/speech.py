@@ -1,7 +1,7 @@
 """Records of speech, read aloud or recorded, and of text in its characters."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -88,6 +88,7 @@ class ExpectedUtterances(Closed):
 class SpokenRecord(DatasetRecord):
     """What is common to all datasets of speech: audio on the source side, English characters on the target side."""
 
+    form: ClassVar = "speech"
     domain: str = Field(pattern=r"^[\w-]+$", description="Of the text")
     sample_rate: Count = Field(description="Of all audio, in Hz; another rate is rejected")
     high_hz: Positive = Field(description="Upper edge of the mel filters, in Hz")
@@ -126,6 +127,8 @@ class ReaderPool(Closed):
 class ReadAloudDataset(SpokenRecord):
     """Text read aloud by eSpeak NG."""
 
+    collector: ClassVar = "collect-text"
+    is_read_aloud: ClassVar = True
     kind: Literal["read-aloud"] = Field(description="Text read aloud by eSpeak NG")
     text: Text = Field(description="What is read")
     utterances: dict[SplitName, Count] = Field(description="Sentences read of each split: the first that fit")
@@ -148,6 +151,7 @@ class RecordingPart(Closed):
 class RecordedDataset(SpokenRecord):
     """Recordings from public archives."""
 
+    collector: ClassVar = "collect-recordings"
     kind: Literal["recordings"] = Field(description="Recordings from public archives")
     layout: Literal["librispeech", "tedlium", "table"] = Field(
         description="How audio and transcript find each other: <chapter>.trans.txt beside the audio; <talk>.stm beside "
@@ -201,6 +205,8 @@ class TextSize(Closed):
 class TextRecord(DatasetRecord):
     """What is common to all texts without a source, for character language models."""
 
+    form: ClassVar = "characters"
+    collector: ClassVar = "collect-text"
     domain: str = Field(pattern=r"^[\w-]+$", description="Of the text")
     max_characters: Count = Field(description="Longer sentences are left out and counted")
     sentences: dict[SplitName, Count] = Field(

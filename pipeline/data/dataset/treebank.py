@@ -1,6 +1,6 @@
 """Records of treebanks."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -62,6 +62,7 @@ class ExpectedTrees(Closed):
 class TreebankRecord(TokenisedRecord):
     """What is common to all treebanks: sentences on the source side, their linearised trees on the target side."""
 
+    form: ClassVar = "trees"
     src: Literal["en"] = Field(description="Language of the sentences")
     tgt: Literal["brackets"] = Field(default="brackets", description="Linearised trees")
     expected: dict[SplitName, ExpectedTrees] = Field(default={}, description="Asserted of the raw splits")
@@ -74,6 +75,7 @@ class TreebankRecord(TokenisedRecord):
 class TreebankDataset(TreebankRecord, LicensedPackages):
     """Trees that others annotated."""
 
+    collector: ClassVar = "collect-trees"
     kind: Literal["treebank"] = Field(description="Fetched, or taken from the folder of a licensed package")
     sources: dict[str, TreeSource] = Field(default={}, description="Files to fetch, by file name")
     splits: dict[SplitName, TreeSplit] = Field(description="Where train, dev and test come from")
@@ -108,6 +110,7 @@ class ExtraTrees(Closed):
 class GrammarTreebank(TreebankRecord):
     """English sentences of the embedded grammar, with the trees they were derived by; needs no download."""
 
+    collector: ClassVar = "grammar"
     kind: Literal["grammar-treebank"] = Field(description="Written by the embedded grammar; needs no download")
     generator: GrammarSource = Field(description="What the grammar writes")
     extra: ExtraTrees | None = Field(default=None, description="Which training trees stand for a parser's; null = none")

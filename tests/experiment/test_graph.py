@@ -1,0 +1,57 @@
+"""The graph is what Snakemake itself would run: for every paper at every scale, neither more nor less."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.project import load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
+PAPERS = sorted(path.name for path in (ROOT / "workflow/papers").iterdir() if path.is_dir())
+
+
+def outputs(work, scale, paper):
+    """Files that Snakemake's own graph makes, as its summary lists them."""
+    settings = [f"work={work}", f"scale={scale}", "licensed={}", "seeds=2"]
+    command = [str(Path(sys.executable).parent / "snakemake"), "--summary", "--nolock"]
+    done = subprocess.run(
+        [*command, "--config", *settings, "--", paper], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {line.split("\t")[0] for line in done.stdout.splitlines() if line.count("\t") == 5}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_graph_has_the_files_of_snakemakes_own(scale, paper, tmp_path):
+    project = load_project(ROOT, {"scale": scale, "work": str(tmp_path), "licensed": {}, "seeds": 2})
+    graph = Graph(project)
+    made = {str(project.layout.path(product)) for product in graph.closure(graph.reports([paper]))}
+    files = outputs(tmp_path, scale, paper) - {"output_file"}
+    assert made <= files, "a product that no job makes"
+    beside = {file for file in files - made if not beside_one_of(file, made)}
+    assert not beside, "a file of a job that the graph knows nothing of"
+
+
+def beside_one_of(file, made):
+    """Twins of products, which the same job writes: Markdown, pictures, text, the record of a vocabulary, trees."""
+    path = Path(file)
+    if path.parts[-3] == "parses":
+        return str(path.parents[2] / "scores" / path.parent.name / f"{path.stem}.json") in made
+    if path.name == "report.json":  # of speech and characters, which are prepared and encoded in one job
+        return str(path.parents[1] / "encoded/corpus.json") in made
+    return any(str(path.with_suffix(suffix)) in made for suffix in (".csv", ".svg", ".tok", ".model"))
+
+
+def test_products_stand_behind_what_they_are_made_from():
+    project = load_project(ROOT, {"scale": "smoke", "seeds": 1})
+    graph = Graph(project)
+    order = {product: number for number, product in enumerate(graph.closure(graph.reports(["coldfusion"])))}
+    for product in order:
+        for value in graph.inputs(product).values():
+            for needed in value if isinstance(value, list) else [value]:
+                assert order[needed] < order[product]
