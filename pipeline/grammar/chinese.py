@@ -1,5 +1,6 @@
 """Chinese: no articles or inflection; measure words, aspect particles, clauses and places before what they modify."""
 
+from pipeline.grammar.lexicon.words import Verb
 from pipeline.grammar.structure import (
     ME,
     THEY,
@@ -15,6 +16,8 @@ from pipeline.grammar.structure import (
     Pronoun,
     Statement,
     Utterance,
+    required,
+    required_nominal,
 )
 
 LOCALISERS = {"in": ["里"], "on": ["上"], "at": [], "shore": ["上"]}
@@ -53,17 +56,18 @@ def _statement(statement: Statement) -> list[str]:
     if statement.opener:
         words = [*statement.opener.zh, "，", *words]
     if statement.rest is not None:
-        joint = [word for word in statement.coordinator.zh if word != "_"]
+        joint = [word for word in required(statement.coordinator).zh if word != "_"]
         words += ["，", *joint, *_statement(statement.rest)]
     return words
 
 
 def _with_subordinate(statement: Statement, main: list[str]) -> list[str]:
     """Always in front; 就 goes behind the main clause's subject, the other openers before it."""
-    split = statement.subordinator.zh.index("_")
-    opening, *closing = statement.subordinator.zh[:split]
-    answer = statement.subordinator.zh[split + 1 :]
-    inner = clause(statement.subordinate, plain=bool(closing))
+    conjunction = required(statement.subordinator).zh
+    split = conjunction.index("_")
+    opening, *closing = conjunction[:split]
+    answer = conjunction[split + 1 :]
+    inner = clause(required(statement.subordinate), plain=bool(closing))
     if closing == ["的时候"] and inner[-1] == "的":  # 是红色的时候, not 的的
         inner = inner[:-1]
     words = [opening, *inner, *closing, "，"]
@@ -88,14 +92,19 @@ def clause(c: Clause, inserted: list[str] | None = None, plain: bool = False, wh
 
 def _existence(c: Clause) -> list[str]:
     has = {"past": ["曾", "有"], "present": ["有"], "future": ["会", "有"]}[c.tense]
-    return [*(place(c.place) if c.place else []), *(c.time.zh if c.time else ()), *has, *noun_phrase(c.object)]
+    return [
+        *(place(c.place) if c.place else []),
+        *(c.time.zh if c.time else ()),
+        *has,
+        *noun_phrase(required_nominal(c.object)),
+    ]
 
 
 def _predicate(c: Clause, plain: bool, where: bool = False) -> list[str]:
     if c.verb is None:
         return [*(c.frequency.zh if c.frequency else ()), *_copula(c)]
     words = list(c.frequency.zh) if c.frequency else []
-    words += _operators(c)
+    words += _operators(c, c.verb)
     if c.companion is not None:
         words += ["和", *noun_phrase(c.companion), "一起"]
     if where:
@@ -106,9 +115,9 @@ def _predicate(c: Clause, plain: bool, where: bool = False) -> list[str]:
         words += c.manner.zh
     finished = c.tense == "past" and not c.verb.stative and not c.infinitive
     perfective = finished and not (c.negation or c.modal or c.frequency or plain)
-    words += _verb(c, perfective)
+    words += _verb(c, c.verb, perfective)
     if c.complement:
-        if c.verb.frame == "q":
+        if c.asks_whether:
             return [*words, *clause(c.complement, ["是否"])]
         return [*words, *clause(c.complement)]
     if c.infinitive:
@@ -116,7 +125,7 @@ def _predicate(c: Clause, plain: bool, where: bool = False) -> list[str]:
     return words
 
 
-def _operators(c: Clause) -> list[str]:
+def _operators(c: Clause, verb: Verb) -> list[str]:
     """Negation, future and modal."""
     if c.modal:
         negated = {"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation]
@@ -125,20 +134,20 @@ def _operators(c: Clause) -> list[str]:
         return [*{"": [], "not": ["不"], "never": ["永远", "不"]}[c.negation], "会"]
     if not c.negation:
         return []
-    result = c.verb.frame == "t" and any(piece[-1] in RESULTS for piece in c.verb.zh)
-    eventive = (c.tense == "past" or result) and not c.verb.stative
+    result = verb.frame == "t" and any(piece[-1] in RESULTS for piece in verb.zh)
+    eventive = (c.tense == "past" or result) and not verb.stative
     word = "没有" if eventive else "不"
     return ["从来", word] if c.negation == "never" else [word]
 
 
-def _verb(c: Clause, perfective: bool) -> list[str]:
+def _verb(c: Clause, verb: Verb, perfective: bool) -> list[str]:
     """The verb's template filled in."""
     words: list[str] = []
-    for piece in c.verb.zh_definite if c.verb.zh_definite and _definite(c.object) else c.verb.zh:
+    for piece in verb.zh_definite if verb.zh_definite and _definite(c.object) else verb.zh:
         if piece == "~":
             words += noun_phrase(c.object) if c.object is not None else []
         elif piece == "^":
-            words += noun_phrase(c.recipient)
+            words += noun_phrase(required_nominal(c.recipient))
         elif piece == "+":
             words += ["了"] if perfective else []
         else:
@@ -146,12 +155,12 @@ def _verb(c: Clause, perfective: bool) -> list[str]:
     return words
 
 
-def _definite(nominal: Nominal) -> bool:
+def _definite(nominal: Nominal | None) -> bool:
     return not isinstance(nominal, NounPhrase) or nominal.determiner in ("the", "this", "my")
 
 
 def _copula(c: Clause) -> list[str]:
-    word = c.predicate.zh_predicate
+    word = required(c.predicate).zh_predicate
     future = ["会"] if c.tense == "future" else []
     negation = {"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation]
     if word.startswith("="):
@@ -201,7 +210,7 @@ def _full_noun_phrase(np: NounPhrase) -> list[str]:
 def _modifier_of_owner(np: NounPhrase) -> list[str]:
     if np.determiner == "my":
         kin = "kin" in np.noun.classes and "child" not in np.noun.classes
-        return [pronoun(np.owner), *([] if kin else ["的"])]
+        return [pronoun(required(np.owner)), *([] if kin else ["的"])]
     if np.genitive is not None:
         return [*noun_phrase(np.genitive), "的"]
     return []
@@ -217,7 +226,7 @@ def _determiner(np: NounPhrase) -> list[str]:
         case "this":
             return ["这些"] if np.plural else ["这", measure]
         case "number":
-            return [np.number.zh[0], measure]
+            return [required(np.number).zh[0], measure]
         case "some":
             return ["几", measure]
         case "many":

@@ -44,7 +44,7 @@ def generate(domain: Domain, count: int, seed: int, held_out: bool = False) -> I
     """
     if domain not in DOMAINS:
         raise UserError(f"domain {domain!r}: choose one of {', '.join(DOMAINS)}")
-    seen = {language: set() for language in LANGUAGES}
+    seen: dict[str, set[str]] = {language: set() for language in LANGUAGES}
     stream = endless(domain, Random(f"grammar/{domain}/{seed}"), held_out)
     for _ in range(count):
         yield next_unseen(stream, seen)

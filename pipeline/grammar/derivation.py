@@ -18,9 +18,11 @@ from pipeline.grammar.structure import (
     Statement,
     Tense,
     Utterance,
+    required_nominal,
 )
 
 IDIOMS = Zipf([verb for verb in VERBS if verb.idiom], 8)
+QUESTIONS: tuple[Question, ...] = ("yes", "yes", "where", "when", "why")
 ANYTHING = OBJECTS[VERBS[0]]  # what can be seen
 MODALS: tuple[Modal, ...] = ("want", "can", "must", "should")
 
@@ -40,7 +42,7 @@ class Deriver(NominalDeriver):
         return Utterance(statement, "", interjection, vocative)
 
     def _question(self, interjection: Phrase | None, vocative: Name | None) -> Utterance:
-        question = self.rng.choice(("yes", "yes", "where", "when", "why"))
+        question = self.rng.choice(QUESTIONS)
         clause = self.clause(self._tense(), plain=True, simple=question != "yes", question=question)
         self.facts.kinds.add("question")
         return Utterance(Statement(clause), question, interjection, vocative)
@@ -103,13 +105,13 @@ class Deriver(NominalDeriver):
         subject = self._subject(verb, about)
         clause = Clause(subject, verb, tense)
         self.subject = subject
-        self._fill(clause, about)
+        self._fill(clause, verb, about)
         self.subject = None
         if not plain:
-            self._negate(clause)
+            self._negate(clause, verb)
             if not clause.negation or clause.negation == "not":
-                self._modality(clause)
-        self._adjuncts(clause, plain, question)
+                self._modality(clause, verb)
+        self._adjuncts(clause, verb, plain, question)
         return clause
 
     def _verb(self, act: bool, simple: bool) -> Verb:
@@ -143,9 +145,8 @@ class Deriver(NominalDeriver):
             return self.person()
         return self.noun_phrase(SUBJECTS[verb](self.rng), relative=True)
 
-    def _fill(self, clause: Clause, about: Clause | None) -> None:
+    def _fill(self, clause: Clause, verb: Verb, about: Clause | None) -> None:
         """Object, recipient, clause: what the verb's frame asks for."""
-        verb = clause.verb
         match verb.frame:
             case "t" | "g":
                 clause.object = self._object(verb, about)
@@ -159,7 +160,7 @@ class Deriver(NominalDeriver):
                 self.facts.verb_final.append(clause.complement)
                 self.facts.kinds.add("complement_clause")
             case "v":
-                clause.infinitive = self._infinitive(clause.subject)
+                clause.infinitive = self._infinitive(required_nominal(clause.subject))
                 self.facts.kinds.add("infinitive")
 
     def _infinitive(self, subject: Nominal) -> Clause:
@@ -192,27 +193,28 @@ class Deriver(NominalDeriver):
     def _description(self, tense: Tense, about: Clause | None) -> Clause:
         """Something is big."""
         if about is not None and about.object is not None and self.chance(0.5) and isinstance(about.object, NounPhrase):
-            noun, subject = about.object.noun, self.take_up(about.object)
+            noun, taken_up = about.object.noun, self.take_up(about.object)
         else:
-            noun = PEOPLE(self.rng) if self.chance(0.4) else ANYTHING(self.rng)
-            subject = None
+            noun, taken_up = PEOPLE(self.rng) if self.chance(0.4) else ANYTHING(self.rng), None
         fitting = ADJECTIVES_OF[noun]
         if not fitting:
-            noun, subject = PEOPLE(self.rng), None
+            noun, taken_up = PEOPLE(self.rng), None
             fitting = ADJECTIVES_OF[noun]
-        if subject is None:
+        subject: Nominal
+        if taken_up is None:
             subject = self.noun_phrase(noun, relative=True)
             subject.adjectives = ()
         else:
+            subject = taken_up
             self.facts.kinds.add("coreference")
         clause = Clause(subject, None, tense, predicate=self.rng.choice(fitting))
         clause.negation = "not" if self.chance(0.15) else ""
         self.facts.kinds.add("predicate")
         return clause
 
-    def _negate(self, clause: Clause) -> None:
+    def _negate(self, clause: Clause, verb: Verb) -> None:
         draw = self.rng.random()
-        if draw > 0.15 or clause.infinitive or clause.complement or clause.verb.en.fixed:
+        if draw > 0.15 or clause.infinitive or clause.complement or verb.en.fixed:
             return
         if isinstance(clause.subject, NounPhrase) and clause.subject.determiner == "every":
             return  # "every man did not" can be read in two ways
@@ -222,7 +224,7 @@ class Deriver(NominalDeriver):
         phrase = clause.object
         if not isinstance(phrase, NounPhrase):
             return
-        if phrase.determiner == "a" and not phrase.relative and negation == "not" and self._direct(clause.verb):
+        if phrase.determiner == "a" and not phrase.relative and negation == "not" and self._direct(verb):
             phrase.determiner = "no"
         elif phrase.determiner in ("a", "some", "many", "number", "every"):
             phrase.determiner, phrase.number = "the", None
@@ -230,21 +232,22 @@ class Deriver(NominalDeriver):
     def _direct(self, verb: Verb) -> bool:
         return verb.fr.direct and not verb.de.preposition
 
-    def _modality(self, clause: Clause) -> None:
-        verb = clause.verb
+    def _modality(self, clause: Clause, verb: Verb) -> None:
         if verb.stative or verb.frame in "cqv" or clause.tense == "future" or not self.chance(0.14):
             return
         modal = self.rng.choice(MODALS)
         if (clause.negation and modal == "must") or (modal == "should" and clause.tense == "past"):
             return
-        if not isinstance(clause.subject, Pronoun | Name) and clause.subject.gender == "n":
+        if not self._human(clause):
             return
         clause.modal = modal
         self.facts.kinds.add("modal")
 
-    def _adjuncts(self, clause: Clause, plain: bool, question: Question) -> None:
+    def _human(self, clause: Clause) -> bool:
+        return isinstance(clause.subject, Pronoun | Name) or required_nominal(clause.subject).gender != "n"
+
+    def _adjuncts(self, clause: Clause, verb: Verb, plain: bool, question: Question) -> None:
         """Adverbs of time, frequency and manner, places, companions."""
-        verb = clause.verb
         if verb.frame in "cqv":
             return
         eventful = not verb.stative and not verb.idiom
@@ -256,7 +259,7 @@ class Deriver(NominalDeriver):
             clause.frequency = self.rng.choice(FREQUENCY)
         if not eventful:
             return
-        human = clause.subject.gender != "n" or isinstance(clause.subject, Pronoun | Name)
+        human = self._human(clause)
         if human and verb.frame in "td" and self.chance(0.07) and not clause.negation:
             clause.manner = self.rng.choice(MANNER)
         if human and verb.frame in "ti" and self.chance(0.05) and not clause.negation:

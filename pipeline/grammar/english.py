@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline.grammar.lexicon.words import Adjective
+from pipeline.grammar.lexicon.words import Adjective, EnglishVerb
 from pipeline.grammar.structure import (
     ME,
     THEY,
@@ -16,9 +16,13 @@ from pipeline.grammar.structure import (
     Pair,
     Place,
     Pronoun,
+    Relative,
     Statement,
+    Tense,
     Utterance,
     is_heavy,
+    required,
+    required_nominal,
 )
 
 LEAF = re.compile(r" ([^ ()]+)\)")
@@ -53,7 +57,7 @@ def lower_case(tree: str) -> str:
 
 
 def _capitalised(tree: str) -> str:
-    start = LEAF.search(tree).start(1)
+    start = required(LEAF.search(tree)).start(1)
     return tree[:start] + tree[start].upper() + tree[start + 1 :]
 
 
@@ -62,7 +66,7 @@ def _statement(statement: Statement) -> str:
     body = _body(statement)
     if statement.rest is None:
         return body
-    word = statement.coordinator.en
+    word = required(statement.coordinator).en
     joint = "(IN so)" if word == "so" else f"(CC {word})"
     return f"(S {body}) (, ,) {joint} (S {_statement(statement.rest)})"
 
@@ -73,7 +77,7 @@ def _body(statement: Statement) -> str:
         main = f"{statement.opener.en} (, ,) {main}"
     if statement.subordinate is None:
         return main
-    word = statement.subordinator.en
+    word = required(statement.subordinator).en
     subordinate = f"(SBAR {word} (S {clause(statement.subordinate)}))"
     if statement.subordinate_first:
         return f"{subordinate} (, ,) {main}"
@@ -86,7 +90,7 @@ def clause(c: Clause) -> str:
     if c.exists:
         return f"(NP (EX there)) {_verb_phrase(c)}"
     front = f"{c.time.en} (, ,) " if c.time and c.time_first else ""
-    return f"{front}{noun_phrase(c.subject)} {_verb_phrase(c)}"
+    return f"{front}{noun_phrase(required_nominal(c.subject))} {_verb_phrase(c)}"
 
 
 def _verb_phrase(c: Clause, base: bool = False) -> str:
@@ -95,7 +99,7 @@ def _verb_phrase(c: Clause, base: bool = False) -> str:
     adverb = f"(ADVP (RB {c.frequency.en})) " if c.frequency else ""
     if base:
         return f"(VP {adverb}(VB {_base(c)}){rest})"
-    person = c.object.person if c.exists else c.agent.person
+    person = required_nominal(c.object).person if c.exists else c.person
     if c.modal:
         return _with_modal(c, person, rest)
     if c.tense == "future":
@@ -109,7 +113,7 @@ def _verb_phrase(c: Clause, base: bool = False) -> str:
         return f"(VP ({_tag(c.tense, person)} {DO[c.tense][person]}) (RB not) (VP {adverb}(VB {_base(c)}){rest}))"
     if c.negation == "never":
         adverb = "(ADVP (RB never)) "
-    return f"(VP {adverb}({_tag(c.tense, person)} {_finite(c, person)}){rest})"
+    return f"(VP {adverb}({_tag(c.tense, person)} {_finite(c.verb.en, c.tense, person)}){rest})"
 
 
 def _with_modal(c: Clause, person: int, rest: str) -> str:
@@ -139,9 +143,8 @@ def _base(c: Clause) -> str:
     return c.verb.en.base if c.verb else "be"
 
 
-def _finite(c: Clause, person: int) -> str:
-    verb = c.verb.en
-    return verb.past if c.tense == "past" else verb.third if person == THIRD else verb.base
+def _finite(verb: EnglishVerb, tense: Tense, person: int) -> str:
+    return verb.past if tense == "past" else verb.third if person == THIRD else verb.base
 
 
 def _complements(c: Clause) -> str:
@@ -171,7 +174,7 @@ def _complements(c: Clause) -> str:
     if c.time and not c.time_first:
         parts.append(c.time.en)
     if c.complement:
-        word = "whether" if c.verb.frame == "q" else "that"
+        word = "whether" if c.asks_whether else "that"
         parts.append(f"(SBAR (IN {word}) (S {clause(c.complement)}))")
     if c.infinitive:
         parts.append(f"(S (VP (TO to) {_verb_phrase(c.infinitive, base=True)}))")
@@ -210,14 +213,14 @@ def _full_noun_phrase(np: NounPhrase) -> str:
     if np.place:
         core = f"(NP {core} {place(np.place)})"
     if np.relative:
-        core = f"(NP {core} {_relative(np)})"
+        core = f"(NP {core} {_relative(np, np.relative)})"
     return core
 
 
-def _relative(np: NounPhrase) -> str:
-    c = np.relative.clause
+def _relative(np: NounPhrase, relative: Relative) -> str:
+    c = relative.clause
     human = np.noun.gender != "n"
-    if np.relative.role == "subject":
+    if relative.role == "subject":
         word = "(WP who)" if human else "(WDT that)"
         return f"(SBAR (WHNP {word}) (S {_verb_phrase(c)}))"
     word = "(WP whom)" if human else "(WDT that)"
@@ -234,9 +237,9 @@ def _determiner(np: NounPhrase) -> str:
         case "bare":
             return ""
         case "my":
-            return f"(PRP$ {_possessive(np.owner)}) "
+            return f"(PRP$ {_possessive(required(np.owner))}) "
         case "number":
-            return f"(CD {np.number.en}) "
+            return f"(CD {required(np.number).en}) "
         case "this" if np.plural:
             return "(DT these) "
         case name:
@@ -264,8 +267,8 @@ def _possessive(p: Pronoun) -> str:
 
 def _question(c: Clause, question: str, opening: str) -> str:
     """Inverted questions with do, be, will or a modal."""
-    subject = noun_phrase(c.subject)
-    person = c.subject.person
+    subject = noun_phrase(required_nominal(c.subject))
+    person = c.person
     rest = _complements(c)
     tag = _tag(c.tense, person)
     if c.tense == "future":

@@ -1,6 +1,6 @@
 """French: agreement of adjectives and participles, place of adjectives, clitics, elision, contraction."""
 
-from pipeline.grammar.lexicon.words import Adjective
+from pipeline.grammar.lexicon.words import Adjective, FrenchVerb
 from pipeline.grammar.structure import (
     ME,
     THEY,
@@ -18,6 +18,8 @@ from pipeline.grammar.structure import (
     Statement,
     Utterance,
     is_heavy,
+    required,
+    required_nominal,
 )
 
 VOWELS = frozenset("aeiouhyàâéèêëîïôùûœAEIOUÉÈÊÎÔ")
@@ -44,7 +46,7 @@ MODALS = {
     "must": (("dois", "dois", "doit", "devons", "doivent"), "dev"),
     "should": (("devrais", "devrais", "devrait", "devrions", "devraient"), ""),
 }
-MOODS = {("bien", "que"): "subjunctive", ("pendant", "que"): "imperfect"}  # of past tenses
+MOODS: dict[tuple[str, ...], str] = {("bien", "que"): "subjunctive", ("pendant", "que"): "imperfect"}  # of past tenses
 IMPERFECT = ("ais", "ais", "ait", "ions", "aient")
 REFLEXIVE = ("me", "te", "se", "nous", "se")
 SUBJECTS = {0: "je", 1: "tu", 3: "nous"}
@@ -90,12 +92,14 @@ def _statement(statement: Statement) -> list[str]:
     if statement.opener:
         words = [*statement.opener.fr, ",", *words]
     if statement.subordinate is not None:
-        mood = MOODS.get(statement.subordinator.fr, "indicative")
-        subordinate = [*statement.subordinator.fr, *clause(statement.subordinate, mood)]
+        conjunction = required(statement.subordinator).fr
+        mood = MOODS.get(conjunction, "indicative")
+        subordinate = [*conjunction, *clause(statement.subordinate, mood)]
         words = [*subordinate, ",", *words] if statement.subordinate_first else [*words, *subordinate]
     if statement.rest is not None:
-        comma = [] if statement.coordinator.fr == ("et",) and not statement.subordinate else [","]
-        words += [*comma, *statement.coordinator.fr, *_statement(statement.rest)]
+        joint = required(statement.coordinator).fr
+        comma = [] if joint == ("et",) and not statement.subordinate else [","]
+        words += [*comma, *joint, *_statement(statement.rest)]
     return words
 
 
@@ -129,7 +133,7 @@ def _verb_group(c: Clause, mood: str) -> list[str]:
 def _clitics(c: Clause) -> list[str]:
     words = []
     if c.verb and c.verb.fr.reflexive:
-        words.append(REFLEXIVE[c.agent.person])
+        words.append(REFLEXIVE[c.person])
     if isinstance(c.object, Pronoun) and not c.exists:
         words.append(_object_clitic(c.object))
     return words
@@ -143,7 +147,7 @@ def _object_clitic(p: Pronoun) -> str:
 
 def _verbs(c: Clause, mood: str) -> tuple[str, list[str]]:
     """The finite verb and what closes the group."""
-    person = THIRD if c.exists else c.agent.person
+    person = c.person
     if c.verb is None:
         return _copula(c, person, mood)
     verb = c.verb.fr
@@ -158,7 +162,7 @@ def _verbs(c: Clause, mood: str) -> tuple[str, list[str]]:
     if mood == "imperfect" or (c.verb.stative and mood != "subjunctive"):
         return verb.imperfect[person], []
     auxiliary = ETRE if verb.with_etre else AVOIR
-    return auxiliary["present" if mood == "indicative" else mood][person], [_participle(c)]
+    return auxiliary["present" if mood == "indicative" else mood][person], [_participle(c, verb)]
 
 
 def _copula(c: Clause, person: int, mood: str) -> tuple[str, list[str]]:
@@ -169,11 +173,10 @@ def _copula(c: Clause, person: int, mood: str) -> tuple[str, list[str]]:
     return ETRE[c.tense][person], []
 
 
-def _participle(c: Clause) -> str:
+def _participle(c: Clause, verb: FrenchVerb) -> str:
     """Agrees with the subject of être, or with a direct object that precedes."""
-    verb = c.verb.fr
     if verb.with_etre:
-        return agree(verb.participle, c.agent)
+        return agree(verb.participle, required_nominal(c.agent))
     if isinstance(c.object, Pronoun) and verb.direct:
         return agree(verb.participle, c.object)
     return verb.participle
@@ -188,14 +191,15 @@ def _complements(c: Clause) -> list[str]:
     words: list[str] = []
     verb = c.verb.fr if c.verb else None
     after = list(verb.fixed) if verb else []
+    preposition = verb.preposition if verb else ""
     if c.object is not None and not isinstance(c.object, Pronoun):
         phrase = noun_phrase(c.object)
-        prepositional = verb is not None and bool(verb.preposition)
-        after = [*after, *with_preposition(verb.preposition, phrase)] if prepositional else [*phrase, *after]
+        after = [*after, *with_preposition(preposition, phrase)] if preposition else [*phrase, *after]
     to = [] if c.recipient is None else with_preposition("à", noun_phrase(c.recipient))
     words += [*to, *after] if is_heavy(c.object) else [*after, *to]
     if c.predicate is not None:
-        words.append(c.predicate.fr[c.agent.fr_gender, c.agent.plural])
+        agent = required_nominal(c.agent)
+        words.append(c.predicate.fr[agent.fr_gender, agent.plural])
     if c.manner:
         words += c.manner.fr
     if c.companion is not None:
@@ -206,14 +210,14 @@ def _complements(c: Clause) -> list[str]:
         words += c.time.fr
     if c.complement:
         mood = "pluperfect" if c.tense == "past" and c.complement.tense == "past" else "indicative"
-        words += ["si" if c.verb.frame == "q" else "que", *clause(c.complement, mood)]
+        words += ["si" if c.asks_whether else "que", *clause(c.complement, mood)]
     if c.infinitive:
-        words += _infinitive(c.infinitive, verb.preposition)
+        words += _infinitive(c.infinitive, preposition)
     return words
 
 
 def _infinitive(c: Clause, preposition: str) -> list[str]:
-    return [*([preposition] if preposition else []), *_clitics(c), c.verb.fr.infinitive, *_complements(c)]
+    return [*([preposition] if preposition else []), *_clitics(c), required(c.verb).fr.infinitive, *_complements(c)]
 
 
 def place(p: Place) -> list[str]:
@@ -298,7 +302,7 @@ def _determiner(np: NounPhrase, following: str, adjective_first: bool) -> list[s
         case "bare":
             return []
         case "number":
-            return list(np.number.fr)
+            return list(required(np.number).fr)
         case "some":
             return ["quelques"]
         case "many":
@@ -309,10 +313,11 @@ def _determiner(np: NounPhrase, following: str, adjective_first: bool) -> list[s
 
 
 def _possessive(np: NounPhrase, following: str) -> str:
-    if np.owner.person in (WE, THEY):
-        singular, plural = {WE: ("notre", "nos"), THEY: ("leur", "leurs")}[np.owner.person]
+    person = required(np.owner).person
+    if person in (WE, THEY):
+        singular, plural = {WE: ("notre", "nos"), THEY: ("leur", "leurs")}[person]
         return plural if np.plural else singular
-    letter = {ME: "m", YOU: "t", THIRD: "s"}[np.owner.person]
+    letter = {ME: "m", YOU: "t", THIRD: "s"}[person]
     if np.plural:
         return letter + "es"
     return letter + ("a" if np.noun.fr_gender == "f" and not _starts_with_vowel(following) else "on")
@@ -323,7 +328,8 @@ def _relative(np: NounPhrase, relative: Relative) -> list[str]:
     if relative.role == "subject":
         return ["qui", *clause(c)]
     words = clause(c)
-    if c.tense == "past" and not c.verb.stative and not c.modal:  # the preceding object agrees with the participle
-        agreed = agree(c.verb.fr.participle, np)
-        words = [agreed if word == c.verb.fr.participle else word for word in words]
+    verb = required(c.verb)
+    if c.tense == "past" and not verb.stative and not c.modal:  # the preceding object agrees with the participle
+        agreed = agree(verb.fr.participle, np)
+        words = [agreed if word == verb.fr.participle else word for word in words]
     return ["que", *words]

@@ -12,13 +12,15 @@ from pipeline.grammar.structure import (
     Relative,
     Statement,
     Utterance,
+    required,
 )
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 COLUMN = {"m": 0, "f": 1, "n": 2}
 PLURAL = 3
 
-# [case][gender or plural]
+Endings = tuple[tuple[str, str, str, str], ...]  # [case][gender or plural]
+
 THE = (
     ("der", "die", "das", "die"),
     ("den", "die", "das", "die"),
@@ -92,7 +94,7 @@ def _statement(statement: Statement, first: tuple[str, ...] = ()) -> list[str]:
         if statement.subordinate is not None:
             words += [",", *_subordinate(statement)]
     if statement.rest is not None:
-        joint = statement.coordinator.de
+        joint = required(statement.coordinator).de
         if joint == ("deshalb",):
             words += [",", *_statement(statement.rest, joint)]
         else:
@@ -101,7 +103,7 @@ def _statement(statement: Statement, first: tuple[str, ...] = ()) -> list[str]:
 
 
 def _subordinate(statement: Statement) -> list[str]:
-    return [*statement.subordinator.de, *verb_last(statement.subordinate)]
+    return [*required(statement.subordinator).de, *verb_last(required(statement.subordinate))]
 
 
 def main_clause(c: Clause, first: tuple[str, ...] = ()) -> list[str]:
@@ -135,7 +137,7 @@ def closing_words(c: Clause) -> str:
 
 
 def _infinitive(c: Clause) -> list[str]:
-    return [*_middle(c), *c.verb.de.zu_infinitive]
+    return [*_middle(c), *required(c.verb).de.zu_infinitive]
 
 
 def _subject(c: Clause) -> list[str]:
@@ -146,7 +148,7 @@ def _subject(c: Clause) -> list[str]:
 
 def _verbs(c: Clause) -> tuple[str, list[str], list[str]]:
     """The finite verb, its separated prefix, and the words of the closing bracket before it."""
-    person = THIRD if c.exists else c.agent.person
+    person = c.person
     if c.verb is None:
         return _copula(c, person)
     verb = c.verb.de
@@ -180,12 +182,12 @@ def _middle(c: Clause, time_done: bool = False) -> list[str]:
     words: list[str] = []
     verb = c.verb.de if c.verb else None
     if verb and verb.reflexive:
-        words.append(REFLEXIVE[c.agent.person] if c.agent is not None else "sich")
-    prepositional = verb is not None and bool(verb.preposition)
+        words.append(REFLEXIVE[c.person])
+    preposition = verb.preposition if verb else ""
     case = verb.case if verb else ACCUSATIVE
-    light = isinstance(c.object, Pronoun) and not prepositional
+    light = c.object if isinstance(c.object, Pronoun) and not preposition else None
     if light:
-        words += noun_phrase(c.object, case)
+        words += noun_phrase(light, case)
     if c.time and not time_done:
         words += c.time.de
     if c.frequency:
@@ -193,7 +195,7 @@ def _middle(c: Clause, time_done: bool = False) -> list[str]:
     if c.recipient is not None:
         words += noun_phrase(c.recipient, DATIVE)
     manner = list(c.manner.de) if c.manner else []
-    if c.object is not None and not light and not prepositional:
+    if c.object is not None and not light and not preposition:
         phrase = noun_phrase(c.object, case)
         words += [*manner, *phrase] if _is_indefinite(c.object) else [*phrase, *_negation(c), *manner]
     else:
@@ -202,8 +204,8 @@ def _middle(c: Clause, time_done: bool = False) -> list[str]:
         words += ["mit", *noun_phrase(c.companion, DATIVE)]
     if c.place:
         words += place(c.place)
-    if c.object is not None and prepositional:
-        words += _with_preposition(_goal(verb.preposition, c.object), noun_phrase(c.object, case))
+    if c.object is not None and preposition:
+        words += _with_preposition(_goal(preposition, c.object), noun_phrase(c.object, case))
     if c.predicate is not None:
         words.append(c.predicate.de)
     if verb:
@@ -231,7 +233,7 @@ def _negation(c: Clause) -> list[str]:
 def _after_field(c: Clause) -> list[str]:
     """What follows the closing bracket: a clause with dass or ob, or an infinitive."""
     if c.complement:
-        return [",", "ob" if c.verb.frame == "q" else "dass", *verb_last(c.complement)]
+        return [",", "ob" if c.asks_whether else "dass", *verb_last(c.complement)]
     if c.infinitive:
         return [",", *_infinitive(c.infinitive)]
     return []
@@ -280,7 +282,7 @@ def _full_noun_phrase(np: NounPhrase, case: int) -> list[str]:
     return words
 
 
-def _determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], tuple]:
+def _determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], Endings]:
     """The determiner and the table of adjective endings that it asks for."""
     match np.determiner:
         case "the":
@@ -296,9 +298,9 @@ def _determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], tupl
         case "no":
             return ["kein" + EIN[case][column]], MIXED
         case "my":
-            return [_possessive(np.owner, EIN[case][column])], MIXED
+            return [_possessive(required(np.owner), EIN[case][column])], MIXED
         case "number":
-            return [np.number.de[0]], STRONG
+            return [required(np.number).de[0]], STRONG
         case "some":
             return ["einig" + STRONG_ARTICLE[case][column]], STRONG
         case "many":
@@ -314,5 +316,5 @@ def _possessive(owner: Pronoun, ending: str) -> str:
 
 def _relative(relative: Relative, column: int) -> list[str]:
     c = relative.clause
-    case = NOMINATIVE if relative.role == "subject" else c.verb.de.case
+    case = NOMINATIVE if relative.role == "subject" else required(c.verb).de.case
     return [WHO[case][column], *verb_last(c)]

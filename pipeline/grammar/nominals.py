@@ -12,6 +12,7 @@ from pipeline.grammar.structure import (
     WE,
     YOU,
     Clause,
+    Determiner,
     Facts,
     Name,
     Nominal,
@@ -34,6 +35,7 @@ ADJECTIVES_OF = {noun: [adjective for adjective in ADJECTIVES if adjective.class
 OWNED = frozenset(["kin", "pet", "clothes", "accessory", "portable", "vehicle", "house", "room", "garden", "idea"])
 LOCATED = frozenset(["person", "animal", "furniture", "opening", "nature", "written", "picture"])
 SINGLE = frozenset(["contest", "event", "place", "drink", "liquid", "king", "queen"])  # mostly one at a time
+RARER_DETERMINERS: tuple[Determiner, ...] = ("this", "this", "number", "some", "many", "every")
 WHOLES = {"room": ("house", "hotel"), "opening": ("house", "church", "car", "hotel"), "kin": ("person",)}
 WHOLE = {part: Zipf(nouns_of(CLASSES, wholes), 5) for part, wholes in WHOLES.items()}
 
@@ -87,7 +89,7 @@ class NominalDeriver:
         return Pair(self.name(), self.noun_phrase(PEOPLE(self.rng)) if self.chance(0.5) else self.name())
 
     def noun_phrase(
-        self, noun: Noun, relative: bool = False, determiners: tuple[str, ...] = (), bare: bool = False
+        self, noun: Noun, relative: bool = False, determiners: tuple[Determiner, ...] = (), bare: bool = False
     ) -> NounPhrase:
         """`bare`: without adjectives and modifiers."""
         self.facts.nouns.append(noun)
@@ -108,7 +110,7 @@ class NominalDeriver:
             self._modify(np)
         return np
 
-    def _determiner(self, noun: Noun) -> str:
+    def _determiner(self, noun: Noun) -> Determiner:
         draw = self.rng.random()
         if draw < 0.12 and noun.classes & OWNED:
             return "my"
@@ -118,7 +120,7 @@ class NominalDeriver:
             return "a"
         if noun.classes & SINGLE:
             return "this"
-        return self.rng.choice(("this", "this", "number", "some", "many", "every"))
+        return self.rng.choice(RARER_DETERMINERS)
 
     def _owner(self) -> Pronoun:
         """Mostly the subject, otherwise anybody."""

@@ -8,7 +8,7 @@ from pipeline.grammar.choice import NAMES, Zipf, by_class, held_out_combination,
 from pipeline.grammar.lexicon import queries
 from pipeline.grammar.lexicon.reading import Deed, read_adjectives, read_deeds, read_nouns, read_phrases
 from pipeline.grammar.lexicon.words import Adjective, Noun, Phrase
-from pipeline.grammar.structure import Facts, Name, NounPhrase
+from pipeline.grammar.structure import Determiner, Facts, Name, NounPhrase
 
 NOUNS = by_class(read_nouns(queries.NOUNS))
 ADJECTIVES = read_adjectives(queries.BEFORE_NOUN, before_noun=True) + read_adjectives(
@@ -78,7 +78,9 @@ class QueryParts:
         self.facts.kinds.add("unseen_name" if name.unseen else "name")
         return name
 
-    def noun_phrase(self, noun: Noun, determiner: str, plural: bool = False, adjective: float = 0.6) -> NounPhrase:
+    def noun_phrase(
+        self, noun: Noun, determiner: Determiner, plural: bool = False, adjective: float = 0.6
+    ) -> NounPhrase:
         """`adjective`: the probability of one."""
         np = NounPhrase(noun, determiner, plural)
         fitting = ADJECTIVES_OF[noun]
@@ -90,7 +92,7 @@ class QueryParts:
         self.facts.nouns.append(noun)
         return np
 
-    def of_class(self, name: str, determiner: str, plural: bool = False, adjective: float = 0.6) -> NounPhrase:
+    def of_class(self, name: str, determiner: Determiner, plural: bool = False, adjective: float = 0.6) -> NounPhrase:
         return self.noun_phrase(CLASS[name](self.rng), determiner, plural, adjective)
 
     def deed(self, deeds: Zipf[Deed]) -> tuple[Deed, Noun]:

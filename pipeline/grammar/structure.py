@@ -1,7 +1,7 @@
 """The meaning that all languages realise: noun phrases, clauses and sentences, without words' forms or order."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pipeline.grammar.lexicon.words import Adjective, Noun, Phrase, Verb
 
@@ -9,6 +9,9 @@ Tense = Literal["past", "present", "future"]
 Negation = Literal["", "not", "never"]
 Question = Literal["", "yes", "where", "when", "why"]
 Modal = Literal["", "want", "can", "must", "should"]
+
+Determiner = Literal["the", "a", "this", "every", "some", "many", "number", "my", "bare", "no"]
+Part = TypeVar("Part")
 
 # Grammatical persons, as in the conjugation tables. English "you" is one person, familiar and singular.
 ME, YOU, THIRD, WE, THEY = range(5)
@@ -59,7 +62,7 @@ class NounPhrase:
     """
 
     noun: Noun
-    determiner: str
+    determiner: Determiner
     plural: bool = False
     number: Phrase | None = None
     owner: Pronoun | None = None
@@ -102,6 +105,20 @@ class Pair:
 
 
 Nominal = Pronoun | Name | NounPhrase | Pair
+
+
+def required(part: Part | None) -> Part:
+    """A part that its construction always has. Raises ValueError without it."""
+    if part is None:
+        raise ValueError("a construction lacks a part that it always has")
+    return part
+
+
+def required_nominal(nominal: Nominal | None) -> Nominal:
+    """The same of a nominal (of a union of several types, `required` would know only that it is an object)."""
+    if nominal is None:
+        raise ValueError("a clause lacks a noun phrase that it always has")
+    return nominal
 
 
 def is_heavy(nominal: Nominal | None) -> bool:
@@ -152,6 +169,16 @@ class Clause:
     def agent(self) -> Nominal | None:
         """Whom the verb agrees with."""
         return self.subject if self.subject is not None else self.agreement
+
+    @property
+    def person(self) -> int:
+        """The person of its finite verb: without an agent (there is, es gibt, il y a) the third."""
+        return THIRD if self.agent is None else self.agent.person
+
+    @property
+    def asks_whether(self) -> bool:
+        """Whether its complement says whether, not that."""
+        return self.verb is not None and self.verb.frame == "q"
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import get_args
 
 from pipeline.grammar.lexicon.conjugation import (
     FRENCH_WITH_ETRE,
@@ -10,10 +11,23 @@ from pipeline.grammar.lexicon.conjugation import (
     french_forms,
     german_forms,
 )
-from pipeline.grammar.lexicon.words import Adjective, EnglishVerb, FrenchVerb, GermanVerb, Noun, Phrase, Verb
+from pipeline.grammar.lexicon.words import (
+    Adjective,
+    EnglishVerb,
+    Frame,
+    FrenchVerb,
+    Gender,
+    GermanVerb,
+    Location,
+    Noun,
+    Phrase,
+    Verb,
+)
 
+GENDERS: dict[str, Gender] = {"m": "m", "mw": "m", "f": "f", "n": "n"}  # mw: masculine, declined weakly
+FRAMES: dict[str, Frame] = {frame: frame for frame in get_args(Frame)}
 CASES = {"N": 0, "A": 1, "D": 2, "G": 3}
-LOCATIONS = ("in", "on", "at", "shore")
+LOCATIONS: tuple[Location, ...] = ("in", "on", "at", "shore")
 ENGLISH_PARTICLES = frozenset({"up", "back"})
 
 
@@ -38,18 +52,19 @@ def _noun(cells: list[str], classes: list[str], gender: str) -> Noun:
     key, _, en_plural = english.partition("/")
     en_singular = key.split("#")[0]
     de_gender, _, de_forms = german.partition(" ")
+    de_singular, _, de_plural = de_forms.partition("/")
     fr_gender, _, fr_forms = french.partition(" ")
     fr_singular, _, fr_plural = fr_forms.partition("/")
     zh, measure = chinese.split()
     return Noun(
         key=key,
         classes=frozenset([*classes, key]),
-        gender=gender,
+        gender=GENDERS[gender],
         en=(en_singular, en_plural or en_singular + "s"),
-        de=_decline(*de_forms.split("/"), de_gender),
-        de_gender=de_gender[0],
+        de=_decline(de_singular, de_plural, de_gender),
+        de_gender=GENDERS[de_gender],
         fr=(fr_singular, fr_plural or fr_singular + "s"),
-        fr_gender=fr_gender,
+        fr_gender=GENDERS[fr_gender],
         zh=zh,
         measure=measure,
         location=next((name for name in LOCATIONS if name in classes), ""),
@@ -119,7 +134,7 @@ def _verb(cells: list[str], idiom: bool) -> Verb:
         zh.append("~")
     return Verb(
         key=f"{english.split(' [')[0]}/{chinese}" if not idiom else " ".join(_leaves(english)),
-        frame=frame,
+        frame=FRAMES[frame],
         subjects=tuple(subjects.split()),
         objects=tuple(objects.split()),
         stative=stative,
@@ -141,8 +156,9 @@ def _leaves(cell: str) -> list[str]:
 
 def _split_fixed(cell: str) -> tuple[list[str], str]:
     """`beißen D [ins Gras]` -> [beißen, D], `ins Gras`."""
-    match = re.fullmatch(r"([^\[]*)(?:\[(.*)\])?(.*)", cell)
-    return (match[1] + match[3]).split(), match[2] or ""
+    before, _, rest = cell.partition("[")
+    fixed, _, after = rest.rpartition("]")
+    return (before + after).split(), fixed
 
 
 def _english_verb(cell: str, frame: str) -> EnglishVerb:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Gender = Literal["m", "f", "n"]
+Location = Literal["in", "on", "at", "shore", ""]
+Frame = Literal["t", "i", "d", "g", "c", "q", "v"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +22,7 @@ class Noun:
     fr_gender: Gender
     zh: str
     measure: str
-    location: Literal["in", "on", "at", "shore", ""]
+    location: Location
 
     @property
     def ambiguous(self) -> bool:
@@ -87,7 +89,7 @@ class Verb:
     """One sense: a word per language, a frame, and who can be subject and object."""
 
     key: str
-    frame: Literal["t", "i", "d", "g", "c", "q", "v"]
+    frame: Frame
     subjects: tuple[str, ...]
     objects: tuple[str, ...]
     stative: bool
