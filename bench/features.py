@@ -27,7 +27,7 @@ from pipeline.data.speech.readers import reader_of
 from pipeline.data.speech.sentences import Sentence
 from pipeline.data.speech.speak import Task, read_part
 from pipeline.data.speech.text_lines import grammar_lines
-from pipeline.data.speech_batches import SpeechBatches
+from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, UtteranceChoice
 from pipeline.schema import validate
 
 SECONDS, SEED = 10.0, 1
@@ -69,13 +69,10 @@ def measure_batches(folder: Path, utterances: list[Utterance]) -> None:
         write_manifest(path, utterances)
     compute_features(dataset(22050, 7600.0), manifests, folder, processes=1)
     data = SpeechBatches(
-        folder / "encoded",
-        "train",
+        SpeechSplit(folder / "encoded", "train"),
         utterances_per_update=64,
         micro_batch_frames=1_000_000,
-        max_frames=10_000,
-        max_length=1000,
-        share=1.0,
+        choice=UtteranceChoice(10_000, 1000),
         sorted_first=False,
         noise=NoiseSettings(0.4, (0.0, 15.0)),
         seed=SEED,

@@ -29,7 +29,7 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
             too small.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found = {}
+    found: dict[tuple[str, str], Path] = {}
     try:
         for member, size, content in members(archive):
             if member in wanted:
@@ -67,8 +67,8 @@ def is_zip(archive: Path) -> bool:
 def tar_members(archive: Path) -> Iterator[Member]:
     with tarfile.open(archive, "r|*") as tar:
         for entry in tar:
-            if entry.isfile():
-                yield entry.name, entry.size, tar.extractfile(entry)
+            if entry.isfile() and (content := tar.extractfile(entry)):
+                yield entry.name, entry.size, content
 
 
 def zip_members(archive: Path) -> Iterator[Member]:

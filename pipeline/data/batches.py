@@ -19,13 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.data.random_keys import random_keys
 from pipeline.data.token_store import TokenStore
+from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.errors import UserError
 from pipeline.symbols import BOS, EOS, PAD
-
-# Relative widths of the cells: narrow enough that little is padded, wide enough that an update meets new neighbours.
-TGT_CELL_WIDTH, SRC_CELL_WIDTH = 1 / 12, 1 / 6
-LARGEST_CELL = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -116,8 +114,8 @@ class TrainingBatches:
         order, starts = order_by_cell(cells(src_lengths, tgt_lengths), seed)
         self.order = kept[order]
         self.cell_bounds = np.append(starts, len(order))
-        widths = [np.maximum.reduceat(lengths[order], starts) for lengths in (src_lengths, tgt_lengths)]
-        self.cuts, self.update_widths = update_cuts(self.cell_bounds, *widths, tokens_per_update, sentences_per_update)
+        widths = np.stack([np.maximum.reduceat(lengths[order], starts) for lengths in (src_lengths, tgt_lengths)], 1)
+        self.cuts, self.update_widths = update_cuts(self.cell_bounds, widths, tokens_per_update, sentences_per_update)
         self._known_order = -1, np.empty(0, np.int64)
         real = int(src_lengths.sum() + tgt_lengths.sum())
         self.padding = 1 - real / int((np.diff(self.cuts) * self.update_widths.sum(axis=1)).sum())
@@ -202,100 +200,3 @@ def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) 
         rows = max(1, budget // int(src_lengths[order[begin]]))
         yield order[begin : begin + rows]
         begin += rows
-
-
-def cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
-    """The cell of each pair, (pairs,) uint16: a target bucket times a source bucket, numbered in a serpentine."""
-    src_bucket = bucket_table(int(src_lengths.max()), SRC_CELL_WIDTH)[src_lengths]
-    tgt_bucket = bucket_table(int(tgt_lengths.max()), TGT_CELL_WIDTH)[tgt_lengths]
-    columns = int(src_bucket.max()) + 1
-    column = np.where(tgt_bucket % 2, columns - 1 - src_bucket, src_bucket)
-    return (tgt_bucket * columns + column).astype(np.uint16)
-
-
-def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs, cell after cell, (pairs,) uint32, and the first place of every cell.
-
-    Large cells are cut, so that mixing one stays cheap; their pairs are shuffled before, so that each part draws from
-    all sources of the corpus.
-    """
-    shuffled = np.random.Generator(np.random.Philox(seed)).permutation(np.arange(len(cell_of_pair), dtype=np.uint32))
-    order = shuffled[np.argsort(cell_of_pair[shuffled], kind="stable")]
-    changes = np.flatnonzero(np.diff(cell_of_pair[order].astype(np.int32), prepend=-1))
-    return order, np.union1d(changes, np.arange(0, len(order), LARGEST_CELL))
-
-
-def bucket_table(longest: int, width: float) -> np.ndarray:
-    """Bucket of each length 0 … longest; a bucket that begins at length n spans max(1, n * width) lengths."""
-    table = np.zeros(longest + 1, dtype=np.int32)
-    begin, bucket = 1, 0
-    while begin <= longest:
-        end = begin + max(1, int(begin * width))
-        table[begin:end] = bucket
-        begin, bucket = end, bucket + 1
-    return table
-
-
-def update_cuts(
-    bounds, src_widths, tgt_widths, tokens: int | None, sentences: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where the places are cut into updates of at most so many `tokens` a side, or so many `sentences`; see `cut`."""
-    if sentences is None:
-        return even_cuts(bounds, src_widths, tgt_widths, tokens)
-    places = int(bounds[-1])
-    cuts = np.linspace(0, places, -(-places // sentences) + 1).astype(np.int64)
-    first = np.searchsorted(bounds, cuts[:-1], side="right") - 1
-    last = np.searchsorted(bounds, cuts[1:], side="left")
-    cells_of = [slice(*span) for span in zip(first, last, strict=True)]
-    return cuts, np.array([(src_widths[span].max(), tgt_widths[span].max()) for span in cells_of])
-
-
-def even_cuts(bounds, src_widths, tgt_widths, budget) -> tuple[np.ndarray, np.ndarray]:
-    """`cut` with the smallest budget that gives no more updates than `budget` does: no small one is left over."""
-    widest = int(max(src_widths.max(), tgt_widths.max()))
-    most = len(cut(bounds, src_widths, tgt_widths, budget)[0])
-    low, high = widest, budget
-    while low < high:
-        middle = (low + high) // 2
-        if len(cut(bounds, src_widths, tgt_widths, middle)[0]) <= most:
-            high = middle
-        else:
-            low = middle + 1
-    return cut(bounds, src_widths, tgt_widths, high)
-
-
-def cut(bounds, src_widths, tgt_widths, budget) -> tuple[np.ndarray, np.ndarray]:
-    """Cut the places into updates of at most `budget` padded positions a side, filled greedily.
-
-    Args:
-        bounds: (cells + 1,) first place of each cell, and the number of places.
-        src_widths, tgt_widths: (cells,) longest sentences of each cell.
-
-    Returns:
-        cuts (updates + 1,) and widths (updates, 2): longest source and target that may occur in each update.
-    """
-    cuts, widths = [0], []
-    src_width = tgt_width = 0
-    spans = zip(bounds[:-1].tolist(), bounds[1:].tolist(), src_widths.tolist(), tgt_widths.tolist(), strict=True)
-    for start, end, *cell in spans:
-        wider = max(src_width, cell[0]), max(tgt_width, cell[1])
-        room = cuts[-1] + budget // max(wider)  # where an update of these widths would be full
-        if room <= start:  # full without any pair of this cell
-            cuts.append(start)
-            widths.append((src_width, tgt_width))
-            wider, room = cell, start + budget // max(cell)
-        while room < end:
-            cuts.append(room)
-            widths.append(wider)
-            wider, room = cell, room + budget // max(cell)
-        src_width, tgt_width = wider
-    cuts.append(int(bounds[-1]))
-    widths.append((src_width, tgt_width))
-    return np.array(cuts), np.array(widths)
-
-
-def random_keys(seed: int, epoch: int, begin: int, end: int, stream: int) -> np.ndarray:
-    """The random uint64 of places begin … end - 1, each a function of (seed, epoch, stream, place)."""
-    block = begin // 4  # Philox yields four numbers a count
-    key = np.array([seed, epoch], dtype=np.uint64)
-    return np.random.Philox(key=key, counter=[block, stream, 0, 0]).random_raw(end - 4 * block)[begin - 4 * block :]

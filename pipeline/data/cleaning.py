@@ -37,16 +37,16 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
     for place, pair in enumerate(pairs):
         try:
             text = [decode(side) for side in pair]
-            tokens = [
+            src, tgt = (
                 tokenised(line, language, dataset) for line, language in zip(text, dataset.languages, strict=True)
-            ]
-            check_pair(*(line.count(" ") + 1 for line in tokens), dataset.cleaning if drop_outliers else None)
+            )
+            check_pair(src.count(" ") + 1, tgt.count(" ") + 1, dataset.cleaning if drop_outliers else None)
         except BadPairError as fault:
             done.rejected.append((place, str(fault)))
             continue
         if any(b"\r" in side for side in pair):
             done.repaired["carriage return"] += 1
-        kept.append((*text, *tokens))
+        kept.append((*text, src, tgt))
     columns = [list(column) for column in zip(*kept, strict=True)] or [[]] * 4
     done.text, done.tokens = join_lines(columns[:2]), join_lines(columns[2:])
     done.words = tuple(sum(line.count(" ") + 1 for line in column) for column in columns[2:])
@@ -66,8 +66,8 @@ def decode(line: bytes) -> str:
 
 def tokenised(text: str, language: str, dataset: CorpusRecord) -> str:
     """Raises BadPairError when no token is left, as of a line of control characters."""
-    parted = language == "zh" and dataset.segmenter
-    tokens = segment(text, dataset.segmenter) if parted else tokenise(text, language)
+    segmenter = dataset.segmenter if language == "zh" else None
+    tokens = segment(text, segmenter) if segmenter else tokenise(text, language)
     if not tokens:
         raise BadPairError("empty")
     return tokens.lower() if dataset.lowercase else tokens

@@ -49,9 +49,7 @@ def run(args: argparse.Namespace) -> None:
         parts = [
             (
                 part,
-                sources[part.source]
-                if part.source
-                else existing_files(part.package, packages[part.package], part.files),
+                sources[part.place] if part.source else existing_files(part.place, packages[part.place], part.files),
             )
             for part in dataset.splits[split].parts
         ]

@@ -10,8 +10,15 @@ from typing import Literal, get_args
 from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.batches import EvaluationBatches, TextBatch, TrainingBatches
+from pipeline.data.counted_updates import sentences_per_update
 from pipeline.data.noise_mixing import NoiseSettings
-from pipeline.data.speech_batches import SpeechBatch, SpeechBatches, SpeechEvaluationBatches
+from pipeline.data.speech_batches import (
+    SpeechBatch,
+    SpeechBatches,
+    SpeechEvaluationBatches,
+    SpeechSplit,
+    UtteranceChoice,
+)
 from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlyEvaluationBatches
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
@@ -44,7 +51,7 @@ def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
 def normalised_as(spec: RunSpec) -> Path:
     """The encoded corpus by whose statistics speech is normalised: that of the training in which the encoder learnt.
 
-    Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 5.4), and so what it hears.
+    Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 5.4), and so what it reads.
     """
     while spec.initial:
         spec = load_run(Path(spec.initial) / "run.yaml")
@@ -55,8 +62,7 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
     """The updates of a run. Raises UserError when its settings do not fit its corpus."""
     corpus, training = Path(spec.corpus), spec.training
     kind = kind_read(spec)
-    if kind != "parallel" and training.sentences_per_update is None:
-        raise UserError(f"{spec.name}: updates on {kind} are counted in sentences; set training.sentences_per_update")
+    where = f"{spec.name}: updates on {kind}"
     match kind:
         case "parallel":
             return TrainingBatches(
@@ -69,24 +75,21 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 training.sentences_per_update,
             )
         case "speech":
+            split = SpeechSplit(corpus, "train", normalised_as(spec))
             return SpeechBatches(
-                corpus,
-                "train",
-                utterances_per_update=training.sentences_per_update,
+                split,
+                utterances_per_update=sentences_per_update(training, where),
                 micro_batch_frames=training.micro_batch_frames,
-                max_frames=training.max_frames,
-                max_length=training.max_length,
-                share=training.train_share,
+                choice=UtteranceChoice(training.max_frames, training.max_length, training.train_share),
                 sorted_first=training.sorted_first_epoch,
                 noise=noise_settings(training),
                 seed=spec.seed,
-                normalised_as=normalised_as(spec),
             )
         case "text":
             return TextOnlyBatches(
                 corpus,
                 "train",
-                sentences_per_update=training.sentences_per_update,
+                sentences_per_update=sentences_per_update(training, where),
                 micro_batch_tokens=training.micro_batch_tokens,
                 max_length=training.max_length,
                 share=training.train_share,
@@ -100,20 +103,21 @@ def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
 
 
 def evaluation_batches(
-    corpus_folder: Path, split: str, batch_size: int, heard_as: Path | None = None, kind: Kind | None = None
+    corpus_folder: Path, split: str, batch_size: int, normalised_as: Path | None = None, kind: Kind | None = None
 ) -> AnyEvaluationBatches:
     """Every sequence of a split once, with its number.
 
     Args:
         batch_size: positions of a batch at most, padding counted: source subwords, frames of speech, symbols of text.
-        heard_as: encoded corpus by whose statistics speech is normalised, the model's `normalised_as`; None = this one.
+        normalised_as: encoded corpus by whose statistics speech is normalised, that of the model's training; None =
+            this one.
         kind: what is read of the corpus; None = all there is.
     """
     match kind or corpus_kind(corpus_folder):
         case "parallel":
             return EvaluationBatches(corpus_folder, split, batch_size)
         case "speech":
-            return SpeechEvaluationBatches(corpus_folder, split, batch_size, heard_as)
+            return SpeechEvaluationBatches(corpus_folder, split, batch_size, normalised_as)
         case "text":
             return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
     raise AssertionError(corpus_folder)

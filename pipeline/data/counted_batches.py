@@ -5,8 +5,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from pipeline.data.batches import random_keys
 from pipeline.data.counted_updates import CountedUpdates
+from pipeline.data.random_keys import random_keys
 
 Batch = TypeVar("Batch")
 
@@ -17,7 +17,7 @@ class CountedBatches(ABC, Generic[Batch]):
     Args:
         lengths: (N,) positions of every sequence of the split, on the side that decides how many fit a micro-batch.
         kept: numbers of those to train on; at least one.
-        per_update: sequences of an update; the last ones of an epoch may have one less.
+        per_update: sequences of an update; the last updates of an epoch may have one fewer.
         micro_batch_positions: positions of a micro-batch at most, padding counted; updates are the same whatever it is.
         sorted_first: first epoch from short to long.
     """
@@ -66,8 +66,8 @@ class CountedBatches(ABC, Generic[Batch]):
         return np.array_split(indices, -(-len(indices) // rows))
 
 
-def drawn(numbers: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """A share of `numbers`, in rising order: those of the smallest random keys, so that draws are nested."""
+def random_share(numbers: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """A share of `numbers`, in rising order: those of the smallest random keys, so that samples are nested."""
     if share >= 1 or not len(numbers):
         return numbers
     keys = random_keys(seed, 0, 0, int(numbers[-1]) + 1, stream=3)[numbers]

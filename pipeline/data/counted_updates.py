@@ -7,7 +7,9 @@ update are of like length, and no two epochs have the same updates. The first ep
 
 import numpy as np
 
-from pipeline.data.batches import random_keys
+from pipeline.config import TrainingConfig
+from pipeline.data.random_keys import random_keys
+from pipeline.errors import UserError
 
 POOL = 32
 
@@ -18,7 +20,7 @@ class CountedUpdates:
     Args:
         numbers: (N,) of the sequences; at least one.
         lengths: (N,) of each.
-        per_update: sequences of an update; where N is no multiple, updates have one less.
+        per_update: sequences of an update; where N is no multiple, the last ones have one fewer.
         sorted_first: the first epoch goes from short to long.
     """
 
@@ -62,3 +64,10 @@ class CountedUpdates:
         """Share of padding in the positions of an epoch of shuffled updates."""
         longest = np.maximum.reduceat(self.lengths[order], self.cuts[:-1])
         return 1 - float(self.lengths.sum() / (longest * np.diff(self.cuts)).sum())
+
+
+def sentences_per_update(training: TrainingConfig, where: str) -> int:
+    """Raises UserError when updates are counted in tokens."""
+    if training.sentences_per_update is None:
+        raise UserError(f"{where} are counted in sentences; set training.sentences_per_update")
+    return training.sentences_per_update

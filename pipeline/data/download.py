@@ -13,7 +13,9 @@ Nothing is used before its checksum is verified, once for each file. A download 
 
 import argparse
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from pipeline.data.dataset import DownloadedDataset, Source, load_dataset
 from pipeline.data.packages import existing_files, package_folders
@@ -44,7 +46,18 @@ def run(args: argparse.Namespace) -> None:
     write_raw_splits(dataset, fetch_all(dataset, args.downloads, args.mirror) | folders, args.corpus)
 
 
-def fetch_all(dataset: DownloadedDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:
+class Fetched(Protocol):
+    """A dataset some of whose files are fetched."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        """By file name."""
+
+
+def fetch_all(dataset: Fetched, downloads: Path, mirror: str | None) -> dict[str, Path]:
     """Verified local files by source name; all are tried before any failure is reported.
 
     Raises:

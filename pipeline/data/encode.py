@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.dataset import TokenisedRecord, load_dataset
+from pipeline.data.dataset import TokenisedDataset, load_tokenised
 from pipeline.data.parallel import Progress, chunks, map_in_order
 from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
@@ -50,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    encode(load_dataset(args.dataset), args.corpus, args.processes)
+    encode(load_tokenised(args.dataset), args.corpus, args.processes)
 
 
-def encode(dataset: TokenisedRecord, corpus: Path, processes: int) -> dict:
+def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> dict:
     """Write `encoded/`; returns the content of corpus.json.
 
     Raises:

@@ -1,17 +1,28 @@
 """Licensed packages: folders of the user's own that hold what can't be fetched."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
-from pipeline.data.dataset import LicensedPackages
 from pipeline.errors import UserError
 
 NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
 MISSING_SHOWN = 5
 
 
-def package_folders(dataset: LicensedPackages, settings: list[str]) -> dict[str, Path]:
+class Licensed(Protocol):
+    """A dataset that is taken from packages, wholly or in part."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def packages(self) -> Mapping[str, str]:
+        """What each holds."""
+
+
+def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Path]:
     """Folders by package from `NAME=FOLDER`. Raises UserError when one that the dataset needs is not given."""
     folders = {name: Path(folder) for name, _, folder in (setting.partition("=") for setting in settings)}
     for name, holds in dataset.packages.items():

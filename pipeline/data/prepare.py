@@ -127,7 +127,8 @@ class SplitCounts:
 
     def __init__(self):
         self.read = 0
-        self.rejected, self.repaired = Counter(), Counter()
+        self.rejected: Counter[str] = Counter()
+        self.repaired: Counter[str] = Counter()
         self.examples: dict[str, list[int]] = defaultdict(list)
         self.words = [0, 0]
 

@@ -94,7 +94,11 @@ def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str
             for number, line in enumerate(lines, start=1):
                 where = f"{path}: line {number}"
                 tree = parse_tree(line, where)
-                yield where, line, with_errors(tree, extra.errors, rng) if extra and number > extra.after else tree
+                yield (
+                    where,
+                    line,
+                    with_errors(tree, extra.errors, rng) if extra and rng and number > extra.after else tree,
+                )
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; run the stage `collect-trees` or `grammar` first") from error
 
@@ -113,10 +117,13 @@ class SplitCounts:
 
     def __init__(self):
         self.read = 0
-        self.rejected, self.repaired, self.removed = Counter(), Counter(), Counter()
+        self.rejected: Counter[str] = Counter()
+        self.repaired: Counter[str] = Counter()
+        self.removed: Counter[str] = Counter()
         self.words: list[int] = []
         self.symbols: list[int] = []
-        self.labels, self.tags = Counter(), Counter()
+        self.labels: Counter[str] = Counter()
+        self.tags: Counter[str] = Counter()
 
     @property
     def longest(self) -> tuple[int, int]:

@@ -35,7 +35,7 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
     """
     unpacked = corpus / "raw/.unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
-    members = {}
+    members: dict[tuple[str, str], Path] = {}
     for name in dataset.sources:
         wanted = {side.member for side in dataset.sides if side.source == name and side.member}
         members |= unpack(files[name], name, wanted, unpacked / name) if wanted else {}
@@ -55,8 +55,8 @@ def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus:
 
 def path_of(side: Side, files: dict[str, Path], members: dict[tuple[str, str], Path]) -> Path:
     if side.package:
-        return files[side.package] / side.member
-    return members.get((side.source, side.member), files[side.source])
+        return files[side.place] / side.file_name
+    return members[side.place, side.member] if side.member else files[side.place]
 
 
 def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: str) -> None:

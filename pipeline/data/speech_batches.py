@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pipeline.data.batches import length_order
-from pipeline.data.counted_batches import CountedBatches, drawn
+from pipeline.data.counted_batches import CountedBatches, random_share
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
 from pipeline.data.token_store import TokenStore
@@ -66,7 +66,7 @@ class SpeechSplit:
     """
 
     def __init__(self, corpus_folder: Path, split: str, normalised_as: Path | None = None):
-        corpus_folder = Path(corpus_folder)
+        self.folder = corpus_folder = Path(corpus_folder)
         self.name = f"{corpus_folder}: split {split}"
         features = read_json(corpus_folder / "corpus.json")["features"]
         statistics = read_json(Path(normalised_as or corpus_folder) / "corpus.json")["statistics"]
@@ -86,24 +86,47 @@ class SpeechSplit:
         frames = np.zeros((len(indices), int(counts.max()), len(self.mean)), np.float32)
         for row, index in enumerate(indices.tolist()):
             plain = self.src[index]
-            heard = noise.mixed(plain, step, index) if noise else plain.astype(np.float32)
-            frames[row, : len(heard)] = (heard - self.mean) / self.deviation
+            mixed = noise.mixed(plain, step, index) if noise else plain.astype(np.float32)
+            frames[row, : len(mixed)] = (mixed - self.mean) / self.deviation
         tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
         tgt_out = self.tgt.padded(indices, first=None, last=EOS, pad=PAD)
         return SpeechBatch(*map(torch.from_numpy, (frames, counts, tgt_in, tgt_out)))
+
+
+@dataclass(frozen=True)
+class UtteranceChoice:
+    """Which utterances of a split are used.
+
+    Attributes:
+        max_frames, max_length: utterances with more frames or characters are left out.
+        share: of the utterances that are left, a random sample; a smaller share is always part of a larger one.
+    """
+
+    max_frames: int
+    max_length: int
+    share: float = 1.0
+
+    def of(self, pairs: SpeechSplit, seed: int) -> tuple[np.ndarray, int]:
+        """Numbers of the chosen utterances, and how many were too long. Raises UserError when none is left."""
+        fits = (pairs.src_lengths <= self.max_frames) & (pairs.tgt_lengths <= self.max_length + 1)
+        chosen = random_share(np.flatnonzero(fits), self.share, seed)
+        if not len(chosen):
+            raise UserError(
+                f"{pairs.name}: no utterance of at most {self.max_frames} frames and {self.max_length} characters; "
+                "raise `max_frames` or `max_length`"
+            )
+        return chosen, int(len(fits) - fits.sum())
 
 
 class SpeechBatches(CountedBatches[SpeechBatch]):
     """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
 
     Args:
-        utterances_per_update: the last ones of an epoch may have one less.
+        utterances_per_update: the last updates of an epoch may have one fewer.
         micro_batch_frames: frames of a micro-batch at most, padding counted; updates are the same whatever it is.
-        max_frames, max_length: utterances with more frames or characters are left out, counted in `left_out`.
-        share: of the utterances that are left, drawn at random; a smaller share is always part of a larger one.
+        choice: which utterances are used; those that are too long are counted in `left_out`.
         sorted_first: first epoch from short to long.
         noise: None = as recorded.
-        normalised_as: as of `SpeechSplit`.
 
     Raises:
         UserError: nothing is left to train on, or a single utterance exceeds `micro_batch_frames`.
@@ -111,28 +134,17 @@ class SpeechBatches(CountedBatches[SpeechBatch]):
 
     def __init__(
         self,
-        corpus_folder: Path,
-        split: str,
+        pairs: SpeechSplit,
         *,
         utterances_per_update: int,
         micro_batch_frames: int,
-        max_frames: int,
-        max_length: int,
-        share: float,
+        choice: UtteranceChoice,
         sorted_first: bool,
         noise: NoiseSettings | None,
         seed: int,
-        normalised_as: Path | None = None,
     ):
-        self.pairs = SpeechSplit(corpus_folder, split, normalised_as)
-        fits = (self.pairs.src_lengths <= max_frames) & (self.pairs.tgt_lengths <= max_length + 1)
-        kept = drawn(np.flatnonzero(fits), share, seed)
-        if not len(kept):
-            raise UserError(
-                f"{self.pairs.name}: no utterance of at most {max_frames} frames and {max_length} characters; raise "
-                "`max_frames` or `max_length`"
-            )
-        self.left_out = int(len(fits) - fits.sum())
+        self.pairs = pairs
+        kept, self.left_out = choice.of(pairs, seed)
         lengths = self.pairs.src_lengths[kept]
         if lengths.max() > micro_batch_frames:
             raise UserError(
@@ -140,7 +152,7 @@ class SpeechBatches(CountedBatches[SpeechBatch]):
                 f"{micro_batch_frames}; raise it or lower max_frames"
             )
         super().__init__(self.pairs.src_lengths, kept, utterances_per_update, micro_batch_frames, seed, sorted_first)
-        self.noise = NoiseMixer(Path(corpus_folder), len(self.pairs.mean), noise, seed) if noise else None
+        self.noise = NoiseMixer(pairs.folder, len(self.pairs.mean), noise, seed) if noise else None
 
     def batch(self, indices: np.ndarray, step: int | None) -> SpeechBatch:
         """The utterances with the noise of update `step`; None = without."""

@@ -18,11 +18,12 @@ import io
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import sentencepiece
 
-from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedRecord, WordVocabulary, load_dataset
+from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_tokenised
 from pipeline.data.vocabulary import MODEL, TGT_MODEL
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, write_json
@@ -30,7 +31,7 @@ from pipeline.symbols import BOS, EOS, PAD, UNK
 
 log = logging.getLogger(__name__)
 
-TRAINER = {
+TRAINER: dict[str, Any] = {
     "character_coverage": 1.0,
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,
@@ -55,10 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    learn_subwords(load_dataset(args.dataset), args.corpus)
+    learn_subwords(load_tokenised(args.dataset), args.corpus)
 
 
-def learn_subwords(dataset: TokenisedRecord, corpus: Path) -> None:
+def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
     """Raises UserError when the prepared text is missing or too small for the vocabulary asked for."""
     files = [corpus / f"prepared/train.tok.{language}" for language in dataset.languages]
     where = f"{dataset.name}: subwords"

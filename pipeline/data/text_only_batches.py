@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pipeline.data.batches import length_order
-from pipeline.data.counted_batches import CountedBatches, drawn
+from pipeline.data.counted_batches import CountedBatches, random_share
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
 from pipeline.symbols import BOS, EOS, PAD
@@ -54,10 +54,10 @@ class TextOnlyBatches(CountedBatches[TextOnlyBatch]):
     """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
 
     Args:
-        sentences_per_update: the last ones of an epoch may have one less.
+        sentences_per_update: the last updates of an epoch may have one fewer.
         micro_batch_tokens: symbols of a micro-batch at most, padding counted.
         max_length: sentences with more symbols (EOS not counted) are left out, counted in `left_out`.
-        share: of the sentences that are left, drawn at random; a smaller share is always part of a larger one.
+        share: of the sentences that are left, a random sample; a smaller share is always part of a larger one.
 
     Raises:
         UserError: nothing is left to train on, or a single sentence exceeds `micro_batch_tokens`.
@@ -76,7 +76,7 @@ class TextOnlyBatches(CountedBatches[TextOnlyBatch]):
     ):
         self.pairs = TextOnlySplit(corpus_folder, split)
         fits = self.pairs.tgt_lengths <= max_length + 1
-        kept = drawn(np.flatnonzero(fits), share, seed)
+        kept = random_share(np.flatnonzero(fits), share, seed)
         if not len(kept):
             raise UserError(f"{self.pairs.name}: no sentence of at most {max_length} symbols; raise `max_length`")
         self.left_out = int(len(fits) - fits.sum())

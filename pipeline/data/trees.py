@@ -68,7 +68,7 @@ def tags(tree: Tree) -> list[Tree]:
 
 
 def words(tree: Tree) -> list[str]:
-    return [node.word for node in tags(tree)]
+    return [node.word for node in tags(tree) if node.word is not None]
 
 
 class Builder:
@@ -179,7 +179,7 @@ def clean(tree: Tree) -> Tree:
             match kind:
                 case "open":
                     builder.open(bare_label(node.label))
-                case "tag" if node.label != TRACE:
+                case "tag" if node.word is not None and node.label != TRACE:
                     builder.tag(node.label, node.word)
                 case "close":
                     builder.close()

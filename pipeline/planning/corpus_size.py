@@ -1,5 +1,6 @@
 """How large a corpus is, measured once it is encoded and expected before, and what a training update holds of it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,11 +9,21 @@ import numpy as np
 
 from pipeline.config import TrainingConfig
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.batches import cells, order_by_cell, update_cuts
-from pipeline.data.counted_updates import CountedUpdates
-from pipeline.data.dataset import AnyDataset, SpokenRecord, SymbolVocabulary, TextRecord
+from pipeline.data.counted_updates import CountedUpdates, sentences_per_update
+from pipeline.data.dataset import (
+    AnyDataset,
+    CorpusSize,
+    SplitName,
+    SpokenRecord,
+    SymbolVocabulary,
+    TextRecord,
+    TokenisedDataset,
+    TokenisedRecord,
+)
+from pipeline.data.dataset.speech import SpeechSize, TextSize
 from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, FrameStore
 from pipeline.data.token_store import TokenStore
+from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
 from pipeline.files import read_json
@@ -45,7 +56,7 @@ class Corpus:
         encoded: folder of the encoded corpus, None when the numbers are expected ones.
     """
 
-    pairs: dict[str, int]
+    pairs: Mapping[SplitName, int]
     src_subwords: float
     tgt_subwords: float
     src_vocab: int
@@ -64,20 +75,17 @@ class Corpus:
         record = corpus / "encoded/corpus.json"
         if record.exists():
             return cls.measured(read_json(record), record.parent)
-        if dataset.size is None:
-            raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size` is missing; or encode the corpus first")
-        size = dataset.size
-        if isinstance(dataset, SpokenRecord | TextRecord):
-            speech = isinstance(dataset, SpokenRecord)
-            pairs = dict(zip(dataset.split_names, size.utterances if speech else size.sentences, strict=True))
-            frames = FRAMES_A_SECOND * size.seconds if speech else 0.0
-            symbols = len(Alphabet())
-            return cls(pairs, frames, size.characters, symbols, symbols, None, "speech" if speech else "text")
-        joint = dataset.tgt_subwords is None
-        symbols = isinstance(dataset.tgt_subwords, SymbolVocabulary)
-        tgt_vocab = size.tgt_vocab if symbols else (dataset.subwords if joint else dataset.tgt_subwords).vocab_size
-        pairs = dict(zip(dataset.split_names, size.pairs, strict=True))
-        return cls(pairs, size.src_subwords, size.tgt_subwords, dataset.subwords.vocab_size, tgt_vocab, None)
+        symbols = len(Alphabet())
+        match dataset:
+            case SpokenRecord(size=SpeechSize() as size):
+                pairs, frames = by_split(dataset, size.utterances), FRAMES_A_SECOND * size.seconds
+                return cls(pairs, frames, size.characters, symbols, symbols, None, "speech")
+            case TextRecord(size=TextSize() as size):
+                return cls(by_split(dataset, size.sentences), 0.0, size.characters, symbols, symbols, None, "text")
+            case TokenisedRecord(size=CorpusSize() as size):
+                pairs, tgt_vocab = by_split(dataset, size.pairs), expected_tgt_vocab(dataset, size)
+                return cls(pairs, size.src_subwords, size.tgt_subwords, dataset.subwords.vocab_size, tgt_vocab, None)
+        raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size` is missing; or encode the corpus first")
 
     @classmethod
     def measured(cls, record: dict, encoded: Path) -> "Corpus":
@@ -97,8 +105,8 @@ class Corpus:
         """Subwords a side of a sample of training pairs, EOS counted: real ones, or drawn about the expected means."""
         if self.encoded:
             tgt = TokenStore(self.encoded / "train.tgt").lengths()
-            step = max(1, self.pairs["train"] // SAMPLED_PAIRS)
-            return tuple(lengths[::step].astype(np.int64) + 1 for lengths in (self.encoded_sources(len(tgt)), tgt))
+            src, step = self.encoded_sources(self.encoded, len(tgt)), max(1, self.pairs["train"] // SAMPLED_PAIRS)
+            return src[::step].astype(np.int64) + 1, tgt[::step].astype(np.int64) + 1
         rng = np.random.default_rng(1)
         count = min(self.pairs["train"], SAMPLED_PAIRS)
         common = rng.normal(0, LENGTH_SPREAD, count)
@@ -108,14 +116,14 @@ class Corpus:
             sides.append(np.maximum(1, np.round(drawn)).astype(np.int64) + 1)
         return sides[0], sides[1]
 
-    def encoded_sources(self, pairs: int) -> np.ndarray:
+    def encoded_sources(self, encoded: Path, pairs: int) -> np.ndarray:
         """Lengths of the encoded training sources, (pairs,)."""
         match self.kind:
             case "speech":
-                return FrameStore(self.encoded / "train", FEATURES).lengths()
+                return FrameStore(encoded / "train", FEATURES).lengths()
             case "text":
                 return np.zeros(pairs, np.int32)
-        return TokenStore(self.encoded / "train.src").lengths()
+        return TokenStore(encoded / "train.src").lengths()
 
     def update_shape(self, training: TrainingConfig) -> UpdateShape:
         """What the updates hold on average, cut from the lengths as the training cuts them."""
@@ -123,36 +131,57 @@ class Corpus:
         parallel = self.kind == "parallel"
         key = (training.tokens_per_update, *counted) if parallel else (training.max_frames, *counted)
         if key not in self.shapes:
-            self.shapes[key] = self.cut(*key) if parallel else self.counted(*key)
+            self.shapes[key] = self.cut(training) if parallel else self.counted(training)
         return self.shapes[key]
 
-    def counted(self, max_frames: int, sentences_per_update: int, max_length: int) -> UpdateShape:
+    def counted(self, training: TrainingConfig) -> UpdateShape:
         """Of updates of so many utterances, or sentences without a source."""
         src, tgt = self.lengths
-        src, tgt = (side[(src <= max_frames + 1) & (tgt <= max_length + 1)] for side in (src, tgt))
+        fits = (src <= training.max_frames + 1) & (tgt <= training.max_length + 1)
+        src, tgt = src[fits], tgt[fits]
         by_length = src if self.kind == "speech" else tgt
-        updates = CountedUpdates(np.arange(len(tgt)), by_length, sentences_per_update, seed=1, sorted_first=False)
+        sentences = sentences_per_update(training, f"updates on {self.kind}")
+        updates = CountedUpdates(np.arange(len(tgt)), by_length, sentences, seed=1, sorted_first=False)
         rows = np.diff(updates.cuts)
         widths = [np.maximum.reduceat(side[updates.shuffled(1)], updates.cuts[:-1]) for side in (src, tgt)]
         positions = [float((rows * width).mean()) for width in widths]
         if self.kind == "text":
             positions[0] = 0.0
-        lengths = (position / rows.mean() for position in positions)
-        return UpdateShape(*positions, float(tgt.sum() / len(rows)), *lengths)
+        return update_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
 
-    def cut(self, tokens_per_update: int | None, sentences_per_update: int | None, max_length: int) -> UpdateShape:
+    def cut(self, training: TrainingConfig) -> UpdateShape:
+        """Of updates of sentence pairs."""
         src, tgt = self.lengths
+        max_length, tokens_per_update = training.max_length, training.tokens_per_update
         longest = max_length + 1 if tokens_per_update is None else min(max_length + 1, tokens_per_update)
         fits = np.maximum(src, tgt) <= longest
         src, tgt = src[fits], tgt[fits]
         order, starts = order_by_cell(cells(src, tgt), seed=1)
         bounds = np.append(starts, len(order))
-        widths = [np.maximum.reduceat(side[order], starts) for side in (src, tgt)]
-        cuts, update_widths = update_cuts(bounds, *widths, tokens_per_update, sentences_per_update)
+        widths = np.stack([np.maximum.reduceat(side[order], starts) for side in (src, tgt)], 1)
+        cuts, update_widths = update_cuts(bounds, widths, tokens_per_update, training.sentences_per_update)
         rows = np.diff(cuts)
-        positions = (rows[:, None] * update_widths).mean(axis=0)
-        sentences = rows.mean()
-        return UpdateShape(*positions.tolist(), float(tgt.sum() / len(rows)), *(positions / sentences).tolist())
+        positions = (rows[:, None] * update_widths).mean(axis=0).tolist()
+        return update_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))
+
+
+def by_split(dataset: AnyDataset, counts: Sequence[int]) -> dict[SplitName, int]:
+    return dict(zip(dataset.split_names, counts, strict=True))
+
+
+def expected_tgt_vocab(dataset: TokenisedDataset, size: CorpusSize) -> int:
+    """Raises UserError where the target's vocabulary is all symbols of its text, and nobody says how many."""
+    settings = dataset.tgt_subwords or dataset.subwords
+    found = size.tgt_vocab if isinstance(settings, SymbolVocabulary) else settings.vocab_size
+    if found is None:
+        raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size.tgt_vocab` is missing; or encode the corpus")
+    return found
+
+
+def update_shape(positions: Sequence[float], tgt_tokens: float, sentences: float) -> UpdateShape:
+    """positions: padded source and target positions of the mean update, which has so many `sentences`."""
+    src, tgt = positions
+    return UpdateShape(src, tgt, tgt_tokens, src / sentences, tgt / sentences)
 
 
 MEAN_FACTOR = float(np.exp((LENGTH_SPREAD**2 + (RATIO_SPREAD / 2) ** 2) / 2))

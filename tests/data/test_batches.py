@@ -7,7 +7,9 @@ import pytest
 import torch
 from toy_corpus import write_encoded
 
-from pipeline.data.batches import EvaluationBatches, TrainingBatches, cut, even_cuts, random_keys
+from pipeline.data.batches import EvaluationBatches, TrainingBatches
+from pipeline.data.random_keys import random_keys
+from pipeline.data.update_cuts import cut, even_cuts
 from pipeline.errors import UserError
 from pipeline.symbols import BOS, EOS, PAD
 
@@ -177,8 +179,8 @@ def test_cuts_keep_the_budget_and_even_ones_are_no_more(seed):
         sizes = generator.integers(1, 60, 30)
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         src, tgt = generator.integers(1, 50, 30), generator.integers(1, 50, 30)
-        plain, widths = cut(bounds, src, tgt, 200)
-        even, even_widths = even_cuts(bounds, src, tgt, 200)
+        plain, widths = cut(bounds, np.stack([src, tgt], 1), 200)
+        even, even_widths = even_cuts(bounds, np.stack([src, tgt], 1), 200)
         assert len(even) <= len(plain)
         cell_of_place = np.repeat(np.arange(30), sizes)
         for cuts, found in ((plain, widths), (even, even_widths)):

@@ -10,11 +10,11 @@ from random_speech import FEATURES, write_speech
 from pipeline.config import RunSpec
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import batch_size, evaluation_batches, training_batches, vocabularies
-from pipeline.data.counted_batches import drawn
+from pipeline.data.counted_batches import random_share
 from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.frame_store import FrameStore, frames_path
 from pipeline.data.noise_mixing import NoiseSettings, with_noise
-from pipeline.data.speech_batches import SpeechBatches, SpeechEvaluationBatches, SpeechSplit
+from pipeline.data.speech_batches import SpeechBatches, SpeechEvaluationBatches, SpeechSplit, UtteranceChoice
 from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlyEvaluationBatches
 from pipeline.errors import UserError
 from pipeline.models.language_model.settings import LanguageModelConfig
@@ -34,14 +34,12 @@ def batches(folder, **changes) -> SpeechBatches:
     settings = {
         "utterances_per_update": 8,
         "micro_batch_frames": 200,
-        "max_frames": 10_000,
-        "max_length": 100,
-        "share": 1.0,
+        "choice": UtteranceChoice(10_000, 100),
         "sorted_first": True,
         "noise": None,
         "seed": 5,
     } | changes
-    return SpeechBatches(folder, "train", **settings)
+    return SpeechBatches(SpeechSplit(folder, "train"), **settings)
 
 
 def same(one, other) -> bool:
@@ -166,20 +164,20 @@ def test_evaluation_meets_every_utterance_once_without_noise(corpus):
 def test_smaller_draws_are_among_larger_ones():
     numbers = np.random.default_rng(4).permutation(1000)[:600]
     numbers.sort()
-    small, large = drawn(numbers, 0.1, seed=9), drawn(numbers, 0.4, seed=9)
+    small, large = random_share(numbers, 0.1, seed=9), random_share(numbers, 0.4, seed=9)
     assert len(small) == 60 and set(small) < set(large) < set(numbers)
-    assert set(drawn(numbers, 0.1, seed=10)) != set(small)
+    assert set(random_share(numbers, 0.1, seed=10)) != set(small)
 
 
 def test_what_is_too_long_is_left_out_and_counted(corpus):
     folder, frames = corpus
     longer = sum(len(one) > 30 for one in frames["train"])
-    data = batches(folder, max_frames=30)
+    data = batches(folder, choice=UtteranceChoice(30, 100))
     assert data.left_out == longer and data.sequences == 53 - longer
     with pytest.raises(UserError, match="micro_batch_frames is 20"):
         batches(folder, micro_batch_frames=20)
     with pytest.raises(UserError, match="raise `max_frames`"):
-        batches(folder, max_frames=0)
+        batches(folder, choice=UtteranceChoice(0, 100))
 
 
 def test_a_cut_store_is_noticed(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.data.counted_batches import drawn
+from pipeline.data.counted_batches import random_share
 from pipeline.experiment.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,7 +107,7 @@ def test_fine_tuning_trains_the_fusion_alone_on_nested_powers_of_two(project):
         assert (found.training.trained_part, found.training.lr) == ("fusion", start.training.lr)
         assert (found.model, found.fusion) == (start.model, start.fusion) and "/CF4/" in found.initial
         assert found.dataset == project.stand_in("target")
-        kept = set(drawn(utterances, found.training.train_share, seed=1).tolist())
+        kept = set(random_share(utterances, found.training.train_share, seed=1).tolist())
         assert len(kept) == count and kept > before
         before = kept
     printed = {row["system"]: int(row["target_utterances"]) for row in project.printed["coldfusion"]["table5"]}

@@ -10,7 +10,7 @@ from pipeline.config import TrainingConfig
 from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.dataset import load_dataset
 from pipeline.data.frame_store import FEATURES, write_frames
-from pipeline.data.speech_batches import SpeechBatches
+from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, UtteranceChoice
 from pipeline.data.token_store import write_tokens
 from pipeline.files import write_json
 from pipeline.planning.corpus_size import Corpus
@@ -40,13 +40,10 @@ def test_an_update_of_speech_is_forecast_as_it_is_batched(tmp_path):
     dataset = load_dataset(ROOT / "workflow/datasets/grammar-smoke-speech-source.yaml")
     shape = Corpus.of(dataset, tmp_path).update_shape(training)
     data = SpeechBatches(
-        tmp_path / "encoded",
-        "train",
+        SpeechSplit(tmp_path / "encoded", "train"),
         utterances_per_update=16,
         micro_batch_frames=100_000,
-        max_frames=280,
-        max_length=training.max_length,
-        share=1.0,
+        choice=UtteranceChoice(280, training.max_length),
         sorted_first=False,
         noise=None,
         seed=4,

@@ -15,10 +15,12 @@ from pipeline.data.dataset.base import (
 from pipeline.data.dataset.loading import (
     AnyDataset,
     Dataset,
+    TokenisedDataset,
     load_dataset,
     load_parallel,
     load_spoken,
     load_text,
+    load_tokenised,
     load_treebank,
 )
 from pipeline.data.dataset.parallel import (
@@ -93,6 +95,7 @@ __all__ = [
     "SymbolVocabulary",
     "TextPart",
     "TextRecord",
+    "TokenisedDataset",
     "TokenisedRecord",
     "TreePart",
     "TreeSource",
@@ -105,5 +108,6 @@ __all__ = [
     "load_parallel",
     "load_spoken",
     "load_text",
+    "load_tokenised",
     "load_treebank",
 ]

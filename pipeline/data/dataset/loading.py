@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.data.dataset.base import DatasetRecord
+from pipeline.data.dataset.base import TokenisedRecord
 from pipeline.data.dataset.parallel import CorpusRecord, DownloadedDataset, GrammarDataset
 from pipeline.data.dataset.speech import CharacterDataset, OwnText, SpokenDataset, SpokenRecord, WrittenDataset
 from pipeline.data.dataset.treebank import Treebank, TreebankRecord
@@ -13,6 +13,7 @@ from pipeline.errors import UserError
 from pipeline.schema import load_yaml, validate
 
 AnyDataset = DownloadedDataset | GrammarDataset | Treebank | SpokenDataset | CharacterDataset | OwnText
+TokenisedDataset = DownloadedDataset | GrammarDataset | Treebank
 Dataset = Annotated[AnyDataset, Field(discriminator="kind")]
 
 
@@ -27,25 +28,43 @@ def load_dataset(path: Path) -> AnyDataset:
 
 def load_parallel(path: Path) -> DownloadedDataset | GrammarDataset:
     """Raises UserError as `load_dataset`, and when the file describes no parallel text."""
-    return of_kind(load_dataset(path), CorpusRecord, f"{path}: not parallel text")
+    dataset = load_dataset(path)
+    if not isinstance(dataset, CorpusRecord):
+        raise unfit(path, dataset, "not parallel text")
+    return dataset
 
 
 def load_treebank(path: Path) -> Treebank:
     """Raises UserError as `load_dataset`, and when the file describes no treebank."""
-    return of_kind(load_dataset(path), TreebankRecord, f"{path}: not a treebank")
+    dataset = load_dataset(path)
+    if not isinstance(dataset, TreebankRecord):
+        raise unfit(path, dataset, "not a treebank")
+    return dataset
+
+
+def load_tokenised(path: Path) -> TokenisedDataset:
+    """Raises UserError as `load_dataset`, and when the file describes no text in subwords or other symbols."""
+    dataset = load_dataset(path)
+    if not isinstance(dataset, TokenisedRecord):
+        raise unfit(path, dataset, "neither parallel text nor a treebank")
+    return dataset
 
 
 def load_spoken(path: Path) -> SpokenDataset:
     """Raises UserError as `load_dataset`, and when the file describes no speech."""
-    return of_kind(load_dataset(path), SpokenRecord, f"{path}: not speech")
+    dataset = load_dataset(path)
+    if not isinstance(dataset, SpokenRecord):
+        raise unfit(path, dataset, "not speech")
+    return dataset
 
 
 def load_text(path: Path) -> WrittenDataset:
     """Raises UserError as `load_dataset`, and when the file describes no text in characters."""
-    return of_kind(load_dataset(path), WrittenDataset, f"{path}: no text to write or to fetch")
-
-
-def of_kind(dataset: DatasetRecord, kind: type[DatasetRecord], fault: str) -> DatasetRecord:
-    if not isinstance(dataset, kind):
-        raise UserError(f"{fault}, its kind is {dataset.kind!r}; this stage is for other datasets")
+    dataset = load_dataset(path)
+    if not isinstance(dataset, WrittenDataset):
+        raise unfit(path, dataset, "no text to write or to fetch")
     return dataset
+
+
+def unfit(path: Path, dataset: AnyDataset, fault: str) -> UserError:
+    return UserError(f"{path}: {fault}, its kind is {dataset.kind!r}; this stage is for other datasets")

@@ -38,8 +38,15 @@ class Side(Closed):
         return self
 
     @property
+    def place(self) -> str:
+        """Name of its source or package."""
+        name = self.source or self.package
+        assert name, "has_one_place"
+        return name
+
+    @property
     def file_name(self) -> str:
-        return self.member or self.source
+        return self.member or self.place
 
 
 class Part(Closed):
@@ -140,7 +147,7 @@ class DownloadedDataset(CorpusRecord, LicensedPackages):
 
     def package_members(self, package: str) -> list[str]:
         """Files of a package that splits read."""
-        return list(dict.fromkeys(side.member for side in self.sides if side.package == package))
+        return list(dict.fromkeys(side.member for side in self.sides if side.package == package and side.member))
 
     @model_validator(mode="after")
     def splits_name_places(self):

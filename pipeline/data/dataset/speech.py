@@ -164,7 +164,7 @@ class RecordedDataset(SpokenRecord):
     def splits_name_sources(self):
         check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split]
-        check_named({part.source for part in parts} | {part.table for part in parts} - {None}, self.sources)
+        check_named({name for part in parts for name in (part.source, part.table) if name}, self.sources)
         if any((part.table is None) == (self.layout == "table") for part in parts):
             raise ValueError("`table` is given with layout `table`, and only with it")
         return self

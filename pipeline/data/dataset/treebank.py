@@ -45,6 +45,13 @@ class TreePart(Closed):
             raise ValueError("needs either a source, or a package and its files")
         return self
 
+    @property
+    def place(self) -> str:
+        """Name of its source or package."""
+        name = self.source or self.package
+        assert name, "has_one_place"
+        return name
+
 
 class TreeSplit(Closed):
     """The parts of a split, joined in order."""
@@ -90,8 +97,8 @@ class TreebankDataset(TreebankRecord, LicensedPackages):
         check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split.parts]
         for places, named in (
-            (self.sources, {part.source for part in parts} - {None}),
-            (self.packages, {part.package for part in parts} - {None}),
+            (self.sources, {part.source for part in parts if part.source}),
+            (self.packages, {part.package for part in parts if part.package}),
         ):
             if named != set(places):
                 raise ValueError(f"splits name {sorted(named)}, but described are {sorted(places)}")

@@ -19,7 +19,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from pipeline.data.archives import DAMAGE, members
-from pipeline.data.dataset import RecordedDataset, load_spoken
+from pipeline.data.dataset import RecordedDataset, SplitName, load_spoken
 from pipeline.data.download import fetch_all
 from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -49,7 +49,8 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
     Raises:
         UserError: an archive is damaged, has a member that escapes its folder, or has no utterance of a split.
     """
-    layout, wanted = LAYOUTS[dataset.layout], {}
+    layout = LAYOUTS[dataset.layout]
+    wanted: dict[str, list[str]] = {}
     for part in (part for parts in dataset.splits.values() for part in parts):
         wanted.setdefault(part.source, []).append(part.members)
     for source, patterns in wanted.items():
@@ -68,7 +69,7 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
         log.info("%s %s: %d utterances, %.2f h; %d also in a test set", dataset.name, split, len(kept), hours, doubled)
 
 
-def utterances(dataset: RecordedDataset, split: str, files: dict[str, Path], corpus: Path) -> Iterator[Utterance]:
+def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path], corpus: Path) -> Iterator[Utterance]:
     layout = LAYOUTS[dataset.layout]
     for part in dataset.splits[split]:
         table = files[part.table] if part.table else None

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from pipeline.data.dataset import FetchedText, OwnText, WrittenDataset, load_text
+from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_text
 from pipeline.data.download import fetch_all
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.speech.text_lines import fetched_lines, grammar_lines
@@ -51,7 +51,7 @@ def collect_text(
         lines = fetched_lines(dataset.text, fetch_all(dataset, downloads, mirror))
     else:
         lines = grammar_lines(dataset.text)
-    counts = Counter()
+    counts: Counter[SplitName] = Counter()
     with ExitStack() as stack:
         names = dataset.split_names
         files = {split: stack.enter_context(atomic_write(corpus / f"raw/{split}.en")) for split in names}
@@ -61,7 +61,7 @@ def collect_text(
     log.info("%s: %s", dataset.name, ", ".join(f"{split} {counts[split]:,} sentences" for split in names))
 
 
-def own_lines(dataset: OwnText, folder: Path) -> Iterator[tuple[str, str]]:
+def own_lines(dataset: OwnText, folder: Path) -> Iterator[tuple[SplitName, str]]:
     """(split, line) of the files in a user's folder."""
     paths = existing_files(dataset.package, folder, dataset.package_members(dataset.package))
     for split, path in zip(dataset.split_names, paths, strict=True):

@@ -15,7 +15,7 @@ import logging
 from pathlib import Path
 
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.dataset import TextRecord, load_text
+from pipeline.data.dataset import SplitName, TextRecord, load_text
 from pipeline.data.parallel import chunks
 from pipeline.data.speech.sentences import Sentence, select
 from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
@@ -72,7 +72,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> dict:
     return record
 
 
-def write_split(corpus: Path, split: str, sentences: list[Sentence]) -> int:
+def write_split(corpus: Path, split: SplitName, sentences: list[Sentence]) -> int:
     """Write text and ids of a split; returns its characters."""
     alphabet = Alphabet()
     with (
@@ -85,7 +85,7 @@ def write_split(corpus: Path, split: str, sentences: list[Sentence]) -> int:
         return tokens.count
 
 
-def check_split(dataset: TextRecord, split: str, kept: int, path: Path) -> None:
+def check_split(dataset: TextRecord, split: SplitName, kept: int, path: Path) -> None:
     """Raises UserError when the split is not the one that the dataset file expects."""
     expected = dataset.expected.get(split)
     if expected and expected.utterances != kept:

@@ -19,7 +19,7 @@ in corpus.json.
 import argparse
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.alphabet import Alphabet, spelt
-from pipeline.data.dataset import ManifestDataset, SpokenDataset, load_spoken
+from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, load_spoken
 from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, STORED, frame_offsets_path, frames_path, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.packages import existing_files, package_folders
@@ -115,7 +115,7 @@ class Kept:
         return counts | {"kept": self.utterances, "seconds": round(self.seconds, 3)} | rejections
 
 
-def compute_features(dataset: SpokenDataset, manifests: dict[str, Path], corpus: Path, processes: int) -> dict:
+def compute_features(dataset: SpokenDataset, manifests: Mapping[SplitName, Path], corpus: Path, processes: int) -> dict:
     """Write `prepared/` and `encoded/`; returns the content of corpus.json.
 
     Raises:
@@ -133,7 +133,7 @@ def compute_features(dataset: SpokenDataset, manifests: dict[str, Path], corpus:
     return write_record(dataset, kept, corpus)
 
 
-def write_split(dataset: SpokenDataset, split: str, manifest: Path, corpus: Path, processes: int) -> Kept:
+def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus: Path, processes: int) -> Kept:
     """Features, ids, transcripts and speakers of the utterances that are kept."""
     found, alphabet = Kept(), Alphabet()
     progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
@@ -183,7 +183,7 @@ def limits_of(dataset: SpokenDataset) -> Limits:
 def features_of(part: list[Utterance], limits: Limits) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
     """Of each utterance its spelling and features (T, FEATURES) float16, or else the reason why it is left out."""
     filters = MelFilters(limits.sample_rate, limits.high_hz)
-    results = []
+    results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
     for utterance in part:
         try:
             results.append((utterance, features_of_one(utterance, limits, filters)))
@@ -208,7 +208,7 @@ def features_of_one(utterance: Utterance, limits: Limits, filters: MelFilters) -
     return text, features.astype(STORED)
 
 
-def check_split(dataset: SpokenDataset, split: str, found: Kept, transcripts: Path, manifest: Path) -> None:
+def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcripts: Path, manifest: Path) -> None:
     """Raises UserError when nothing is left, or the split is not the one that the dataset file expects."""
     if found.rejected:
         log.warning(
@@ -244,7 +244,7 @@ def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
             continue
 
 
-def write_record(dataset: SpokenDataset, kept: dict[str, Kept], corpus: Path) -> dict:
+def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> dict:
     """Write corpus.json."""
     encoded, alphabet = corpus / "encoded", Alphabet()
     stems = [encoded / split for split in kept]

@@ -29,7 +29,7 @@ class Layout(NamedTuple):
         return utterance.audio.name if self.named_once else str(utterance.audio)
 
 
-def librispeech(folder: Path, members: str, domain: str, _: Path | None) -> Iterator[Utterance]:
+def librispeech(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
     """<reader>/<chapter>/<reader>-<chapter>.trans.txt, whose lines are the names of FLAC files beside it, and text."""
     for transcripts in fitting(folder, members, ".trans.txt"):
         for line in lines_of(transcripts):
@@ -38,7 +38,7 @@ def librispeech(folder: Path, members: str, domain: str, _: Path | None) -> Iter
             yield Utterance(audio, text, name.split("-")[0], domain, seconds_of(audio))
 
 
-def tedlium(folder: Path, members: str, domain: str, _: Path | None) -> Iterator[Utterance]:
+def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
     """stm/<talk>.stm, whose lines are stretches of sph/<talk>.sph with their text, if somebody wrote it down."""
     for transcripts in fitting(folder, members, ".stm"):
         audio = transcripts.parents[1] / "sph" / f"{transcripts.stem}.sph"
@@ -53,6 +53,7 @@ def tedlium(folder: Path, members: str, domain: str, _: Path | None) -> Iterator
 
 def listed(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
     """A TSV file with columns path, speaker and transcript."""
+    assert listing, "every part of this layout names a table"
     for row in table(lines_of(listing), ("path", "speaker", "transcript"), str(listing)):
         if fnmatch(row["path"], members):
             audio = folder / row["path"]

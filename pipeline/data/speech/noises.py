@@ -4,6 +4,7 @@ Cold Fusion, section 5.2, adds "random background noise" without saying which.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
 def babble(voices: Iterable[np.ndarray], sample_rate: int) -> np.ndarray:
     """Samples (n,) float32 of several utterances at once, each repeated to fill the time."""
     count = SECONDS * sample_rate
-    return scaled(sum(np.resize(scaled(voice), count) for voice in voices))
+    return scaled(reduce(np.add, (np.resize(scaled(voice), count) for voice in voices)))
 
 
 def scaled(samples: np.ndarray) -> np.ndarray:

@@ -1,15 +1,15 @@
 """Which raw sentences are used, and how they are spelt; every one that is left out is counted by its reason."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.data.alphabet import spelt
-from pipeline.data.dataset import TextRecord, WrittenDataset
+from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord
 from pipeline.errors import UserError
 
-TAKEN_FIRST = ("test", "dev", "train")
+TAKEN_FIRST: tuple[SplitName, ...] = ("test", "dev", "train")
 EXAMPLES = 5
 
 
@@ -35,7 +35,7 @@ class Selection:
         return {"read": self.read[split], "rejected": dict(self.rejected[split]), "examples": self.examples[split]}
 
 
-def select(dataset: WrittenDataset, corpus: Path, wanted: dict[str, int]) -> Selection:
+def select(dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[SplitName, int]) -> Selection:
     """The first sentences of each split that fit; no spelling comes twice, test and dev sets having the first choice.
 
     Args:
@@ -44,9 +44,11 @@ def select(dataset: WrittenDataset, corpus: Path, wanted: dict[str, int]) -> Sel
     Raises:
         UserError: raw text is missing, none fits, or fewer than are to be read aloud.
     """
-    found, seen = Selection(), set()
+    found = Selection()
+    seen: set[str] = set()
     for split in TAKEN_FIRST:
-        found.sentences[split] = chosen = []
+        chosen: list[Sentence] = []
+        found.sentences[split] = chosen
         found.rejected[split], found.examples[split] = Counter(), []
         for line in raw_lines(corpus / f"raw/{split}.en"):
             if len(chosen) == wanted.get(split):

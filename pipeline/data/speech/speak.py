@@ -70,7 +70,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> dict:
     chosen = select(dataset, corpus, dataset.utterances)
     characters = sum(len(one.spelt) for split in chosen.sentences.values() for one in split)
     require_space(corpus, BYTES_A_CHARACTER * characters, "speech read aloud")
-    report = {"dataset": dataset.name, "synthesiser": f"eSpeak NG {version()}", "splits": {}}
+    splits = {}
     for split in dataset.split_names:
         folder = corpus / "audio" / split
         shutil.rmtree(folder, ignore_errors=True)
@@ -83,7 +83,8 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> dict:
         spoken = read_aloud(tasks, dataset.domain, processes, progress)
         kept = write_manifest(manifest_path(corpus, split), spoken)
         progress.finish()
-        report["splits"][split] = {"utterances": kept, **chosen.record(split)}
+        splits[split] = {"utterances": kept, **chosen.record(split)}
+    report = {"dataset": dataset.name, "synthesiser": f"eSpeak NG {version()}", "splits": splits}
     write_json(corpus / "spoken.json", report)
     return report
 

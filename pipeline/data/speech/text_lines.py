@@ -11,7 +11,7 @@ from random import Random
 from typing import IO
 
 from pipeline.data.archives import DAMAGE, members
-from pipeline.data.dataset import FetchedText, GrammarText, TextPart
+from pipeline.data.dataset import FetchedText, GrammarText, SplitName, TextPart
 from pipeline.errors import UserError
 from pipeline.grammar.corpus import endless, next_unseen
 
@@ -19,10 +19,10 @@ CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
 NOT_SPOKEN = re.compile(r"\([^ )]*\)|\{[^ }]*\}|<sil>")
 """Variants of a pronunciation, noises and silence in TED-LIUM's transcripts."""
 UNTRANSCRIBED = "ignore_time_segment_in_scoring"
-DRAWN_FIRST = ("test", "dev", "train")
+DRAWN_FIRST: tuple[SplitName, ...] = ("test", "dev", "train")
 
 
-def grammar_lines(text: GrammarText) -> Iterator[tuple[str, str]]:
+def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
     """(split, sentence): of each domain the test set first, then dev, then train, no sentence twice."""
     for domain in text.domains:
         seen: dict[str, set[str]] = {"en": set()}
@@ -32,7 +32,7 @@ def grammar_lines(text: GrammarText) -> Iterator[tuple[str, str]]:
                 yield split, next_unseen(stream, seen).en
 
 
-def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[str, str]]:
+def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[SplitName, str]]:
     """(split, line), split after split. files: fetched files by source.
 
     Raises:
