@@ -134,7 +134,12 @@ def perform(function: str, run: Path, key: str) -> None:
 @contextlib.contextmanager
 def recorded(run: Path) -> Iterator[None]:
     """Write when, where and how this start of the run began and ended."""
-    facts = {"job": job_name(), "restart": restart_count(), "node": node_name(), "pid": os.getpid()}
+    facts: dict[str, str | int | None] = {
+        "job": job_name(),
+        "restart": restart_count(),
+        "node": node_name(),
+        "pid": os.getpid(),
+    }
     record_start(run, "start", checkpoint=newest_checkpoint(run), **facts)
     outcome = "done"
     try:

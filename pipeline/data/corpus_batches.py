@@ -28,7 +28,9 @@ from pipeline.models.language_model.settings import LanguageModelConfig
 Kind = Literal["parallel", "speech", "text"]
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
 AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
-AnyEvaluationBatches = EvaluationBatches | SpeechEvaluationBatches | TextOnlyEvaluationBatches
+SourceBatches = EvaluationBatches | SpeechEvaluationBatches
+"""Of a split that has a source, to be decoded."""
+AnyEvaluationBatches = SourceBatches | TextOnlyEvaluationBatches
 
 
 def corpus_kind(corpus_folder: Path) -> Kind:
@@ -121,6 +123,14 @@ def evaluation_batches(
         case "text":
             return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
     raise AssertionError(corpus_folder)
+
+
+def source_batches(corpus_folder: Path, split: str, batch_size: int, normalised_as: Path | None) -> SourceBatches:
+    """`evaluation_batches` of a corpus that has a source. Raises UserError for one of text alone."""
+    batches = evaluation_batches(corpus_folder, split, batch_size, normalised_as)
+    if isinstance(batches, TextOnlyEvaluationBatches):
+        raise UserError(f"{corpus_folder}: holds text without a source, of which nothing can be decoded")
+    return batches
 
 
 def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:

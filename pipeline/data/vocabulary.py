@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 
 from pipeline.errors import UserError
@@ -55,7 +56,7 @@ class Subwords:
             return [self.model.piece_to_id([WORD_START + word for word in line.split(" ")]) for line in lines]
         return self.model.encode(list(lines), num_threads=1)
 
-    def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+    def decode(self, sentences: Sequence[Sequence[int]] | Sequence[np.ndarray]) -> list[str]:
         """Tokenised text of each sentence; reserved ids but UNK leave no trace."""
         if self.words is not None:
             table = {UNK: UNKNOWN_WORD} | dict(enumerate(self.words, start=EOS + 1))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pipeline.config import DecodingConfig
 from pipeline.data.alphabet import IDS
-from pipeline.data.corpus_batches import AnyBatch
+from pipeline.data.batches import TextBatch
+from pipeline.data.speech_batches import SpeechBatch
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.models.ctc.model import CTC
@@ -16,7 +17,7 @@ from pipeline.search.ctc_prefix_search import TextScores, prefix_search
 from pipeline.search.scorers import Prior
 from pipeline.training.parts import load_language_model
 
-Search = Callable[[AnyBatch], list[Hypothesis]]
+Search = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]
 """The best hypothesis of each sequence of a batch."""
 
 

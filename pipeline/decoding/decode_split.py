@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config import DecodingConfig
-from pipeline.data.corpus_batches import AnyEvaluationBatches
+from pipeline.data.corpus_batches import SourceBatches
 from pipeline.decoding.choose_search import Search
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
@@ -50,7 +50,7 @@ def parse_decoding(text: str) -> DecodingConfig:
         raise UserError(f"--decoding: not valid JSON ({error}): {text}") from error
 
 
-def decode_split(trained: TrainedModel, batches: AnyEvaluationBatches, search: Search) -> Decoded:
+def decode_split(trained: TrainedModel, batches: SourceBatches, search: Search) -> Decoded:
     """The best hypothesis of each sequence of a split.
 
     Raises:
@@ -60,15 +60,16 @@ def decode_split(trained: TrainedModel, batches: AnyEvaluationBatches, search: S
     if last is not None:
         trained.require_positions(f"{batches.pairs.name}: sources", batches.pairs.src_lengths)
     total = len(batches.pairs.tgt)
-    outputs: list[list[int] | None] = [None] * total
+    outputs: list[list[int]] = [[]] * total
+    decoded = [False] * total
     finished, started, reported = 0, time.perf_counter(), time.perf_counter()
     for indices, batch in batches:
         with trained.autocast():
             found = search(batch.to(trained.device))
         for sentence, best in zip(indices.tolist(), found, strict=True):
-            if outputs[sentence] is not None:
+            if decoded[sentence]:
                 raise UserError(f"{batches.pairs.name}: sentence {sentence} was decoded twice; run `encode` again")
-            outputs[sentence] = best.tokens
+            outputs[sentence], decoded[sentence] = best.tokens, True
         finished += len(found)
         if time.perf_counter() - reported > REPORT_EVERY_S:
             reported = time.perf_counter()

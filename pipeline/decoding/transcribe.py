@@ -14,7 +14,7 @@ import logging
 from pathlib import Path
 
 from pipeline.config import DecodingConfig
-from pipeline.data.corpus_batches import evaluation_batches, normalised_as, vocabularies
+from pipeline.data.corpus_batches import normalised_as, source_batches, vocabularies
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
 from pipeline.decoding.trained_model import TrainedModel
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     config = with_tuned_weights(parse_decoding(args.decoding), args.tuned)
     trained = TrainedModel.load(args.weights, args.threads)
     search = search_for(trained, config, args.language_model)
-    batches = evaluation_batches(args.corpus, args.split, config.batch_tokens, normalised_as(trained.spec))
+    batches = source_batches(args.corpus, args.split, config.batch_tokens, normalised_as(trained.spec))
     decoded = decode_split(trained, batches, search)
     write_lines(args.out, vocabularies(args.corpus)[1].decode(decoded.outputs))
     report = decoded.report(trained, args.split, config) | {"corpus": str(args.corpus)}

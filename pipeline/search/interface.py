@@ -15,11 +15,13 @@ Tree = Any
 class SourceBatch(Protocol):
     """What decoding needs of a batch; the model may ask for more."""
 
-    src_mask: Tensor
-    """(B, S) bool, True where there is a source symbol, EOS among them."""
+    @property
+    def src_mask(self) -> Tensor:
+        """(B, S) bool, True where there is a source symbol, EOS among them."""
 
-    expected_length: Tensor
-    """(B,) int: output symbols, EOS not counted, that `max_extra_length` is added to."""
+    @property
+    def expected_length(self) -> Tensor:
+        """(B,) int: output symbols, EOS not counted, that `max_extra_length` is added to."""
 
 
 class IncrementalModel(Protocol):

@@ -18,8 +18,8 @@ def run_key(run_folder: Path) -> str:
         UserError: `run.yaml` or the corpus is missing or faulty.
     """
     spec = load_run(Path(run_folder) / "run.yaml")
-    parts = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
-    parts = {name: run_key(folder) for name, folder in parts.items() if folder}
+    folders = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
+    parts = {name: run_key(Path(folder)) for name, folder in folders.items() if folder}
     path = Path(spec.corpus) / "corpus.json"
     corpus = read_json(path)
     if "digest" not in corpus:

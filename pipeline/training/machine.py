@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import logging
 import os
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -61,7 +61,8 @@ def prepare(device: torch.device, threads: int) -> None:
         return
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    settings: Any = torch.utils.deterministic  # its types lack this one
+    settings.fill_uninitialized_memory = False
 
 
 def keep_heap() -> None:

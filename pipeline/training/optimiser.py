@@ -1,9 +1,10 @@
 """Updates of all parameters: the weights, and the branch weights kappa and alpha of the Weighted Transformer."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pipeline.config import TrainingConfig
+from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.schedule import Schedule
 from pipeline.training.update_rule import State, update_rule
 
@@ -14,7 +15,7 @@ class Optimiser:
     Frozen branch weights get neither an update nor a projection (Weighted Transformer Network, section 3.2).
     """
 
-    def __init__(self, model: torch.nn.Module, schedule: Schedule, config: TrainingConfig):
+    def __init__(self, model: Seq2Seq, schedule: Schedule, config: TrainingConfig):
         groups = model.parameter_groups()
         self.model, self.schedule, self.rule = model, schedule, update_rule(config)
         self.weights, self.branch_weights = list(groups["weights"]), list(groups["branch_weights"])
@@ -35,14 +36,15 @@ class Optimiser:
         self.model.after_step(frozen=frozen)
         self.forget_gradients()
 
-    def move(self, first: int, parameters: list[Tensor], rate: float) -> None:
+    def move(self, first: int, parameters: list[nn.Parameter], rate: float) -> None:
         """Move those of `parameters` that have a gradient; `first` is the number of the first one."""
-        moved = {number: one for number, one in enumerate(parameters, start=first) if one.grad is not None}
-        for number in moved.keys() - self.states.keys():
-            self.states[number] = self.rule.state(moved[number])
+        moved = [(number, one, one.grad) for number, one in enumerate(parameters, first) if one.grad is not None]
+        for number, parameter, _ in moved:
+            if number not in self.states:
+                self.states[number] = self.rule.state(parameter)
         if moved:
-            gradients = [parameter.grad for parameter in moved.values()]
-            self.rule.move(list(moved.values()), gradients, [self.states[number] for number in moved], rate)
+            gradients, states = [gradient for *_, gradient in moved], [self.states[number] for number, *_ in moved]
+            self.rule.move([parameter for _, parameter, _ in moved], gradients, states, rate)
 
     def forget_gradients(self) -> None:
         for parameter in self.parameters:

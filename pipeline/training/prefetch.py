@@ -3,18 +3,18 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-T = TypeVar("T")
+Loaded = TypeVar("Loaded")
 
 
-class Prefetcher:
+class Prefetcher(Generic[Loaded]):
     """Calls `load(step)` one step ahead in a thread; `waited_s` adds up the seconds the caller had to wait."""
 
-    def __init__(self, load: Callable[[int], T]):
+    def __init__(self, load: Callable[[int], Loaded]):
         self.load, self.waited_s = load, 0.0
 
-    def steps(self, first: int, end: int) -> Iterator[tuple[int, T]]:
+    def steps(self, first: int, end: int) -> Iterator[tuple[int, Loaded]]:
         """(step, load(step)) for first … end - 1."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as pool:
             coming = pool.submit(self.load, first)

@@ -66,7 +66,7 @@ def digest_of(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -76,7 +76,7 @@ def tensors_of(model: torch.nn.Module) -> dict[str, Tensor]:
     Parameters without a gradient are left out: they are another run's, which has them (parts.py).
     """
     frozen = {name for name, weight in model.named_parameters(remove_duplicate=False) if not weight.requires_grad}
-    unique = {}
+    unique: dict[object, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict().items():
         if name in frozen:
             continue

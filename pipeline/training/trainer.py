@@ -13,6 +13,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from pipeline.config import RunSpec
 from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.flops import run_flops
+from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.cost import CostRecord
 from pipeline.training.distributed import Group
@@ -38,7 +39,7 @@ class Trainer:
     """Takes a run from `state` to its last update; `machine` is noted in checkpoints."""
 
     spec: RunSpec
-    model: torch.nn.Module
+    model: Seq2Seq
     optimiser: Optimiser
     batches: AnyTrainingBatches
     state: TrainingState
@@ -117,7 +118,8 @@ class Trainer:
         if self.spec.training.clip_norm is not None:
             clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
         loss, nll, norm = torch.cat([totals, norm.reshape(1)]).tolist()  # the one wait for the device in an update
-        return Sums(*self.group.total([loss, nll], self.device), int(tokens)), norm
+        loss, nll = self.group.total([loss, nll], self.device)
+        return Sums(loss, nll, int(tokens)), norm
 
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> torch.Tensor:
         """Add a micro-batch's share to the gradients; returns its summed loss and negative log-likelihood, (2,)."""
@@ -129,7 +131,8 @@ class Trainer:
 
     def try_largest(self) -> None:
         """Run the micro-batch that needs most memory, and no update: what does not fit fails now. Raises UserError."""
-        largest = max(self.batches.largest(), key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
+        parts: Sequence[AnyBatch] = self.batches.largest()
+        largest = max(parts, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
         moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
         self.backward(self.state.step, largest, largest.num_tokens)
         self.optimiser.forget_gradients()

@@ -19,6 +19,9 @@ State = dict[str, Tensor]
 """What a rule remembers of one parameter, by name."""
 
 
+Move = Callable[[list[Tensor], list[Tensor], list[State], float], None]
+
+
 @dataclass(frozen=True)
 class UpdateRule:
     """Moves parameters in place.
@@ -30,7 +33,7 @@ class UpdateRule:
     """
 
     moments: tuple[str, ...]
-    move: Callable[[list[Tensor], list[Tensor], list[State], float], None]
+    move: Move
     counts: bool = True
 
     def state(self, parameter: Tensor) -> State:
@@ -60,34 +63,60 @@ def column(states: list[State], name: str) -> list[Tensor]:
     return [state[name] for state in states]
 
 
-def adam_by(config: TrainingConfig) -> Callable:
-    constants = {"beta1": config.adam_beta1, "beta2": config.adam_beta2, "eps": config.adam_eps, "weight_decay": 0.0}
-
+def adam_by(config: TrainingConfig) -> Move:
     def move(parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float) -> None:
-        moments = column(states, "exp_avg"), column(states, "exp_avg_sq")
-        steps = column(states, "step")
         adam(
-            parameters, gradients, *moments, [], steps, fused=True, amsgrad=False, maximize=False, lr=rate, **constants
+            parameters,
+            gradients,
+            column(states, "exp_avg"),
+            column(states, "exp_avg_sq"),
+            max_exp_avg_sqs=[],
+            state_steps=column(states, "step"),
+            fused=True,
+            amsgrad=False,
+            beta1=config.adam_beta1,
+            beta2=config.adam_beta2,
+            lr=rate,
+            weight_decay=0.0,
+            eps=config.adam_eps,
+            maximize=False,
         )
 
     return move
 
 
-def adadelta_by(config: TrainingConfig) -> Callable:
-    constants = {"rho": config.adadelta_rho, "eps": config.adadelta_eps, "weight_decay": 0.0}
-
+def adadelta_by(config: TrainingConfig) -> Move:
     def move(parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float) -> None:
-        moments = column(states, "square_avg"), column(states, "acc_delta")
-        adadelta(parameters, gradients, *moments, column(states, "step"), maximize=False, lr=rate, **constants)
+        adadelta(
+            parameters,
+            gradients,
+            column(states, "square_avg"),
+            column(states, "acc_delta"),
+            column(states, "step"),
+            lr=rate,
+            rho=config.adadelta_rho,
+            eps=config.adadelta_eps,
+            weight_decay=0.0,
+            maximize=False,
+        )
 
     return move
 
 
-def nesterov_by(config: TrainingConfig) -> Callable:
-    constants = {"momentum": config.momentum, "dampening": 0.0, "weight_decay": 0.0, "nesterov": True}
-
+def nesterov_by(config: TrainingConfig) -> Move:
     def move(parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float) -> None:
-        moments = column(states, "momentum_buffer")
-        sgd(parameters, gradients, moments, fused=True, maximize=False, lr=rate, **constants)
+        moments: list[Tensor | None] = [*column(states, "momentum_buffer")]  # changed in place
+        sgd(
+            parameters,
+            gradients,
+            moments,
+            fused=True,
+            weight_decay=0.0,
+            momentum=config.momentum,
+            lr=rate,
+            dampening=0.0,
+            nesterov=True,
+            maximize=False,
+        )
 
     return move
