@@ -9,7 +9,8 @@ from pipeline.errors import UserError
 from pipeline.grammar import chinese, english, french, german
 from pipeline.grammar.derivation import Deriver
 from pipeline.grammar.phenomena import phenomena
-from pipeline.grammar.search import QueryDeriver
+from pipeline.grammar.queries import draw_query
+from pipeline.grammar.query_parts import QueryParts
 from pipeline.grammar.structure import Facts, Utterance
 from pipeline.grammar.text import capitalised, chinese_text, running_text, single_commas
 
@@ -98,8 +99,8 @@ def realise(utterance: Utterance, tree: str, words: list[str], facts: Facts, len
 
 def draw_search(rng: Random, held_out: bool) -> Sentence | None:
     """One query in lower case, or None if it is too short or too long."""
-    deriver = QueryDeriver(rng, held_out)
-    query = deriver.query()
+    parts = QueryParts(rng, held_out)
+    query = draw_query(parts)
     tree = f"(TOP (FRAG {english.lower_case(query.en)}))"
     words = english.tokens(tree)
     if not SHORTEST <= len(words) <= LONGEST:
@@ -111,6 +112,6 @@ def draw_search(rng: Random, held_out: bool) -> Sentence | None:
         fr=running_text(french.elide(query.fr)).lower(),
         zh=chinese_text(zh_words),
         tree=tree,
-        phenomena=phenomena("search", deriver.facts, len(words)),
+        phenomena=phenomena("search", parts.facts, len(words)),
         zh_words=tuple(zh_words),
     )

@@ -1,6 +1,7 @@
 """French: agreement of adjectives and participles, place of adjectives, clitics, elision, contraction."""
 
-from pipeline.grammar.lexicon.words import Adjective, FrenchVerb
+from pipeline.grammar.french_verbs import agree, verb_forms
+from pipeline.grammar.lexicon.words import Adjective
 from pipeline.grammar.structure import (
     ME,
     THEY,
@@ -27,27 +28,7 @@ ASPIRATED = frozenset({"héros", "hé", "haut", "haute", "hauts", "hautes", "hui
 ELIDED = frozenset({"le", "la", "de", "que", "ne", "je", "me", "te", "se", "puisque"})
 CONTRACTIONS = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 
-AVOIR = {
-    "present": ("ai", "as", "a", "avons", "ont"),
-    "subjunctive": ("aie", "aies", "ait", "ayons", "aient"),
-    "pluperfect": ("avais", "avais", "avait", "avions", "avaient"),
-}
-ETRE = {
-    "present": ("suis", "es", "est", "sommes", "sont"),
-    "subjunctive": ("sois", "sois", "soit", "soyons", "soient"),
-    "past": ("étais", "étais", "était", "étions", "étaient"),
-    "pluperfect": ("étais", "étais", "était", "étions", "étaient"),
-    "future": ("serai", "seras", "sera", "serons", "seront"),
-}
-IL_Y_A = {"present": "a", "past": "avait", "future": "aura"}
-MODALS = {
-    "want": (("veux", "veux", "veut", "voulons", "veulent"), "voul"),
-    "can": (("peux", "peux", "peut", "pouvons", "peuvent"), "pouv"),
-    "must": (("dois", "dois", "doit", "devons", "doivent"), "dev"),
-    "should": (("devrais", "devrais", "devrait", "devrions", "devraient"), ""),
-}
 MOODS: dict[tuple[str, ...], str] = {("bien", "que"): "subjunctive", ("pendant", "que"): "imperfect"}  # of past tenses
-IMPERFECT = ("ais", "ais", "ait", "ions", "aient")
 REFLEXIVE = ("me", "te", "se", "nous", "se")
 SUBJECTS = {0: "je", 1: "tu", 3: "nous"}
 STRESSED = {0: "moi", 1: "toi", 3: "nous"}
@@ -117,7 +98,7 @@ def clause(c: Clause, mood: str = "indicative") -> list[str]:
 
 def _verb_group(c: Clause, mood: str) -> list[str]:
     """Negation, clitics, finite verb, adverb, participle or infinitive."""
-    finite, closing = _verbs(c, mood)
+    finite, closing = verb_forms(c, mood)
     before = _clitics(c)
     second = {"": [], "not": ["pas"], "never": ["jamais"]}[c.negation]
     if c.modal:  # the clitics go with the infinitive
@@ -143,48 +124,6 @@ def _object_clitic(p: Pronoun) -> str:
     if p.person == THIRD:
         return "la" if p.fr_gender == "f" else "le"
     return {ME: "me", YOU: "te", WE: "nous", THEY: "les"}[p.person]
-
-
-def _verbs(c: Clause, mood: str) -> tuple[str, list[str]]:
-    """The finite verb and what closes the group."""
-    person = c.person
-    if c.verb is None:
-        return _copula(c, person, mood)
-    verb = c.verb.fr
-    if c.modal:
-        present, stem = MODALS[c.modal]
-        finite = present[person] if c.tense == "present" or not stem else stem + IMPERFECT[person]
-        return finite, [verb.infinitive]
-    if c.tense == "future":
-        return verb.future[person], []
-    if c.tense == "present":
-        return verb.present[person], []
-    if mood == "imperfect" or (c.verb.stative and mood != "subjunctive"):
-        return verb.imperfect[person], []
-    auxiliary = ETRE if verb.with_etre else AVOIR
-    return auxiliary["present" if mood == "indicative" else mood][person], [_participle(c, verb)]
-
-
-def _copula(c: Clause, person: int, mood: str) -> tuple[str, list[str]]:
-    if c.exists:
-        return IL_Y_A[c.tense], []
-    if mood == "subjunctive":
-        return AVOIR["subjunctive"][person], ["été"]
-    return ETRE[c.tense][person], []
-
-
-def _participle(c: Clause, verb: FrenchVerb) -> str:
-    """Agrees with the subject of être, or with a direct object that precedes."""
-    if verb.with_etre:
-        return agree(verb.participle, required_nominal(c.agent))
-    if isinstance(c.object, Pronoun) and verb.direct:
-        return agree(verb.participle, c.object)
-    return verb.participle
-
-
-def agree(participle: str, nominal: Nominal) -> str:
-    feminine = participle + ("e" if nominal.fr_gender == "f" else "")
-    return feminine + ("s" if nominal.plural and not feminine.endswith("s") else "")
 
 
 def _complements(c: Clause) -> list[str]:

@@ -1,5 +1,7 @@
 """German: verb second in main clauses, verb last in subordinate ones, agreement of gender, case and number."""
 
+from pipeline.grammar.german_articles import determiner
+from pipeline.grammar.german_verbs import verb_bracket
 from pipeline.grammar.structure import (
     THIRD,
     Clause,
@@ -19,20 +21,7 @@ NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 COLUMN = {"m": 0, "f": 1, "n": 2}
 PLURAL = 3
 
-Endings = tuple[tuple[str, str, str, str], ...]  # [case][gender or plural]
-
-THE = (
-    ("der", "die", "das", "die"),
-    ("den", "die", "das", "die"),
-    ("dem", "der", "dem", "den"),
-    ("des", "der", "des", "der"),
-)
 WHO = (("der", "die", "das", "die"), ("den", "die", "das", "die"), ("dem", "der", "dem", "denen"))
-STRONG_ARTICLE = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"), ("es", "er", "es", "er"))
-EIN = (("", "e", "", "e"), ("en", "e", "", "e"), ("em", "er", "em", "en"), ("es", "er", "es", "er"))
-WEAK = (("e", "e", "e", "en"), ("en", "e", "e", "en"), ("en", "en", "en", "en"), ("en", "en", "en", "en"))
-MIXED = (("er", "e", "es", "en"), ("en", "e", "es", "en"), ("en", "en", "en", "en"), ("en", "en", "en", "en"))
-STRONG = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"), ("en", "er", "en", "er"))
 
 PRONOUNS = {
     0: ("ich", "mich", "mir"),
@@ -41,7 +30,6 @@ PRONOUNS = {
     4: ("sie", "sie", "ihnen"),
 }
 HE_SHE_IT = {"m": ("er", "ihn", "ihm"), "f": ("sie", "sie", "ihr"), "n": ("es", "es", "ihm")}
-OWN = {0: "mein", 1: "dein", 3: "unser", 4: "ihr"}
 REFLEXIVE = ("mich", "dich", "sich", "uns", "sich")
 CONTRACTIONS = {
     ("in", "dem"): "im",
@@ -51,16 +39,6 @@ CONTRACTIONS = {
     ("von", "dem"): "vom",
 }
 PREPOSITIONS = {"in": "in", "on": "auf", "at": "an", "shore": "an"}
-HABEN = ("habe", "hast", "hat", "haben", "haben")
-SEIN = ("bin", "bist", "ist", "sind", "sind")
-WAR = ("war", "warst", "war", "waren", "waren")
-WERDEN = ("werde", "wirst", "wird", "werden", "werden")
-MODALS = {
-    "want": (("will", "willst", "will", "wollen", "wollen"), "wollte"),
-    "can": (("kann", "kannst", "kann", "können", "können"), "konnte"),
-    "must": (("muss", "musst", "muss", "müssen", "müssen"), "musste"),
-    "should": (("sollte", "solltest", "sollte", "sollten", "sollten"), "sollte"),
-}
 QUESTION_WORDS = {"where": "wo", "when": "wann", "why": "warum"}
 
 
@@ -116,7 +94,7 @@ def main_clause(c: Clause, first: tuple[str, ...] = ()) -> list[str]:
 
 
 def _verb_second(c: Clause, front: list[str], subject_done: bool = False, time_done: bool = False) -> list[str]:
-    finite, particle, closing = _verbs(c)
+    finite, particle, closing = verb_bracket(c)
     subject = [] if subject_done else _subject(c)
     middle = _middle(c, time_done)
     if subject and c.verb and c.verb.de.reflexive and not isinstance(c.subject, Pronoun):  # dreht sich Anna
@@ -126,13 +104,13 @@ def _verb_second(c: Clause, front: list[str], subject_done: bool = False, time_d
 
 def verb_last(c: Clause) -> list[str]:
     """The finite verb at the end of the clause."""
-    finite, particle, closing = _verbs(c)
+    finite, particle, closing = verb_bracket(c)
     return [*_subject(c), *_middle(c), *closing, "".join([*particle, finite]), *_after_field(c)]
 
 
 def closing_words(c: Clause) -> str:
     """What ends this clause in German when its verb comes last: `gesehen hat`, `ankommt`."""
-    finite, particle, closing = _verbs(c)
+    finite, particle, closing = verb_bracket(c)
     return " ".join([*closing, "".join([*particle, finite])])
 
 
@@ -144,37 +122,6 @@ def _subject(c: Clause) -> list[str]:
     if c.exists:
         return ["es"]
     return [] if c.subject is None else noun_phrase(c.subject, NOMINATIVE)
-
-
-def _verbs(c: Clause) -> tuple[str, list[str], list[str]]:
-    """The finite verb, its separated prefix, and the words of the closing bracket before it."""
-    person = c.person
-    if c.verb is None:
-        return _copula(c, person)
-    verb = c.verb.de
-    if c.modal:
-        present, past = MODALS[c.modal]
-        finite = _past(past, person) if c.tense == "past" else present[person]
-        return finite, [], [verb.infinitive]
-    if c.tense == "future":
-        return WERDEN[person], [], [verb.infinitive]
-    if c.tense == "present":
-        return verb.present[person], [verb.prefix] if verb.prefix else [], []
-    if c.verb.stative:
-        return verb.past[person], [verb.prefix] if verb.prefix else [], []
-    return (SEIN if verb.with_sein else HABEN)[person], [], [verb.participle]
-
-
-def _copula(c: Clause, person: int) -> tuple[str, list[str], list[str]]:
-    if c.exists:
-        finite = {"past": "gab", "present": "gibt", "future": "wird"}[c.tense]
-        return finite, [], ["geben"] if c.tense == "future" else []
-    forms = {"past": WAR, "present": SEIN, "future": WERDEN}[c.tense]
-    return forms[person], [], ["sein"] if c.tense == "future" else []
-
-
-def _past(third: str, person: int) -> str:
-    return third + ("", "st", "", "n", "n")[person]
 
 
 def _middle(c: Clause, time_done: bool = False) -> list[str]:
@@ -267,7 +214,7 @@ def pronoun(p: Pronoun, case: int) -> str:
 
 def _full_noun_phrase(np: NounPhrase, case: int) -> list[str]:
     column = PLURAL if np.plural else COLUMN[np.noun.de_gender]
-    words, endings = _determiner(np, case, column)
+    words, endings = determiner(np, case, column)
     ending = endings[case][column]
     words = [*words, *(adjective.de_stem + ending for adjective in np.adjectives), np.noun.de[case][np.plural]]
     if np.genitive is not None:
@@ -280,38 +227,6 @@ def _full_noun_phrase(np: NounPhrase, case: int) -> list[str]:
     if np.relative:
         words += [",", *_relative(np.relative, column), ","]
     return words
-
-
-def _determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], Endings]:
-    """The determiner and the table of adjective endings that it asks for."""
-    match np.determiner:
-        case "the":
-            return [THE[case][column]], WEAK
-        case "this":
-            return ["dies" + STRONG_ARTICLE[case][column]], WEAK
-        case "every":
-            return ["jed" + STRONG_ARTICLE[case][column]], WEAK
-        case "a":
-            return ([], STRONG) if np.plural else (["ein" + EIN[case][column]], MIXED)
-        case "bare":
-            return [], STRONG
-        case "no":
-            return ["kein" + EIN[case][column]], MIXED
-        case "my":
-            return [_possessive(required(np.owner), EIN[case][column])], MIXED
-        case "number":
-            return [required(np.number).de[0]], STRONG
-        case "some":
-            return ["einig" + STRONG_ARTICLE[case][column]], STRONG
-        case "many":
-            return ["viel" + STRONG_ARTICLE[case][column]], STRONG
-    raise ValueError(f"no German determiner for {np.determiner!r}")
-
-
-def _possessive(owner: Pronoun, ending: str) -> str:
-    if owner.person == THIRD:
-        return ("ihr" if owner.de_gender == "f" else "sein") + ending
-    return OWN[owner.person] + ending
 
 
 def _relative(relative: Relative, column: int) -> list[str]:

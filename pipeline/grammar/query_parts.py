@@ -5,26 +5,26 @@ from random import Random
 
 from pipeline.grammar import english, french, german
 from pipeline.grammar.choice import NAMES, Zipf, by_class, held_out_combination, nouns_of
-from pipeline.grammar.lexicon import queries
+from pipeline.grammar.lexicon import query_words
 from pipeline.grammar.lexicon.reading import Deed, read_adjectives, read_deeds, read_nouns, read_phrases
 from pipeline.grammar.lexicon.words import Adjective, Noun, Phrase
 from pipeline.grammar.structure import Determiner, Facts, Name, NounPhrase
 
-NOUNS = by_class(read_nouns(queries.NOUNS))
-ADJECTIVES = read_adjectives(queries.BEFORE_NOUN, before_noun=True) + read_adjectives(
-    queries.AFTER_NOUN, before_noun=False
+NOUNS = by_class(read_nouns(query_words.NOUNS))
+ADJECTIVES = read_adjectives(query_words.BEFORE_NOUN, before_noun=True) + read_adjectives(
+    query_words.AFTER_NOUN, before_noun=False
 )
 ADJECTIVES_OF: dict[Noun, list[Adjective]] = {
     noun: [adjective for adjective in ADJECTIVES if adjective.classes & noun.classes]
     for nouns in NOUNS.values()
     for noun in nouns
 }
-ERRANDS = Zipf(read_deeds(queries.ERRANDS), 8)
-DEEDS = Zipf([*ERRANDS.items, *read_deeds(queries.CHORES)], 8)
+ERRANDS = Zipf(read_deeds(query_words.ERRANDS), 8)
+DEEDS = Zipf([*ERRANDS.items, *read_deeds(query_words.CHORES)], 8)
 OBJECTS = {deed: Zipf(nouns_of(NOUNS, deed.objects), 6) for deed in DEEDS.items}
 CLASS = {name: Zipf(nouns, 6) for name, nouns in NOUNS.items()}
 TABLES = {
-    name: Zipf(read_phrases(getattr(queries, name)), 6)
+    name: Zipf(read_phrases(getattr(query_words, name)), 6)
     for name in (
         [
             "DISHES",
