@@ -1,82 +1,10 @@
-"""`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand.
+"""`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand."""
 
-A stage is a module with `add_arguments(parser)` and `run(args)`; only the one asked for is imported, so a stage
-that needs no torch starts without it.
-"""
-
-import argparse
-import importlib
 import logging
 import sys
 
 from pipeline.errors import UserError
-
-# stage -> (module, one-line help)
-STAGES = {
-    "describe": ("pipeline.experiment.describe", "write a run's resolved specification"),
-    "schemas": ("pipeline.planning.schemas", "write the JSON schemas of every YAML file"),
-    "claims": ("pipeline.reporting.claims", "set what was measured next to what a paper says, with a verdict"),
-    "figure": ("pipeline.reporting.figure", "draw a figure, with the numbers in it and a caption"),
-    "attention-maps": ("pipeline.probes.attention_maps", "attention of single heads on a sentence chosen by a rule"),
-    "alignments": ("pipeline.probes.alignments", "attention over speech at every kept checkpoint of a training"),
-    "gate-values": ("pipeline.probes.gate_values", "the gate between channels over kinds of words, on the grammar"),
-    "layer-table": ("pipeline.reporting.layer_table", "set layer types' times next to their printed complexities"),
-    "layer-times": ("pipeline.probes.layer_cost", "time layer types over sequence lengths and widths"),
-    "table": ("pipeline.reporting.table", "set scores next to the numbers a paper printed"),
-    "example-table": (
-        "pipeline.reporting.example_table",
-        "set every system's translation of one sentence side by side",
-    ),
-    "transcript-table": (
-        "pipeline.reporting.transcript_table",
-        "set what systems write down of a few utterances next to what a paper printed",
-    ),
-    "check-data": ("pipeline.planning.check_data", "say which files of the data are here, and how to get the others"),
-    "calibrate": ("pipeline.planning.calibrate", "measure how fast this machine trains and decodes"),
-    "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),
-    "cost": ("pipeline.planning.cost_table", "put what trainings took next to the forecast"),
-    "free": ("pipeline.planning.free", "remove what finished work no longer needs on disk"),
-    "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
-    "generate": ("pipeline.data.generate", "write a corpus with the embedded grammar"),
-    "prepare": ("pipeline.data.prepare", "clean and tokenise the raw splits"),
-    "collect-trees": ("pipeline.data.collect_trees", "bring together the trees of a treebank"),
-    "prepare-trees": ("pipeline.data.prepare_trees", "clean and linearise the trees of a treebank"),
-    "subwords": ("pipeline.data.subwords", "learn the subword vocabulary"),
-    "collect-text": ("pipeline.data.speech.collect_text", "write or fetch the text of speech or a language model"),
-    "collect-recordings": ("pipeline.data.speech.collect_recordings", "fetch recordings and list their utterances"),
-    "speak": ("pipeline.data.speech.speak", "read text aloud"),
-    "features": ("pipeline.data.speech.features", "turn speech into memory-mapped features and characters"),
-    "encode-text": ("pipeline.data.speech.encode_text", "turn text into memory-mapped characters"),
-    "encode": ("pipeline.data.encode", "turn tokenised text into memory-mapped ids"),
-    "train": ("pipeline.training.job", "train a run, or go on with it"),
-    "launch": ("pipeline.cluster.launch", "have a job done on Slurm or here, and wait for it"),
-    "unlock": ("pipeline.cluster.unlock", "release the lock a killed snakemake left behind"),
-    "average": ("pipeline.decoding.averaging", "average the last checkpoints of a run"),
-    "translate": ("pipeline.decoding.translate", "translate a split by beam search"),
-    "transcribe": ("pipeline.decoding.transcribe", "write down the speech of a split"),
-    "tune": ("pipeline.decoding.tune", "choose the weights of shallow fusion on the development set"),
-    "score-speech": ("pipeline.evaluation.score_speech", "score transcripts: character and word error rate"),
-    "perplexity": ("pipeline.probes.perplexity", "perplexity of a split, without smoothing"),
-    "score-trees": ("pipeline.evaluation.score_trees", "score parses: labelled bracketing F1, with intervals"),
-    "score": ("pipeline.evaluation.score", "score translations: BLEU in three recipes, with intervals"),
-    "phenomena": ("pipeline.evaluation.phenomena", "count names, idioms and word order that are right, on the grammar"),
-    "compare": ("pipeline.evaluation.compare", "say whether one score is better than another"),
-}
-
-
-def parse(argv: list[str]) -> argparse.Namespace:
-    """The arguments of a stage, which `stage_module` of them runs; only that stage is imported."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline", description="One stage of the reproduction.")
-    stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
-    for name, (module_name, summary) in STAGES.items():
-        stage = stages.add_parser(name, help=summary)
-        if argv and argv[0] == name:
-            module = importlib.import_module(module_name)
-            stage.description = module.__doc__
-            stage.formatter_class = argparse.RawDescriptionHelpFormatter
-            module.add_arguments(stage)
-            stage.set_defaults(stage_module=module)
-    return parser.parse_args(argv)
+from pipeline.stages import parse
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -6,9 +6,9 @@ command.json            {"key", "arguments", "outputs"}; done.json and the other
 import os
 from pathlib import Path
 
-from pipeline.cluster.markers import read_marker
 from pipeline.errors import UserError
-from pipeline.files import read_json, sha256_json, write_json
+from pipeline.files import read_json, read_marker, sha256_json, write_json
+from pipeline.stages import parse
 from pipeline.training.key import run_key
 
 
@@ -47,8 +47,6 @@ def perform_command(folder: Path) -> None:
 
 def perform(arguments: list[str]) -> None:
     """A stage in this process. Raises UserError as the stage does."""
-    from pipeline.__main__ import parse  # which knows every stage, this one's too
-
     args = parse(arguments)
     args.stage_module.run(args)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pipeline.cluster.command import job_key, order_command
 from pipeline.cluster.command import perform as perform_stage
-from pipeline.cluster.job import JobOrder, perform
+from pipeline.cluster.job_process import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done
 from pipeline.cluster.queue import Queue
@@ -104,7 +104,7 @@ def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
 
 
 class Detached(BaseException):
-    """This process was told to end; the job was not."""
+    """This process was asked to end; the job was not."""
 
 
 def watch(waiter: Waiter) -> None:

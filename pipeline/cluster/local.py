@@ -11,7 +11,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from pipeline.cluster.job import Exit, JobOrder
+from pipeline.cluster.job_process import Exit, JobOrder
 from pipeline.cluster.markers import Submission, write_submission
 from pipeline.cluster.queue import QueuedJob
 from pipeline.cluster.version import PROJECT
@@ -82,7 +82,7 @@ class LocalJobs:
             "OMP_NUM_THREADS": str(self.cpus),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
         }
-        command = [sys.executable, "-m", "pipeline.cluster.job", json.dumps(asdict(self.order))]
+        command = [sys.executable, "-m", "pipeline.cluster.job_process", json.dumps(asdict(self.order))]
         return subprocess.Popen(command, env=environment, start_new_session=True)
 
     def _end(self, number: int) -> None:

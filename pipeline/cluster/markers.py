@@ -9,14 +9,12 @@ checkpoints/step-N…     written by the job's function; N tells whether a resta
 """
 
 import json
-import os
 import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.files import read_json, write_json
+from pipeline.files import read_marker, write_json
 
 UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 
@@ -31,16 +29,6 @@ class Submission:
     name: str
     time: float
     code: str
-
-
-def read_marker(path: Path) -> dict | None:
-    """`path` as JSON, or None while it is absent; lists the folder first, since NFS may hide a fresh file otherwise."""
-    if not path.parent.is_dir() or path.name not in os.listdir(path.parent):
-        return None
-    try:
-        return read_json(path)
-    except UserError:
-        return None  # removed meanwhile, or left empty by a crash: as good as absent
 
 
 def is_done(run: Path, key: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.errors import UserError
 
-LONGEST_WARNING_S = 180  # how long before its time limit a job is told to save
+LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import shlex
 import time
 from pathlib import Path
 
-from pipeline.cluster.job import JobOrder, run_job
+from pipeline.cluster.job_process import JobOrder, run_job
 from pipeline.cluster.markers import Submission, read_submission, unfit_nodes, write_submission
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.cluster.resources import Resources

@@ -119,10 +119,10 @@ class Waiter:
         failure = read_failure(self.run, self.key)
         if failure is None:
             return
-        told = [f"{self.run}: job {job} failed on {failure['node']}: {failure['error']}"]
+        message = [f"{self.run}: job {job} failed on {failure['node']}: {failure['error']}"]
         if failure["traceback"]:
-            told += [failure["traceback"].rstrip(), self._log_tail(job)]
-        raise UserError("\n".join(told))
+            message += [failure["traceback"].rstrip(), self._log_tail(job)]
+        raise UserError("\n".join(message))
 
     def _judge(self, state: QueuedJob) -> None:
         """Return if another job shall go on where this one ended without a word; raise UserError if not."""

@@ -6,7 +6,7 @@ cut into updates, and their number, are those of every epoch. The order of the u
 numbers come from Philox, a counter-based generator keyed by (seed, epoch): an update draws those of its own places
 alone, and a resumed run finds its place in the data by computing it.
 
-An update holds at most `tokens_per_update` positions a side, padding counted, or `sentences_per_update` pairs. What it
+An update holds at most `tokens_per_update` positions per side, padding counted, or `sentences_per_update` pairs. What it
 holds depends neither on `micro_batch_tokens`, the memory bound by which it is split, nor on the number of processes
 that share the parts.
 """
@@ -83,8 +83,8 @@ class TrainingBatches:
     """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
 
     Args:
-        tokens_per_update: positions a side and update at most, padding counted; None when pairs are counted.
-        micro_batch_tokens: positions a side and micro-batch at most.
+        tokens_per_update: positions per side and update at most, padding counted; None when pairs are counted.
+        micro_batch_tokens: positions per side and micro-batch at most.
         max_length: pairs with more subwords on a side (EOS not counted) are left out, counted in `left_out`.
         sentences_per_update: pairs an update at most; None when positions are counted.
 
@@ -108,7 +108,7 @@ class TrainingBatches:
         self.left_out = int(len(fits) - fits.sum())
         kept = np.flatnonzero(fits).astype(np.uint32)
         if not len(kept):
-            raise UserError(f"{self.pairs.name}: no pair of at most {max_length} subwords a side; raise `max_length`")
+            raise UserError(f"{self.pairs.name}: no pair of at most {max_length} subwords per side; raise `max_length`")
         src_lengths, tgt_lengths = self.pairs.src_lengths[kept], self.pairs.tgt_lengths[kept]
         self._check_budgets(int(max(src_lengths.max(), tgt_lengths.max())), tokens_per_update)
         order, starts = order_by_cell(cells(src_lengths, tgt_lengths), seed)

@@ -3,9 +3,9 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pipeline.data.chinese import segment
 from pipeline.data.dataset import Cleaning, CorpusRecord
 from pipeline.data.moses import tokenise
+from pipeline.data.segmentation import segment
 
 RawPair = tuple[bytes, bytes]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.dataset import TokenisedDataset, load_tokenised
-from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.disk import require_space

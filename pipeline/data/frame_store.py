@@ -14,7 +14,7 @@ from pipeline.errors import UserError
 from pipeline.files import atomic_write
 
 STORED = np.dtype("<f2")
-FEATURES, FRAMES_A_SECOND = 40, 100
+FEATURES, FRAMES_PER_SECOND = 40, 100
 """Of every corpus of speech (Cold Fusion, section 5.2)."""
 
 

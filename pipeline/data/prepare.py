@@ -24,7 +24,7 @@ import sacremoses
 
 from pipeline.data.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
 from pipeline.data.dataset import CorpusRecord, Expected, load_parallel
-from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file, write_json

@@ -18,7 +18,7 @@ from pipeline.files import read_json
 from pipeline.symbols import BOS, EOS, PAD
 
 FRAMES_PER_CHARACTER = 3
-"""Nobody says more than 33 characters a second."""
+"""Nobody says more than 33 characters per second."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def bucket_table(longest: int, width: float) -> np.ndarray:
 def update_cuts(
     bounds: np.ndarray, widths: np.ndarray, tokens: int | None, sentences: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where the places are cut into updates of at most so many `sentences`, or else `tokens` a side; see `cut`."""
+    """Where the places are cut into updates of at most so many `sentences`, or else `tokens` per side; see `cut`."""
     if sentences is None:
         if tokens is None:
             raise ValueError("an update is counted in tokens or in sentences")
@@ -71,7 +71,7 @@ def even_cuts(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.n
 
 
 def cut(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut the places into updates of at most `budget` padded positions a side, filled greedily.
+    """Cut the places into updates of at most `budget` padded positions per side, filled greedily.
 
     Args:
         bounds: (cells + 1,) first place of each cell, and the number of places.

@@ -36,8 +36,8 @@ def write_splits(
     for split in SPLITS:
         if split not in sizes:
             continue
-        drawn = domain, Random(f"grammar/{domain}/{seed}/{split}"), split in TESTS
-        stream = endless_chains(*drawn, chained[split]) if split in chained else endless(*drawn)
+        source = domain, Random(f"grammar/{domain}/{seed}/{split}"), split in TESTS
+        stream = endless_chains(*source, chained[split]) if split in chained else endless(*source)
         sentences = (next_unseen(stream, seen) for _ in range(sizes[split]))
         _write(Path(folder), split, languages, sentences)
 

@@ -21,7 +21,7 @@ from pipeline.data.dataset import (
     TokenisedRecord,
 )
 from pipeline.data.dataset.speech import SpeechSize, TextSize
-from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, FrameStore
+from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, FrameStore
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.data.vocabulary import vocab_sizes
@@ -78,7 +78,7 @@ class Corpus:
         symbols = len(Alphabet())
         match dataset:
             case SpokenRecord(size=SpeechSize() as size):
-                pairs, frames = by_split(dataset, size.utterances), FRAMES_A_SECOND * size.seconds
+                pairs, frames = by_split(dataset, size.utterances), FRAMES_PER_SECOND * size.seconds
                 return cls(pairs, frames, size.characters, symbols, symbols, None, "speech")
             case TextRecord(size=TextSize() as size):
                 return cls(by_split(dataset, size.sentences), 0.0, size.characters, symbols, symbols, None, "text")
@@ -112,8 +112,8 @@ class Corpus:
         common = rng.normal(0, LENGTH_SPREAD, count)
         sides = []
         for mean in (self.src_subwords, self.tgt_subwords):
-            drawn = np.exp(common + rng.normal(0, RATIO_SPREAD / 2, count)) * mean / MEAN_FACTOR
-            sides.append(np.maximum(1, np.round(drawn)).astype(np.int64) + 1)
+            lengths = np.exp(common + rng.normal(0, RATIO_SPREAD / 2, count)) * mean / MEAN_FACTOR
+            sides.append(np.maximum(1, np.round(lengths)).astype(np.int64) + 1)
         return sides[0], sides[1]
 
     def encoded_sources(self, encoded: Path, pairs: int) -> np.ndarray:

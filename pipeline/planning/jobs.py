@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord
-from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, STORED
+from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
 from pipeline.planning.corpus_size import Corpus
@@ -115,7 +115,7 @@ class Jobs:
         prepared = float((folder / "prepared/report.json").exists())
         encoded = float((folder / "encoded/corpus.json").exists())
         encoding = {"done": encoded, "disk_bytes": self.encoded_bytes(name)}
-        seconds = self.corpus(name).src_subwords * pairs / FRAMES_A_SECOND / threads  # of speech
+        seconds = self.corpus(name).src_subwords * pairs / FRAMES_PER_SECOND / threads  # of speech
         match record:
             case SpokenRecord():
                 if isinstance(record, ReadAloudDataset):

@@ -1,4 +1,4 @@
-"""Greedy search: the most probable symbol at each position. Same output as a beam of 1, with less around it."""
+"""Greedy search: the most probable symbol at each position. Same output as a beam of 1, in fewer operations."""
 
 import torch
 

@@ -1,6 +1,6 @@
 """What a model has to offer to be decoded, and how its state is moved about.
 
-B: sentences, K: hypotheses a sentence, S: source positions, V: vocabulary.
+B: sentences, K: hypotheses per sentence, S: source positions, V: vocabulary.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What a beam search adds up: log-probabilities of the model alone, or of a language model beside it.
 
-B: sentences, K: hypotheses a sentence, V: vocabulary.
+B: sentences, K: hypotheses per sentence, V: vocabulary.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The best continuations of a beam.
 
-B: sentences, K: hypotheses a sentence, V: vocabulary, N: candidates asked for.
+B: sentences, K: hypotheses per sentence, V: vocabulary, N: candidates asked for.
 """
 
 from dataclasses import dataclass

@@ -258,7 +258,7 @@ def size_of_update(training: TrainingConfig, batches: AnyTrainingBatches) -> str
     """In words."""
     if training.sentences_per_update:
         return f"{training.sentences_per_update} pairs"
-    return f"{training.tokens_per_update} tokens a side ({batches.sequences // len(batches)} pairs)"
+    return f"{training.tokens_per_update} tokens per side ({batches.sequences // len(batches)} pairs)"
 
 
 def finish(trainer: Trainer) -> None:

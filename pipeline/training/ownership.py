@@ -18,9 +18,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.cluster.markers import read_marker
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.files import read_marker, write_json
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from launching import HERE, PROJECT
 
-from pipeline.cluster.job import fruitless_starts
+from pipeline.cluster.job_process import fruitless_starts
 from pipeline.cluster.markers import newest_checkpoint, record_start
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_node
 
@@ -40,7 +40,7 @@ def test_starts_count_as_fruitless_until_there_is_a_newer_checkpoint(tmp_path, f
 def test_only_a_warning_without_an_end_asks_to_go_on_later(sent, later):
     """In a process of its own: the record is of the whole process."""
     program = (
-        "import os, signal, sys; from pipeline.cluster.signals import SignalRecord\n"
+        "import os, signal, sys; from pipeline.cluster.received_signals import SignalRecord\n"
         "record = SignalRecord()\n"
         "for number in (signal.SIGTERM, signal.SIGUSR2): signal.signal(number, lambda *_: None)\n"
         f"for number in {[int(number) for number in sent]}: os.kill(os.getpid(), number)\n"

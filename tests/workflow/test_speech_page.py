@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from pipeline.__main__ import STAGES
 from pipeline.experiment.project import load_project
+from pipeline.stages import STAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/speech.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.dataset import SplitName, TextRecord, load_text
-from pipeline.data.parallel import chunks
+from pipeline.data.processes import chunks
 from pipeline.data.speech.sentences import Sentence, select
 from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
 from pipeline.errors import UserError

@@ -30,10 +30,10 @@ import numpy as np
 
 from pipeline.data.alphabet import Alphabet, spelt
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, load_spoken
-from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND, STORED, frame_offsets_path, frames_path, write_frames
+from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_offsets_path, frames_path, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.packages import existing_files, package_folders
-from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
@@ -122,7 +122,7 @@ def compute_features(dataset: SpokenDataset, manifests: Mapping[SplitName, Path]
         UserError: a manifest is missing or faulty, a split is empty or not as expected, or the disk is too small.
     """
     seconds = sum(one.seconds for path in manifests.values() for one in read_manifest(path))
-    bytes_needed = seconds * FRAMES_A_SECOND * FEATURES * STORED.itemsize
+    bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * STORED.itemsize
     require_space(corpus, bytes_needed, "the features")
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
     write_noises(dataset, manifests["train"], corpus)

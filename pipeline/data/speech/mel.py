@@ -7,9 +7,9 @@ logarithm of power; samples are in [-1, 1].
 import kaldi_native_fbank
 import numpy as np
 
-from pipeline.data.frame_store import FEATURES, FRAMES_A_SECOND
+from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND
 
-WINDOW_MS, SHIFT_MS = 25.0, 1000 / FRAMES_A_SECOND
+WINDOW_MS, SHIFT_MS = 25.0, 1000 / FRAMES_PER_SECOND
 LOW_HZ = 20.0
 
 

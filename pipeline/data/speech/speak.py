@@ -24,7 +24,7 @@ from pathlib import Path
 import soundfile
 
 from pipeline.data.dataset import ReadAloudDataset, load_spoken
-from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.espeak import Synthesiser, version
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 from pipeline.data.speech.readers import Reader, reader_of
@@ -36,7 +36,7 @@ from pipeline.files import write_json
 log = logging.getLogger(__name__)
 
 UTTERANCES_PER_PROCESS = 250
-BYTES_A_CHARACTER = 2000  # of FLAC at a slow rate
+BYTES_PER_CHARACTER = 2000  # of FLAC at a slow rate
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> dict:
     """
     chosen = select(dataset, corpus, dataset.utterances)
     characters = sum(len(one.spelt) for split in chosen.sentences.values() for one in split)
-    require_space(corpus, BYTES_A_CHARACTER * characters, "speech read aloud")
+    require_space(corpus, BYTES_PER_CHARACTER * characters, "speech read aloud")
     splits = {}
     for split in dataset.split_names:
         folder = corpus / "audio" / split

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from pipeline.data.parallel import Progress, chunks, map_in_order
+from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.errors import UserError
 
 

@@ -7,7 +7,7 @@ set; every task sees all GPUs of its node and takes the one numbered LOCAL_RANK.
 
 Started by the launcher, on Slurm through submitit's pickle or here as a process of its own:
 
-    python -m pipeline.cluster.job '{"function": "pipeline.training.job:train_run", "run": "work/…", …}'
+    python -m pipeline.cluster.job_process '{"function": "pipeline.training.job:train_run", "run": "work/…", …}'
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from pathlib import Path
 from pipeline.cluster.command import job_key
 from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_starts, record_start
 from pipeline.cluster.node_check import UnfitNode, check_node
-from pipeline.cluster.signals import SignalRecord
+from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.version import code_digest
 from pipeline.errors import UserError
 from pipeline.files import write_json
@@ -56,7 +56,7 @@ class Exit(enum.IntEnum):
 
 @dataclass(frozen=True)
 class JobOrder:
-    """All that a job is told.
+    """What a job is to do.
 
     Attributes:
         function: `module:name` of a module-level function of one path.
