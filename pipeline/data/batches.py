@@ -6,8 +6,8 @@ cut into updates, and their number, are those of every epoch. The order of the u
 numbers come from Philox, a counter-based generator keyed by (seed, epoch): an update draws those of its own places
 alone, and a resumed run finds its place in the data by computing it.
 
-An update holds at most `tokens_per_update` positions per side, padding counted, or `sentences_per_update` pairs. What it
-holds depends neither on `micro_batch_tokens`, the memory bound by which it is split, nor on the number of processes
+An update holds at most `tokens_per_update` positions per side, padding counted, or `sentences_per_update` pairs. What
+it holds depends neither on `micro_batch_tokens`, the memory bound by which it is split, nor on the number of processes
 that share the parts.
 """
 

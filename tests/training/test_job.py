@@ -150,7 +150,7 @@ def test_what_is_trained_is_said_at_the_start(new_run, caplog):
     said = caplog.text
     assert "test/copy seed 1 on copy at scale test" in said
     assert re.search(
-        r"3 updates of 200 tokens a side \(\d+ pairs\), \d+ an epoch; padding .* %; [1-9]\d* pairs over 7", said
+        r"3 updates of 200 tokens per side \(\d+ pairs\), \d+ an epoch; padding .* %; [1-9]\d* pairs over 7", said
     )
     assert re.search(r"fp32 on .*, 1 threads, 1 process.*from the start", said)
 
