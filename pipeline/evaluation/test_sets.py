@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from pipeline.data.dataset import CorpusRecord, DatasetRecord, TreebankRecord
+from pipeline.data.dataset import CorpusRecord, DatasetRecord, SplitName, TreebankRecord
 from pipeline.errors import UserError
 from pipeline.evaluation.inputs import check_digest
 from pipeline.files import read_json
 
 
-def name_of_split(dataset: DatasetRecord, split: str) -> str:
+def name_of_split(dataset: DatasetRecord, split: SplitName) -> str:
     """As it stands beside every score."""
-    return {"dev": dataset.dev_set, **dataset.test_sets}.get(split, f"{dataset.name} {split}")
+    return dataset.dev_set if split == "dev" else dataset.test_sets.get(split, f"{dataset.name} {split}")
 
 
-def check_references(dataset: CorpusRecord, split: str, prepared: Path) -> int:
+def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) -> int:
     """The number of lines the split has to have.
 
     Raises:
@@ -27,7 +27,7 @@ def check_references(dataset: CorpusRecord, split: str, prepared: Path) -> int:
     return expected.lines
 
 
-def check_pairs(dataset: CorpusRecord | TreebankRecord, split: str, pairs: int, where: str) -> None:
+def check_pairs(dataset: CorpusRecord | TreebankRecord, split: SplitName, pairs: int, where: str) -> None:
     """Raises UserError unless the encoded split `where` has as many pairs as the dataset file says."""
     expected = dataset.expected.get(split)
     if split != "train" and expected is not None and pairs != expected.lines:
