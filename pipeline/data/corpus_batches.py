@@ -5,7 +5,7 @@ transcripts) or `text` (sentences without a source, for language models).
 """
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.alphabet import Alphabet
@@ -16,9 +16,8 @@ from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, Text
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
 from pipeline.files import read_json
-from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.settings import Reads as Kind
 
-Kind = Literal["parallel", "speech", "text"]
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
 AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
 AnyEvaluationBatches = EvaluationBatches | SpeechEvaluationBatches | TextOnlyEvaluationBatches
@@ -37,8 +36,16 @@ def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
     """What a run reads of its corpus: a language model the target side alone, of whatever kind the corpus is.
 
     of_corpus: the kind of a corpus that need not be encoded yet; None = as it was encoded.
+
+    Raises:
+        UserError: the corpus does not have what the model reads.
     """
-    return "text" if isinstance(spec.model, LanguageModelConfig) else of_corpus or corpus_kind(Path(spec.corpus))
+    reads = spec.model.reads
+    if reads != "text" and (kind := of_corpus or corpus_kind(Path(spec.corpus))) != reads:
+        raise UserError(
+            f"{spec.name}: a model of architecture {spec.model.architecture} reads {reads}, but {spec.corpus} is {kind}"
+        )
+    return reads
 
 
 def normalised_as(spec: RunSpec) -> Path:
@@ -54,10 +61,7 @@ def normalised_as(spec: RunSpec) -> Path:
 def training_batches(spec: RunSpec) -> AnyTrainingBatches:
     """The updates of a run. Raises UserError when its settings do not fit its corpus."""
     corpus, training = Path(spec.corpus), spec.training
-    kind = kind_read(spec)
-    if kind != "parallel" and training.sentences_per_update is None:
-        raise UserError(f"{spec.name}: updates on {kind} are counted in sentences; set training.sentences_per_update")
-    match kind:
+    match kind_read(spec):
         case "parallel":
             return TrainingBatches(
                 corpus,
@@ -92,7 +96,7 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 share=training.train_share,
                 seed=spec.seed,
             )
-    raise AssertionError(kind)
+    raise AssertionError(spec.model.reads)
 
 
 def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
@@ -100,20 +104,20 @@ def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
 
 
 def evaluation_batches(
-    corpus_folder: Path, split: str, batch_size: int, heard_as: Path | None = None, kind: Kind | None = None
+    corpus_folder: Path, split: str, batch_size: int, statistics_of: Path | None = None, kind: Kind | None = None
 ) -> AnyEvaluationBatches:
     """Every sequence of a split once, with its number.
 
     Args:
         batch_size: positions of a batch at most, padding counted: source subwords, frames of speech, symbols of text.
-        heard_as: encoded corpus by whose statistics speech is normalised, the model's `normalised_as`; None = this one.
+        statistics_of: encoded corpus by whose statistics speech is normalised, a model's `normalised_as`; None = this.
         kind: what is read of the corpus; None = all there is.
     """
     match kind or corpus_kind(corpus_folder):
         case "parallel":
             return EvaluationBatches(corpus_folder, split, batch_size)
         case "speech":
-            return SpeechEvaluationBatches(corpus_folder, split, batch_size, heard_as)
+            return SpeechEvaluationBatches(corpus_folder, split, batch_size, statistics_of)
         case "text":
             return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
     raise AssertionError(corpus_folder)
