@@ -5,7 +5,7 @@ transcripts) or `text` (sentences without a source, for language models).
 """
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.alphabet import Alphabet
@@ -23,9 +23,8 @@ from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, Text
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
 from pipeline.files import read_json
-from pipeline.models.language_model.settings import LanguageModelConfig
+from pipeline.models.settings import Reads as Kind
 
-Kind = Literal["parallel", "speech", "text"]
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
 AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
 SourceBatches = EvaluationBatches | SpeechEvaluationBatches
@@ -46,8 +45,16 @@ def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
     """What a run reads of its corpus: a language model the target side alone, of whatever kind the corpus is.
 
     of_corpus: the kind of a corpus that need not be encoded yet; None = as it was encoded.
+
+    Raises:
+        UserError: the corpus does not have what the model reads.
     """
-    return "text" if isinstance(spec.model, LanguageModelConfig) else of_corpus or corpus_kind(Path(spec.corpus))
+    reads = spec.model.reads
+    if reads != "text" and (kind := of_corpus or corpus_kind(Path(spec.corpus))) != reads:
+        raise UserError(
+            f"{spec.name}: a model of architecture {spec.model.architecture} reads {reads}, but {spec.corpus} is {kind}"
+        )
+    return reads
 
 
 def normalised_as(spec: RunSpec) -> Path:
@@ -97,7 +104,7 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 share=training.train_share,
                 seed=spec.seed,
             )
-    raise AssertionError(kind)
+    raise AssertionError(spec.model.reads)
 
 
 def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
@@ -105,21 +112,20 @@ def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
 
 
 def evaluation_batches(
-    corpus_folder: Path, split: str, batch_size: int, normalised_as: Path | None = None, kind: Kind | None = None
+    corpus_folder: Path, split: str, batch_size: int, statistics_of: Path | None = None, kind: Kind | None = None
 ) -> AnyEvaluationBatches:
     """Every sequence of a split once, with its number.
 
     Args:
         batch_size: positions of a batch at most, padding counted: source subwords, frames of speech, symbols of text.
-        normalised_as: encoded corpus by whose statistics speech is normalised, that of the model's training; None =
-            this one.
+        statistics_of: encoded corpus by whose statistics speech is normalised, a model's `normalised_as`; None = this.
         kind: what is read of the corpus; None = all there is.
     """
     match kind or corpus_kind(corpus_folder):
         case "parallel":
             return EvaluationBatches(corpus_folder, split, batch_size)
         case "speech":
-            return SpeechEvaluationBatches(corpus_folder, split, batch_size, normalised_as)
+            return SpeechEvaluationBatches(corpus_folder, split, batch_size, statistics_of)
         case "text":
             return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
     raise AssertionError(corpus_folder)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.files import write_json
-from pipeline.models.transformer.attention import attend
+from pipeline.models.transformer.multi_head_attention import attend
 from pipeline.provenance import provenance
 from pipeline.training.machine import choose_device, facts, prepare
 

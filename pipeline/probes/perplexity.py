@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
     record = read_json(corpus / "corpus.json")
     if corpus != own:
         check_vocabulary(trained, record, corpus)
-    heard_as, kind = normalised_as(trained.spec), kind_read(trained.spec)
-    batches = evaluation_batches(corpus, args.split, args.batch_tokens, heard_as, kind)
+    kind = kind_read(trained.spec)
+    batches = evaluation_batches(corpus, args.split, args.batch_tokens, normalised_as(trained.spec), kind)
     pairs = len(batches.pairs.tgt)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
         check_pairs(dataset, args.split, pairs, str(corpus))

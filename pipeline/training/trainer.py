@@ -12,7 +12,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
-from pipeline.models.flops import run_flops
+from pipeline.models.batch_shape import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.cost import CostRecord
@@ -21,6 +21,7 @@ from pipeline.training.guards import out_of_memory_explained, skip_update
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.prefetch import Prefetcher
 from pipeline.training.progress import JsonLines, Progress
+from pipeline.training.run_flops import run_flops
 from pipeline.training.signals import StopRequest
 from pipeline.training.state import Sums, TrainingState
 from pipeline.training.validation import Validation
@@ -184,7 +185,7 @@ class Trainer:
     def flops(self, batch: AnyBatch) -> float:
         (rows, src_len), tgt_len = batch.src_shape, batch.tgt_out.shape[1]
         vocab = self.validation.vocab_size
-        return run_flops(self.spec, vocab, rows * src_len, rows * tgt_len, src_len, tgt_len)
+        return run_flops(self.spec, BatchShape(vocab, rows * src_len, rows * tgt_len, src_len, tgt_len))
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:

@@ -3,7 +3,7 @@ import torch
 from small_models import transformer_config
 from torch.nn import functional as F
 
-from pipeline.models.transformer.attention import Mix, SelfAttention, attend
+from pipeline.models.transformer.multi_head_attention import Mix, SelfAttention, attend
 
 
 def test_scores_of_unit_variance_inputs_have_variance_d_k():

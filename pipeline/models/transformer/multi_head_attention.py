@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models.layers.dropout import dropout
-from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
 def projection(width_in: int, width_out: int, branches: int = 1) -> nn.Linear:
@@ -49,6 +49,11 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, c
     return torch.bmm(dropout(weights, drop), values).unflatten(0, (batch, heads))
 
 
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """(B, T, H * d) -> (B, H, T, d)"""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
 def causal_mask(length: int, device: torch.device) -> Tensor:
     """(1, 1, T, T), True where position t may look at position s <= t."""
     return torch.ones(1, 1, length, length, dtype=torch.bool, device=device).tril()
@@ -65,7 +70,7 @@ def additive(mask: Tensor | None, batch: int, heads: int, dtype: torch.dtype) ->
 class Mix(nn.Module):
     """MultiHead = Concat(head_1 … head_H) W^O."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: AnyTransformerConfig):
         super().__init__()
         self.output = projection(config.num_heads * config.value_width, config.d_model)
 
@@ -77,7 +82,7 @@ class Mix(nn.Module):
 class SelfAttention(nn.Module):
     """Every position looks at the positions of its own sequence; Q, K, V are one product."""
 
-    def __init__(self, config: TransformerConfig, mix: nn.Module):
+    def __init__(self, config: AnyTransformerConfig, mix: nn.Module):
         super().__init__()
         self.heads, self.d_k, self.d_v = config.num_heads, config.key_width, config.value_width
         self.dropout = config.attention_dropout
@@ -87,8 +92,8 @@ class SelfAttention(nn.Module):
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x (B, T, D) -> queries, keys (B, H, T, d_k), values (B, H, T, d_v)"""
         widths = [self.heads * self.d_k, self.heads * self.d_k, self.heads * self.d_v]
-        parts = self.qkv(x).split(widths, dim=-1)
-        return tuple(part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+        queries, keys, values = self.qkv(x).split(widths, dim=-1)
+        return split_heads(queries, self.heads), split_heads(keys, self.heads), split_heads(values, self.heads)
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """x (B, T, D), mask (B, 1, 1, T) or None -> (B, T, D)"""
@@ -114,7 +119,7 @@ class SelfAttention(nn.Module):
 class CrossAttention(nn.Module):
     """Target positions look at the encoder's output; K and V are one product."""
 
-    def __init__(self, config: TransformerConfig, mix: nn.Module):
+    def __init__(self, config: AnyTransformerConfig, mix: nn.Module):
         super().__init__()
         self.heads, self.d_k, self.d_v = config.num_heads, config.key_width, config.value_width
         self.dropout = config.attention_dropout
@@ -124,11 +129,11 @@ class CrossAttention(nn.Module):
 
     def keys_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """encoded (B, S, D) -> keys (B, H, S, d_k), values (B, H, S, d_v); once per sentence in decoding."""
-        parts = self.kv(encoded).split([self.heads * self.d_k, self.heads * self.d_v], dim=-1)
-        return tuple(part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+        keys, values = self.kv(encoded).split([self.heads * self.d_k, self.heads * self.d_v], dim=-1)
+        return split_heads(keys, self.heads), split_heads(values, self.heads)
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
         """x (B, T, D), mask (B, 1, 1, S) or None -> (B, T, D). In decoding T counts hypotheses, not positions."""
-        queries = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        queries = split_heads(self.query(x), self.heads)
         drop = self.dropout if self.training else 0.0
         return self.mix(attend(queries, *keys_values, mask, False, drop).transpose(1, 2))
