@@ -215,7 +215,7 @@ def circles(project: Project) -> Faults:
         for system in record.systems:
             try:
                 if takes_itself(project, (paper, system, ""), ()):
-                    yield f"workflow/papers/{paper}/paper.yaml: systems.{system}: what it takes weights of forms a circle"
+                    yield f"workflow/papers/{paper}/paper.yaml: systems.{system}: it takes its own weights, in a circle"
             except UserError as error:  # its bases form a circle
                 yield str(error)
 
