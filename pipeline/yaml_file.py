@@ -49,7 +49,7 @@ def parse_yaml(text: str, where: str) -> Any:
         line = f"line {mark.line + 1}: " if mark else ""
         raise UserError(f"{where}: {line}not valid YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
-        raise UserError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from error
+        raise UserError(f"{where}: not valid YAML: {one_line(' '.join(str(error).split()))}") from error
 
 
 @dataclass(slots=True)
@@ -132,6 +132,8 @@ class Reading:
     def new_key(self, lines: dict[str, int], key: Any) -> str:
         if type(key) is not str:
             raise self.fault(f"the key {shown(key)} is no text; put it in quotes")
+        if not key.isprintable():
+            raise self.fault(f"the key {shown(key)} has a character that can't be shown")
         if key in lines:
             raise self.fault(f"the key {shown(key)} stands on line {lines[key]} already; one of them has to go")
         lines[key] = self.event.start_mark.line + 1
@@ -160,6 +162,11 @@ class Reading:
 
     def fault(self, what: str) -> UserError:
         return UserError(f"{self.where}: line {self.event.start_mark.line + 1}: {what}")
+
+
+def one_line(text: str) -> str:
+    """A text with its line breaks and other characters that can't be shown escaped."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 def shown(value: Any, longest: int = 80) -> str:

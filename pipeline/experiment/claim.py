@@ -19,7 +19,7 @@ from pipeline.kinds.names import (
     TestName,
 )
 from pipeline.kinds.scored import ScoredSplit, ScoredSplits
-from pipeline.schema import Closed, load_yaml, validate
+from pipeline.schema import Closed, load_yaml, nearest, validate
 
 Number = Annotated[float, Field(strict=False)]
 WordKind = Literal["names", "rare_names", "idioms", "function_words"]
@@ -260,7 +260,8 @@ class Claims(Closed):
         for name, claim in self.claims.items():
             for score in scores_of(claim):
                 if score not in self.scores:
-                    raise ValueError(f"claims.{name}: no score {score!r}; there are {', '.join(self.scores)}")
+                    there = f"there are {', '.join(self.scores)}{nearest(score, self.scores)}"
+                    raise ValueError(f"claims.{name}: no score {score!r}; {there}")
             if isinstance(claim, BeyondTrainingClaim):
                 score = self.scores[claim.score]
                 if score.metric != "perplexity" or claim.longer not in score.splits or len(score.splits) < 2:

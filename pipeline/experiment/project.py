@@ -296,11 +296,12 @@ class Project:
         lineage = self.lineage(paper, system)
         for entry in lineage.values():
             settings |= entry.decodings.get(name, {})
+        where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: decodings.{name}"
         scaled = self.scale.scaled("decoding", validate(DecodingConfig, settings, where).model_dump(), lineage)
-        return validate(DecodingConfig, scaled, where)
+        return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
     def table(self, paper: str, table: str) -> TableEntry:
-        self.known(paper, self.papers, "paper")
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].tables, f"workflow/papers/{paper}/paper.yaml: tables")
         return self.papers[paper].tables[table]
 
@@ -325,7 +326,7 @@ class Project:
         return found
 
     def transcript_table(self, paper: str, table: str) -> TranscriptTable:
-        self.known(paper, self.papers, "paper")
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].transcripts, f"workflow/papers/{paper}/paper.yaml: transcripts")
         return self.papers[paper].transcripts[table]
 
@@ -337,12 +338,12 @@ class Project:
         return {system: RunFile(self.runs_of(paper, system, entry.dataset)[0], path) for system in named}
 
     def figure(self, paper: str, figure: str) -> FigureEntry:
-        self.known(paper, self.papers, "paper")
+        self.known(paper, self.papers, "--paper")
         self.known(figure, self.papers[paper].figures, f"workflow/papers/{paper}/paper.yaml: figures")
         return self.papers[paper].figures[figure]
 
     def examples(self, paper: str, table: str) -> Examples:
-        self.known(paper, self.papers, "paper")
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].examples, f"workflow/papers/{paper}/paper.yaml: examples")
         return self.papers[paper].examples[table]
 

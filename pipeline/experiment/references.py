@@ -19,6 +19,7 @@ from pipeline.experiment.scale import Job, Scale
 from pipeline.kinds.names import Names
 from pipeline.kinds.scored import METRICS
 from pipeline.schema import MOST_FAULTS, unknown
+from pipeline.yaml_file import one_line
 
 if TYPE_CHECKING:
     from pipeline.experiment.project import Project
@@ -31,7 +32,7 @@ def check_references(project: Project) -> None:
     references = References(project)
     for faults in (references.faults(), circles(project), misused(project)):
         if found := dict.fromkeys(filter(None, faults)):
-            raise UserError("\n".join(list(found)[:MOST_FAULTS]))
+            raise UserError("\n".join(map(one_line, list(found)[:MOST_FAULTS])))
 
 
 class References:

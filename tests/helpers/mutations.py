@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,21 @@ JUNK = [
     {str(number): number for number in range(300)},
 ]
 SNIPPETS = [
-    *(b"\t", b"\xff", b"\xc3\x28", b"\x00", b"\xef\xbb\xbf", b"\r", b": ", b"- ", b"? ", b"&a ", b"*a", b"!!int ", b"%"),
+    *(
+        b"\t",
+        b"\xff",
+        b"\xc3\x28",
+        b"\x00",
+        b"\xef\xbb\xbf",
+        b"\r",
+        b": ",
+        b"- ",
+        b"? ",
+        b"&a ",
+        b"*a",
+        b"!!int ",
+        b"%",
+    ),
     *(b"{", b"}", b"[", b"]", b'"', b"'", b"|", b">", b"\n---\n", b"\n...\n", b"\n\n", b"#", b"<<: ", b"@", b"`", b","),
     *(b"\na: &a [x]\n", b"&x [*x]", b"[" * 3000, b"{a: " * 3000, b"- " * 3000, b"9" * 6000, "\u2028".encode()),
     b"a: &a [x,x]\n" + b"".join(b"%c: &%c [*%c,*%c]\n" % (98 + n, 98 + n, 97 + n, 97 + n) for n in range(24)),
@@ -49,7 +63,7 @@ class Mutation:
 
     what: str
     path: str
-    content: bytes
+    content: bytes = field(repr=False)
     must_fail: bool = False
     """Whether it is a misspelling, which has to be refused."""
 
@@ -79,7 +93,7 @@ def misspelt(name: str, position: int) -> str:
 def refers(place: tuple) -> bool:
     """Whether the text at a place names something: a member of a list stands for the list's key."""
     words = [key for key in place if isinstance(key, str)]
-    return words[-1] in REFERRING and not {"generator", "deviations", "readers"} & set(words) or (
+    return (words[-1] in REFERRING and not {"generator", "deviations", "readers"} & set(words)) or (
         len(words) > 1 and words[-2] == "datasets"
     )
 
