@@ -56,7 +56,8 @@ def parse_yaml(text: str, where: str) -> Any:
 class Collection:
     """A mapping or a sequence that is being read."""
 
-    value: dict | list
+    value: Any
+    """A dict or a list."""
     anchor: str | None = None
     key: str | None = None
     """Of a mapping: the key whose value comes next."""

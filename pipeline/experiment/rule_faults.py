@@ -50,7 +50,8 @@ def value_faults(rule: Rule, settings: list[TypeAdapter], place: str) -> Iterato
 def setting(record: type[BaseModel], key: str) -> TypeAdapter:
     """What one setting of a record may be."""
     field = record.model_fields[key]
-    return TypeAdapter(Annotated[field.annotation, field], config=ConfigDict(strict=True))
+    kind: Any = Annotated[field.annotation, field]
+    return TypeAdapter(kind, config=ConfigDict(strict=True))
 
 
 def is_allowed(allowed: TypeAdapter, value: Any) -> bool:

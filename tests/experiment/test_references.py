@@ -1,4 +1,4 @@
-"""Every name that refers to something is looked up when a project is loaded: a typo is a line that says what is meant."""
+"""Every name that refers to something is looked up when a project is loaded: a typo is a line with what is meant."""
 
 import functools
 import re
