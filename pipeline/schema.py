@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
-from pipeline.yaml_file import load_yaml, shown
+from pipeline.yaml_file import load_yaml, one_line, shown
 
 __all__ = ["Closed", "Count", "Probability", "known", "load_yaml", "nearest", "unknown", "validate"]
 
@@ -69,7 +69,7 @@ def validate(kind: Any, value: Any, where: str) -> Any:
             for place, faults in by_place(error.errors(), value).items()
         ]
         more = [f"{where}: and {len(lines) - MOST_FAULTS} faults more"] if len(lines) > MOST_FAULTS else []
-        raise UserError("\n".join(lines[:MOST_FAULTS] + more)) from error
+        raise UserError("\n".join(map(one_line, lines[:MOST_FAULTS] + more))) from error
 
 
 def by_place(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:

@@ -4,6 +4,7 @@ Values are put together from the parser's events, so that a file can neither exh
 aliases, the memory. Every fault is a UserError of one line.
 """
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
 """The largest file of this project has 20 kB, 10 levels and 1,500 values."""
 LARGEST = 2**63
 TEXT = "tag:yaml.org,2002:str"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that no text needs; line breaks and tabs are none of them."""
 
 
 def load_yaml(path: Path) -> Any:
@@ -144,6 +147,8 @@ class Reading:
         """A text, number, date, truth value or null."""
         self.refuse_tag()
         text = self.event.value
+        if not text.isprintable() and CONTROL.search(text):
+            raise self.fault(f"{shown(text)} has a control character")
         if not self.event.implicit[0] or text[:1] not in self.loader.yaml_implicit_resolvers:
             return text
         tag = self.loader.resolve(yaml.ScalarNode, text, (True, False))

@@ -20,8 +20,8 @@ from pipeline.kinds.names import (
     TrainedName,
 )
 from pipeline.kinds.scored import ScoredSplit, ScoredSplits
-from pipeline.schema import Closed, Count, load_yaml, nearest, validate
-from pipeline.yaml_file import shown
+from pipeline.schema import Closed, Count, known, load_yaml, nearest, validate
+from pipeline.yaml_file import one_line, shown
 
 FileName = Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)]
 Source = Literal["ours-to-run", "cited", "analytic", "input", "reference"]
@@ -279,10 +279,10 @@ def check_columns(table: TableEntry, rows: list[Row], path: Path) -> None:
     }
     require_columns(named | {"source"}, rows, path)
     for name, cell in table.cells.items():
-        if isinstance(cell, GainCell) and cell.over not in {row[table.cells[cell.cell].system] for row in rows}:
-            raise UserError(f"{path}: cells.{name}.over: no row of system {cell.over}")
-        if isinstance(cell, SizeCell) and (unknown := set(cell.vocab_of) - {row[cell.system] for row in rows}):
-            raise UserError(f"{path}: cells.{name}.vocab_of: no row of system {', '.join(sorted(unknown))}")
+        if isinstance(cell, GainCell):
+            known(cell.over, {row[table.cells[cell.cell].system] for row in rows}, f"{path}: cells.{name}.over")
+        for system in cell.vocab_of if isinstance(cell, SizeCell) else ():
+            known(system, {row[cell.system] for row in rows}, f"{path}: cells.{name}.vocab_of")
 
 
 def require_columns(named: set[str], rows: list[Row], path: Path) -> None:
@@ -291,6 +291,6 @@ def require_columns(named: set[str], rows: list[Row], path: Path) -> None:
         raise UserError(f"{path}: no rows")
     if missing := sorted(named - set(rows[0])):
         hints = "".join(nearest(name, rows[0]) for name in missing)
-        raise UserError(f"{path}: no column {', '.join(missing)}; it has {', '.join(rows[0])}{hints}")
+        raise UserError(f"{path}: no column {one_line(', '.join(missing))}; it has {', '.join(rows[0])}{hints}")
     for number, row in enumerate(rows, start=2):
         validate(Source, row["source"], f"{path}: line {number}: source")

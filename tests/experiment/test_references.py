@@ -168,7 +168,12 @@ TYPOS = {
         ["attention/bsae"],
         "deviations.0.systems.0: unknown name 'bsae'.*" + mean("base"),
     ),
-    "size's system": (PAPER, "tables|table2|cells|parameters|vocab_of", {"BB": 3}, "no row of system BB"),
+    "size's system": (
+        PAPER,
+        "tables|table2|cells|parameters|vocab_of",
+        {"BB": 3},
+        "vocab_of: unknown name 'BB'; allowed: .*" + mean("B"),
+    ),
     "claim's scale": (
         CLAIMS,
         "claims|better-large|scales",
