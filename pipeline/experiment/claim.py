@@ -9,8 +9,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.kinds.names import (
+    DatasetName,
+    DecodingName,
+    LayerName,
+    ScaleName,
+    ScoreName,
+    SystemName,
+    TestName,
+)
 from pipeline.kinds.scored import ScoredSplit, ScoredSplits
-from pipeline.schema import Closed, load_yaml, validate
+from pipeline.schema import Closed, load_yaml, nearest, validate
 
 Number = Annotated[float, Field(strict=False)]
 WordKind = Literal["names", "rare_names", "idioms", "function_words"]
@@ -20,14 +29,14 @@ WordKind = Literal["names", "rare_names", "idioms", "function_words"]
 class Score(ScoredSplits):
     """What is compared: a metric under one decoding."""
 
-    decoding: str = Field(description="Named decoding of the paper that owns the system")
+    decoding: DecodingName = Field(description="Named decoding of the paper that owns the system")
 
 
 class Term(Closed):
     """One side of a comparison."""
 
-    system: str = Field(description="`name`, or `paper/name` of another paper")
-    decodings: list[str] = Field(default=[], description="Decodings, averaged, instead of the score's own")
+    system: SystemName = Field(description="`name`, or `paper/name` of another paper")
+    decodings: list[DecodingName] = Field(default=[], description="Decodings, averaged, instead of the score's own")
 
     @property
     def label(self) -> str:
@@ -39,15 +48,15 @@ class Statement(Closed):
 
     statement: str = Field(description="What the paper says, in one sentence")
     printed: str = Field(description="The evidence that it prints, or where it says so")
-    scales: list[str] | None = Field(default=None, description="Scales at which it can be tested; null = all")
+    scales: list[ScaleName] | None = Field(default=None, description="Scales at which it can be tested; null = all")
 
 
 class OrderClaim(Statement):
     """A metric rises from each term to the next."""
 
     kind: Literal["order"]
-    score: str = Field(description="Name under `scores`")
-    ascending: list[str | Term] = Field(min_length=2, description="Terms, the smallest value first")
+    score: ScoreName = Field(description="Name under `scores`")
+    ascending: list[SystemName | Term] = Field(min_length=2, description="Terms, the smallest value first")
     margin: Number = Field(
         default=0,
         description="How far a value may fall short of the one before; below 0: by how much it has to exceed it",
@@ -58,8 +67,8 @@ class LevelClaim(Statement):
     """A value is at least so high."""
 
     kind: Literal["level"]
-    score: str = Field(description="Name under `scores`")
-    term: str | Term
+    score: ScoreName = Field(description="Name under `scores`")
+    term: SystemName | Term
     at_least: Number
 
 
@@ -67,8 +76,8 @@ class CloseClaim(Statement):
     """Two values differ by less than a margin, either way."""
 
     kind: Literal["close"]
-    score: str = Field(description="Name under `scores`")
-    terms: list[str | Term] = Field(min_length=2, max_length=2)
+    score: ScoreName = Field(description="Name under `scores`")
+    terms: list[SystemName | Term] = Field(min_length=2, max_length=2)
     margin: Number = Field(gt=0, description="Largest difference that still counts as none")
 
 
@@ -76,18 +85,18 @@ class RatioClaim(Statement):
     """A metric grows by a smaller factor from one term to another than from a third to a fourth."""
 
     kind: Literal["ratio"]
-    score: str = Field(description="Name under `scores`")
-    smaller: list[str | Term] = Field(min_length=2, max_length=2, description="From, to")
-    larger: list[str | Term] = Field(min_length=2, max_length=2, description="From, to")
+    score: ScoreName = Field(description="Name under `scores`")
+    smaller: list[SystemName | Term] = Field(min_length=2, max_length=2, description="From, to")
+    larger: list[SystemName | Term] = Field(min_length=2, max_length=2, description="From, to")
 
 
 class AlignmentClaim(Statement):
     """The entropy of attention over speech, averaged over a training, is lower than another system's."""
 
     kind: Literal["alignment"]
-    dataset: str
-    system: str
-    baseline: str
+    dataset: DatasetName
+    system: SystemName
+    baseline: SystemName
     split: Literal["dev", "test"] = "dev"
 
 
@@ -95,8 +104,10 @@ class AgreementClaim(Statement):
     """Where one metric tells two systems apart, another ranks them the same way."""
 
     kind: Literal["agreement"]
-    scores: list[str] = Field(min_length=2, max_length=2, description="Names under `scores`; the first one decides")
-    pairs: list[list[str | Term]] = Field(description="Pairs of terms")
+    scores: list[ScoreName] = Field(
+        min_length=2, max_length=2, description="Names under `scores`; the first one decides"
+    )
+    pairs: list[list[SystemName | Term]] = Field(description="Pairs of terms")
 
     @model_validator(mode="after")
     def pairs_are_of_two(self):
@@ -109,17 +120,17 @@ class TrainingLossClaim(Statement):
     """Loss on training data at the end (nats, without smoothing and dropout) rises from each system to the next."""
 
     kind: Literal["training_loss"]
-    dataset: str
-    ascending: list[str] = Field(min_length=2, description="Systems, the smallest loss first")
+    dataset: DatasetName
+    ascending: list[SystemName] = Field(min_length=2, description="Systems, the smallest loss first")
 
 
 class StepsClaim(Statement):
     """A system reaches another's final dev loss within a share of the other's steps."""
 
     kind: Literal["steps"]
-    dataset: str
-    system: str
-    baseline: str
+    dataset: DatasetName
+    system: SystemName
+    baseline: SystemName
     share: Number = Field(gt=0, description="Of the baseline's steps")
 
 
@@ -127,17 +138,17 @@ class CurvesClaim(Statement):
     """At equal training loss, a system's dev loss is lower than another's."""
 
     kind: Literal["curves"]
-    dataset: str
-    system: str
-    baseline: str
+    dataset: DatasetName
+    system: SystemName
+    baseline: SystemName
 
 
 class BranchesClaim(Statement):
     """A property of kappa and of alpha in an encoder layer over a training."""
 
     kind: Literal["branches"]
-    dataset: str
-    system: str
+    dataset: DatasetName
+    system: SystemName
     layer: Annotated[int, Field(ge=1)] = Field(description="Encoder layer; the last one where there are fewer")
     quantity: Literal["spread", "changes_of_rank", "smallest_share"] = Field(
         description="Largest over smallest weight at the end; pairs that change order after the warm-up; smallest "
@@ -151,9 +162,9 @@ class LongSentencesClaim(Statement):
     """On long sentences a system's advantage is at least as large as on all."""
 
     kind: Literal["long_sentences"]
-    score: str = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
-    system: str
-    baseline: str
+    score: ScoreName = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
+    system: SystemName
+    baseline: SystemName
     longer_than: Annotated[int, Field(ge=1)] = Field(description="Source words")
 
 
@@ -162,8 +173,8 @@ class GateClaim(Statement):
     test sets of the grammar."""
 
     kind: Literal["gate_values"]
-    dataset: str
-    system: str
+    dataset: DatasetName
+    system: SystemName
     channel: Literal["rnn", "emb"] = Field(description="Weighed by 1 - z, against the channels before it by z")
     words: Annotated[list[WordKind], Field(min_length=2, max_length=2)] = Field(description="Kinds of source words")
     direction: Literal["rising", "either"] = Field(
@@ -176,26 +187,26 @@ class BeyondTrainingClaim(Statement):
     """On sentences longer than any in training, a system's perplexity grows by a smaller factor than another's."""
 
     kind: Literal["beyond_training"]
-    score: str = Field(description="Name under `scores`: a perplexity of several splits")
+    score: ScoreName = Field(description="Name under `scores`: a perplexity of several splits")
     longer: ScoredSplit = Field(description="The one of its splits that has the longer sentences")
-    system: str
-    baseline: str
+    system: SystemName
+    baseline: SystemName
 
 
 class EqualTimeClaim(Statement):
     """After as much time of training, a system's dev loss is lower than another's."""
 
     kind: Literal["equal_time"]
-    dataset: str
-    system: str
-    baseline: str
+    dataset: DatasetName
+    system: SystemName
+    baseline: SystemName
 
 
 class ExponentClaim(Statement):
     """Time of a layer grows as a power of the sequence length or the width, with an exponent in a range."""
 
     kind: Literal["exponent"]
-    layer: str = Field(description="Layer type, as in the measurement")
+    layer: LayerName = Field(description="Layer type, as in the measurement")
     variable: Literal["n", "d"] = Field(description="Sequence length or width")
     at_least: Number
     at_most: Number
@@ -205,15 +216,15 @@ class CheaperClaim(Statement):
     """A layer takes less time than another wherever the sequence is shorter than the width."""
 
     kind: Literal["cheaper_below_width"]
-    layer: str
-    than: str
+    layer: LayerName
+    than: LayerName
 
 
 class ProvedClaim(Statement):
     """A statement that needs no training."""
 
     kind: Literal["test"]
-    tests: list[str] = Field(min_length=1, description="file::name of the tests that prove it")
+    tests: list[TestName] = Field(min_length=1, description="file::name of the tests that prove it")
 
 
 Claim = Annotated[
@@ -249,7 +260,8 @@ class Claims(Closed):
         for name, claim in self.claims.items():
             for score in scores_of(claim):
                 if score not in self.scores:
-                    raise ValueError(f"claims.{name}: no score {score!r}; there are {', '.join(self.scores)}")
+                    there = f"there are {', '.join(self.scores)}{nearest(score, self.scores)}"
+                    raise ValueError(f"claims.{name}: no score {score!r}; {there}")
             if isinstance(claim, BeyondTrainingClaim):
                 score = self.scores[claim.score]
                 if score.metric != "perplexity" or claim.longer not in score.splits or len(score.splits) < 2:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipeline.kinds.names import DatasetName, DecodingName, MetricName, SystemName
 from pipeline.kinds.scored import ScoredSplit, score_path
 from pipeline.schema import Closed, Count
 
@@ -12,21 +13,21 @@ class Figure(Closed):
     """What every figure has."""
 
     caption: str = Field(description="Stands alone: what is drawn, of what; facts of the runs are added below it")
-    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
+    dataset: DatasetName = Field(description="Dataset as the paper names it; the scale says what stands in for it")
 
 
 class LossCurves(Figure):
     """Dev loss against training loss, a point a validation."""
 
     kind: Literal["loss_curves"]
-    systems: list[str] = Field(min_length=1, description="A curve each")
+    systems: list[SystemName] = Field(min_length=1, description="A curve each")
 
 
 class BranchWeights(Figure):
     """kappa and alpha of one encoder layer over a training."""
 
     kind: Literal["branch_weights"]
-    system: str
+    system: SystemName
     layer: Count = Field(description="Encoder layer; the last one where there are fewer")
     window: Count = Field(description="Entries of the progress log that the mean filter spans")
 
@@ -35,9 +36,9 @@ class AttentionHeads(Figure):
     """Attention distributions of single heads of one encoder layer on a sentence chosen by a rule."""
 
     kind: Literal["attention_heads"]
-    system: str
+    system: SystemName
     split: ScoredSplit = "test"
-    decoding: str = Field(description="Whose weights, averaged or not, are looked at")
+    decoding: DecodingName = Field(description="Whose weights, averaged or not, are looked at")
     rule: Literal["distant", "pronoun", "contrast"] = Field(
         description="The sentence and word whose heads look farthest; the pronoun that two heads resolve most sharply; "
         "the two heads that differ most"
@@ -48,10 +49,10 @@ class BleuByLength(Figure):
     """BLEU of the sentences longer than some length, of a random sample of the test sets."""
 
     kind: Literal["bleu_by_length"]
-    systems: list[str] = Field(min_length=1, description="A curve each")
+    systems: list[SystemName] = Field(min_length=1, description="A curve each")
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that are sampled")
-    decoding: str = Field(description="Named decoding of the paper that owns the systems")
-    metric: str = Field(description="Which BLEU of the score files")
+    decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
+    metric: MetricName = Field(description="Which BLEU of the score files")
     longer_than: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, description="Source words")
     sentences: Count = Field(description="Sentences sampled; all where there are fewer")
     seed: Annotated[int, Field(ge=0)] = Field(default=1, description="Seed of the sample")
@@ -66,14 +67,14 @@ class DevCurves(Figure):
     """Dev loss over the updates."""
 
     kind: Literal["dev_curves"]
-    systems: list[str] = Field(min_length=1, description="A curve each; the others are compared with the first")
+    systems: list[SystemName] = Field(min_length=1, description="A curve each; the others are compared with the first")
 
 
 class Alignments(Figure):
     """Attention over speech at several checkpoints of a training."""
 
     kind: Literal["alignments"]
-    systems: list[str] = Field(min_length=1, description="A row of panels each")
+    systems: list[SystemName] = Field(min_length=1, description="A row of panels each")
     split: Literal["dev", "test"] = "dev"
 
 

@@ -10,39 +10,50 @@ from pydantic import Field, model_validator
 from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
 from pipeline.experiment.figure import FigureEntry
+from pipeline.kinds.names import (
+    DatasetName,
+    DecodingName,
+    NewName,
+    ScaleName,
+    SystemName,
+    SystemPattern,
+    TrainedName,
+)
 from pipeline.kinds.scored import ScoredSplit, ScoredSplits
-from pipeline.schema import Closed, Count, load_yaml, validate
+from pipeline.schema import Closed, Count, known, load_yaml, nearest, validate
+from pipeline.yaml_file import one_line, shown
 
+FileName = Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)]
 Source = Literal["ours-to-run", "cited", "analytic", "input", "reference"]
 
 
 class SystemEntry(Closed):
     """A table row's model and recipe, written as differences from another system."""
 
-    base: str | None = Field(
+    base: SystemName | None = Field(
         default=None, description="System it differs from: `name`, or `paper/name` of another paper"
     )
     description: str = Field(description="What the row stands for, in the paper's words or symbols")
-    datasets: dict[str, str] = Field(
+    datasets: dict[DatasetName, DatasetName] = Field(
         default={}, description="Dataset it is run on by the one that a table names, e.g. one with more training data"
     )
     model: dict[str, Any] = Field(default={}, description="Keys of the model section that differ")
     fusion: dict[str, Any] = Field(default={}, description="Keys of the fusion section that differ; none = no fusion")
-    language_model: str | None = Field(
+    language_model: TrainedName | None = Field(
         default=None, description="What is fused: `system@dataset` or `paper/system@dataset`, of the same seed"
     )
-    initial: str | None = Field(
+    initial: TrainedName | None = Field(
         default=None, description="Whose weights the training starts from, written as `language_model` is"
     )
     training: dict[str, Any] = Field(default={}, description="Keys of the training section that differ")
-    decodings: dict[str, dict[str, Any]] = Field(default={}, description="Keys that differ, by named decoding")
+    decodings: dict[DecodingName, dict[str, Any]] = Field(default={}, description="Keys that differ, by named decoding")
 
 
 class MeasuredCell(ScoredSplits):
     """A measured column: which score stands next to which printed column."""
 
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
-    decoding: str | None = Field(default=None, description="Named decoding of the paper that owns the system")
+    decoding: DecodingName | None = Field(default=None, description="Named decoding of the paper that owns the system")
     decoding_column: str | None = Field(
         default=None, description="Column that names each row's decoding instead; several names are averaged"
     )
@@ -66,7 +77,7 @@ class FactCell(Closed):
         description="What is reported: parameters; operations counted from the model, or as the paper has them, time x "
         "devices x sustained single-precision rate; or the perplexity of training data without dropout"
     )
-    dataset: str = Field(description="Dataset of the run it is read from")
+    dataset: DatasetName = Field(description="Dataset of the run it is read from")
     unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")
     system: str = Field(default="system", description="Column of the printed table that names the system")
 
@@ -77,7 +88,7 @@ class SizeCell(Closed):
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
     kind: Literal["size"]
     vocab: Count = Field(description="Rows of the embeddings")
-    vocab_of: dict[str, Count] = Field(default={}, description="The same for single systems")
+    vocab_of: dict[SystemName, Count] = Field(default={}, description="The same for single systems")
     why: str = Field(description="Where these numbers are from; stands below the table")
     unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")
     system: str = Field(default="system", description="Column of the printed table that names the system")
@@ -93,9 +104,9 @@ class GapCell(MeasuredCell):
     """How far a system's word error rate lies from a target-trained one, of the way to a source-trained one, in %."""
 
     kind: Literal["domain_gap"]
-    source_trained: str = Field(description="System at 100 %")
-    target_trained: str = Field(description="System at 0 %")
-    ends_decoding: str = Field(description="Named decoding of those two")
+    source_trained: SystemName = Field(description="System at 100 %")
+    target_trained: SystemName = Field(description="System at 0 %")
+    ends_decoding: DecodingName = Field(description="Named decoding of those two")
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -108,20 +119,20 @@ class GainCell(Closed):
     printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
     kind: Literal["gain"]
     cell: str = Field(description="Score of this table that is compared")
-    over: str = Field(description="System of the other row")
+    over: SystemName = Field(description="System of the other row")
 
 
 class TableEntry(Closed):
     """A printed table and what is measured for it."""
 
-    scales: list[str] | None = Field(default=None, description="Scales at which it can be measured; null = all")
+    scales: list[ScaleName] | None = Field(default=None, description="Scales at which it can be measured; null = all")
     caption: str = Field(description="Stands alone: what is measured, on what, by whom")
-    printed: str = Field(description="CSV of printed numbers, beside paper.yaml")
+    printed: FileName = Field(description="CSV of printed numbers, beside paper.yaml")
     label: list[str] = Field(description="Columns that name a row")
     settings: list[str] = Field(default=[], description="Columns that show a row's settings in the paper's symbols")
-    cells: dict[str, Annotated[ScoreCell | GapCell | FactCell | SizeCell | GainCell, Field(discriminator="kind")]] = (
-        Field(description="Measured columns")
-    )
+    cells: dict[
+        NewName, Annotated[ScoreCell | GapCell | FactCell | SizeCell | GainCell, Field(discriminator="kind")]
+    ] = Field(description="Measured columns")
 
     @property
     def run_cells(self) -> dict[str, ScoreCell | GapCell | FactCell]:
@@ -144,10 +155,10 @@ class Examples(Closed):
     """
 
     caption: str = Field(description="Stands alone: what is shown, and how the sentence was chosen")
-    printed: str = Field(description="CSV of the printed sentence, beside paper.yaml")
-    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
+    printed: FileName = Field(description="CSV of the printed sentence, beside paper.yaml")
+    dataset: DatasetName = Field(description="Dataset as the paper names it; the scale says what stands in for it")
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that the sentence is chosen from")
-    decoding: str = Field(description="Named decoding of the paper that owns the systems")
+    decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
     words: tuple[int, int] = Field(strict=False, description="Fewest and most source words of the sentence")
 
 
@@ -158,12 +169,12 @@ class TranscriptTable(Closed):
     """
 
     caption: str = Field(description="Stands alone: what is shown, of what, and how it was chosen")
-    printed: str = Field(description="CSV of the printed texts, beside paper.yaml")
-    dataset: str = Field(description="Dataset that the systems are trained on, as the paper names it")
-    scored_on: str = Field(description="Dataset whose utterances are shown")
+    printed: FileName = Field(description="CSV of the printed texts, beside paper.yaml")
+    dataset: DatasetName = Field(description="Dataset that the systems are trained on, as the paper names it")
+    scored_on: DatasetName = Field(description="Dataset whose utterances are shown")
     split: ScoredSplit = Field(description="Split whose utterances are shown")
-    decoding: str = Field(description="Named decoding")
-    chosen_by: str = Field(description="System on whose word errors the choice of utterances depends")
+    decoding: DecodingName = Field(description="Named decoding")
+    chosen_by: SystemName = Field(description="System on whose word errors the choice of utterances depends")
     least_words: Annotated[int, Field(ge=1)] = Field(description="Words that an utterance has at least")
 
 
@@ -171,13 +182,13 @@ class LayerCosts(Closed):
     """A table of complexities, with the time of each layer type measured beside it."""
 
     caption: str = Field(description="Stands alone: what is measured, of what")
-    printed: str = Field(description="CSV of printed complexities, beside paper.yaml")
+    printed: FileName = Field(description="CSV of printed complexities, beside paper.yaml")
 
 
 class Deviation(Closed):
     """Where we do something else than the paper, or had to choose."""
 
-    systems: list[str] = Field(description="Systems it concerns; `*` = all")
+    systems: list[SystemPattern] = Field(description="Systems it concerns; `*` = all")
     paper: str = Field(description="What the paper does or says")
     here: str = Field(description="What is done here")
     why: str = Field(description="The reason")
@@ -190,13 +201,17 @@ class Paper(Closed):
     authors: str
     year: int
     arxiv: str
-    systems: dict[str, SystemEntry] = Field(description="Every system the authors ran")
-    decodings: dict[str, DecodingConfig] = Field(description="Named ways of decoding")
-    tables: dict[str, TableEntry] = Field(description="Every printed table that is measured")
-    layer_costs: dict[str, LayerCosts] = Field(default={}, description="Tables of complexities, measured on layers")
-    examples: dict[str, Examples] = Field(default={}, description="Tables of one sentence, translated by each system")
-    transcripts: dict[str, TranscriptTable] = Field(default={}, description="Tables of a few utterances' transcripts")
-    figures: dict[str, FigureEntry] = Field(default={}, description="Every figure that is drawn from runs")
+    systems: dict[NewName, SystemEntry] = Field(description="Every system the authors ran")
+    decodings: dict[NewName, DecodingConfig] = Field(description="Named ways of decoding")
+    tables: dict[NewName, TableEntry] = Field(description="Every printed table that is measured")
+    layer_costs: dict[NewName, LayerCosts] = Field(default={}, description="Tables of complexities, measured on layers")
+    examples: dict[NewName, Examples] = Field(
+        default={}, description="Tables of one sentence, translated by each system"
+    )
+    transcripts: dict[NewName, TranscriptTable] = Field(
+        default={}, description="Tables of a few utterances' transcripts"
+    )
+    figures: dict[NewName, FigureEntry] = Field(default={}, description="Every figure that is drawn from runs")
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")
 
 
@@ -238,14 +253,19 @@ def read_table(path: Path) -> list[Row]:
     """Rows of a printed table; every row has every column. Raises UserError naming file and line."""
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
+    except OSError as error:
         raise UserError(f"{path}: no such file") from error
+    except ValueError as error:
+        raise UserError(f"{shown(str(path))}: is not UTF-8") from error
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     rows = []
-    for row in reader:
-        if None in row or None in row.values():
-            raise UserError(f"{path}: line {reader.line_num} has not {len(reader.fieldnames or [])} cells")
-        rows.append(row)
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise UserError(f"{path}: line {reader.line_num} has not {len(reader.fieldnames or [])} cells")
+            rows.append(row)
+    except csv.Error as error:
+        raise UserError(f"{path}: line {reader.line_num}: not valid CSV: {error}") from error
     return rows
 
 
@@ -255,13 +275,14 @@ def check_columns(table: TableEntry, rows: list[Row], path: Path) -> None:
         *table.settings,
         *(cell.printed for cell in table.cells.values() if cell.printed),
         *(cell.system for cell in table.cells.values() if not isinstance(cell, GainCell)),
+        *(cell.decoding_column for cell in table.cells.values() if getattr(cell, "decoding_column", None)),
     }
     require_columns(named | {"source"}, rows, path)
     for name, cell in table.cells.items():
-        if isinstance(cell, GainCell) and cell.over not in {row[table.cells[cell.cell].system] for row in rows}:
-            raise UserError(f"{path}: cells.{name}.over: no row of system {cell.over}")
-        if isinstance(cell, SizeCell) and (unknown := set(cell.vocab_of) - {row[cell.system] for row in rows}):
-            raise UserError(f"{path}: cells.{name}.vocab_of: no row of system {', '.join(sorted(unknown))}")
+        if isinstance(cell, GainCell):
+            known(cell.over, {row[table.cells[cell.cell].system] for row in rows}, f"{path}: cells.{name}.over")
+        for system in cell.vocab_of if isinstance(cell, SizeCell) else ():
+            known(system, {row[cell.system] for row in rows}, f"{path}: cells.{name}.vocab_of")
 
 
 def require_columns(named: set[str], rows: list[Row], path: Path) -> None:
@@ -269,6 +290,7 @@ def require_columns(named: set[str], rows: list[Row], path: Path) -> None:
     if not rows:
         raise UserError(f"{path}: no rows")
     if missing := sorted(named - set(rows[0])):
-        raise UserError(f"{path}: no column {', '.join(missing)}; it has {', '.join(rows[0])}")
+        hints = "".join(nearest(name, rows[0]) for name in missing)
+        raise UserError(f"{path}: no column {one_line(', '.join(missing))}; it has {', '.join(rows[0])}{hints}")
     for number, row in enumerate(rows, start=2):
         validate(Source, row["source"], f"{path}: line {number}: source")

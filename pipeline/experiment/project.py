@@ -1,12 +1,12 @@
 """The whole project as data: what each run, decoding and table of each paper is at the configured scale."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import yaml
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.data.dataset import AnyDataset, LicensedPackages, load_dataset
@@ -33,6 +33,7 @@ from pipeline.experiment.paper import (
     TranscriptTable,
     load_paper,
 )
+from pipeline.experiment.references import check_references
 from pipeline.experiment.scale import Scale
 from pipeline.kinds.scored import ScoredSplits, score_path
 from pipeline.layout import Layout
@@ -51,10 +52,15 @@ from pipeline.products import (
     Trained,
     Transcript,
 )
-from pipeline.schema import Closed, Count, load_yaml, validate
+from pipeline.schema import Closed, known, load_yaml, validate
+from pipeline.yaml_file import parse_yaml
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Settings of a run by the record that they have to be."""
+
+
+MOST_SEEDS = 1000
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Config(Closed):
@@ -62,12 +68,28 @@ class Config(Closed):
 
     paper: str = Field(description="Paper whose tables `results/table<N>.csv` are")
     scale: str = Field(description="A file of workflow/scales")
-    seeds: list[int] | Count = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
-    work: str = Field(description="Folder of downloads, corpora and runs; may be on a scratch disk")
+    seeds: (
+        Annotated[list[Seed], Field(min_length=1, max_length=MOST_SEEDS)] | Annotated[int, Field(ge=1, le=MOST_SEEDS)]
+    ) = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
+    work: str = Field(min_length=1, description="Folder of downloads, corpora and runs; may be on a scratch disk")
     mirror: str | None = Field(default=None, description="Folder or URL tried before the public addresses")
-    licensed: dict[str, str] = Field(
+    licensed: dict[str, Annotated[str, Field(min_length=1)]] = Field(
         default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
     )
+
+    @field_validator("seeds")
+    @classmethod
+    def each_seed_stands_once(cls, seeds: list[int] | int) -> list[int] | int:
+        if isinstance(seeds, list) and len(set(seeds)) < len(seeds):
+            raise ValueError("each seed may stand there once")
+        return seeds
+
+    @field_validator("mirror")
+    @classmethod
+    def mirror_is_a_folder_or_an_address(cls, mirror: str | None) -> str | None:
+        if mirror is not None and not re.match(r"(https?|ftp|file)://.", mirror) and not is_folder(mirror):
+            raise ValueError("neither a folder nor a URL (https://…); null = none")
+        return mirror
 
     @property
     def seed_list(self) -> list[int]:
@@ -117,10 +139,7 @@ class Project:
         path = self.root / "workflow/scales" / f"{name}.yaml"
         return validate(Scale, load_yaml(path), str(path))
 
-    @staticmethod
-    def known(name: str, names: Any, where: str) -> None:
-        if name not in names:
-            raise UserError(f"{where}: unknown name {name!r}; allowed: {', '.join(sorted(names))}")
+    known = staticmethod(known)
 
     @cached_property
     def datasets(self) -> dict[str, Path]:
@@ -277,10 +296,12 @@ class Project:
         lineage = self.lineage(paper, system)
         for entry in lineage.values():
             settings |= entry.decodings.get(name, {})
+        where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: decodings.{name}"
         scaled = self.scale.scaled("decoding", validate(DecodingConfig, settings, where).model_dump(), lineage)
-        return validate(DecodingConfig, scaled, where)
+        return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
     def table(self, paper: str, table: str) -> TableEntry:
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].tables, f"workflow/papers/{paper}/paper.yaml: tables")
         return self.papers[paper].tables[table]
 
@@ -305,6 +326,7 @@ class Project:
         return found
 
     def transcript_table(self, paper: str, table: str) -> TranscriptTable:
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].transcripts, f"workflow/papers/{paper}/paper.yaml: transcripts")
         return self.papers[paper].transcripts[table]
 
@@ -316,10 +338,12 @@ class Project:
         return {system: RunFile(self.runs_of(paper, system, entry.dataset)[0], path) for system in named}
 
     def figure(self, paper: str, figure: str) -> FigureEntry:
+        self.known(paper, self.papers, "--paper")
         self.known(figure, self.papers[paper].figures, f"workflow/papers/{paper}/paper.yaml: figures")
         return self.papers[paper].figures[figure]
 
     def examples(self, paper: str, table: str) -> Examples:
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].examples, f"workflow/papers/{paper}/paper.yaml: examples")
         return self.papers[paper].examples[table]
 
@@ -413,10 +437,7 @@ class Project:
         Raises:
             UserError: naming the paper, system or cell at fault.
         """
-        records = (record for record in self.dataset_records.values() if isinstance(record, LicensedPackages))
-        packages = {package for record in records for package in record.packages}
-        for package in self.config.licensed:
-            self.known(package, packages, "config.yaml: licensed")
+        check_references(self)
         dataset = next(iter(self.scale.datasets.values()))
         for paper, record in self.papers.items():
             for system in record.systems:
@@ -448,9 +469,14 @@ def product_at(run: RunId, path: str) -> Product:
     return Score(run, what, decoding, split, scored_on or None)
 
 
+def is_folder(name: str) -> bool:
+    return "\0" not in name and Path(name).is_dir()
+
+
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:
     """The project at `root` with its config.yaml, some of its keys replaced."""
-    return Project(root, (load_yaml(Path(root) / "config.yaml") or {}) | (overrides or {}))
+    path = Path(root) / "config.yaml"
+    return Project(root, validate(dict[str, Any], load_yaml(path) or {}, str(path)) | (overrides or {}))
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
@@ -458,4 +484,4 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         if "=" not in pair:
             raise UserError(f"--set {pair}: write KEY=VALUE, e.g. --set scale=small")
-    return {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in pairs)}
+    return {key: parse_yaml(value, f"--set {key}") for key, value in (pair.split("=", 1) for pair in pairs)}

@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
+    project.known(args.paper, project.papers, "--paper")
     rows = claim_rows(project, args.paper)
     write_csv(args.out, rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:

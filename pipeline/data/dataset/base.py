@@ -1,10 +1,11 @@
 """What the records of all datasets are made of."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count
+from pipeline.schema import Closed, Count, nearest
 
 Language = Literal["en", "de", "fr", "zh"]
 SplitName = Literal["train", "dev", "test", "test2", "test3", "test4", "test5"]
@@ -119,6 +120,14 @@ def check_splits(dataset: DatasetRecord, described: dict[SplitName, Any]) -> Non
         raise ValueError(f"split {', '.join(sorted(missing))} is missing")
     if unknown := set(described) - set(dataset.split_names):
         raise ValueError(f"split {', '.join(sorted(unknown))} has no name under further_test_sets")
+
+
+def check_places(named: set[str], described: Iterable[str], key: str) -> None:
+    """Raises ValueError unless the splits name exactly what is described under `key`."""
+    for name in sorted(named - set(described)):
+        raise ValueError(f"splits name {name}, which is not under {key}{nearest(name, described)}")
+    if unused := set(described) - named:
+        raise ValueError(f"no split uses {key.removesuffix('s')} {', '.join(sorted(unused))}")
 
 
 class LicensedPackages(Closed):

@@ -13,6 +13,7 @@ from pipeline.data.dataset.base import (
     Source,
     SplitName,
     TokenisedRecord,
+    check_places,
     check_splits,
 )
 from pipeline.schema import Closed, Count
@@ -156,10 +157,7 @@ class DownloadedDataset(CorpusRecord, LicensedPackages):
             raise ValueError("splits.train: training pairs have one translation")
         for where in ("source", "package"):
             named, described = {getattr(side, where) for side in self.sides} - {None}, set(getattr(self, f"{where}s"))
-            if unknown := named - described:
-                raise ValueError(f"splits name {', '.join(sorted(unknown))}, which is not under {where}s")
-            if unused := described - named:
-                raise ValueError(f"no split uses {where} {', '.join(sorted(unused))}")
+            check_places(named, described, f"{where}s")
         if unsafe := [name for name in self.sources if name != Path(name).name]:
             raise ValueError(f"source {unsafe[0]!r} must be a plain file name")
         return self

@@ -5,7 +5,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, Sha256, Source, SplitName, check_splits
+from pipeline.data.dataset.base import (
+    DatasetRecord,
+    LicensedPackages,
+    Sha256,
+    Source,
+    SplitName,
+    check_places,
+    check_splits,
+)
 from pipeline.schema import Closed, Count
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
@@ -63,8 +71,7 @@ Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
 
 def check_named(named: set[str], described: dict[str, Source]) -> None:
     """Raises ValueError unless exactly the described sources are named, by plain file names."""
-    if named != set(described):
-        raise ValueError(f"splits name {sorted(named)}, but described are {sorted(described)}")
+    check_places(named, described, "sources")
     if unsafe := [name for name in described if name != Path(name).name]:
         raise ValueError(f"source {unsafe[0]!r} must be a plain file name")
 

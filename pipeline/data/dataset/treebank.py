@@ -11,6 +11,7 @@ from pipeline.data.dataset.base import (
     Source,
     SplitName,
     TokenisedRecord,
+    check_places,
     check_splits,
 )
 from pipeline.schema import Closed, Count
@@ -96,12 +97,8 @@ class TreebankDataset(TreebankRecord, LicensedPackages):
     def splits_name_places(self):
         check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split.parts]
-        for places, named in (
-            (self.sources, {part.source for part in parts if part.source}),
-            (self.packages, {part.package for part in parts if part.package}),
-        ):
-            if named != set(places):
-                raise ValueError(f"splits name {sorted(named)}, but described are {sorted(places)}")
+        check_places({part.source for part in parts if part.source}, self.sources, "sources")
+        check_places({part.package for part in parts if part.package}, self.packages, "packages")
         return self
 
 
