@@ -9,7 +9,7 @@ import yaml
 from pydantic import Field
 
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
-from pipeline.data.dataset import AnyDataset, LicensedPackages, load_dataset
+from pipeline.data.dataset import AnyDataset, LicensedPackages, load_datasets
 from pipeline.errors import UserError
 from pipeline.experiment.claim import (
     AlignmentClaim,
@@ -130,7 +130,7 @@ class Project:
     @cached_property
     def dataset_records(self) -> dict[str, AnyDataset]:
         """What each dataset file says."""
-        return {name: load_dataset(path) for name, path in self.datasets.items()}
+        return load_datasets(self.root / "workflow/datasets")
 
     def stand_in(self, dataset: str) -> str:
         """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named."""

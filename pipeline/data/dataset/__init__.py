@@ -6,20 +6,22 @@ from pipeline.data.dataset.base import (
     DatasetRecord,
     GrammarSource,
     LicensedPackages,
-    Source,
     SplitName,
     SymbolVocabulary,
     TokenisedRecord,
     WordVocabulary,
 )
+from pipeline.data.dataset.files import Origin, Source, load_files
 from pipeline.data.dataset.loading import (
     AnyDataset,
     Dataset,
     load_dataset,
+    load_datasets,
     load_parallel,
     load_spoken,
     load_text,
     load_treebank,
+    sources_of,
 )
 from pipeline.data.dataset.parallel import (
     Cleaning,
@@ -55,7 +57,6 @@ from pipeline.data.dataset.treebank import (
     TreebankDataset,
     TreebankRecord,
     TreePart,
-    TreeSource,
 )
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "GrammarTreebank",
     "LicensedPackages",
     "ManifestDataset",
+    "Origin",
     "OwnText",
     "Part",
     "ReadAloudDataset",
@@ -95,15 +97,17 @@ __all__ = [
     "TextRecord",
     "TokenisedRecord",
     "TreePart",
-    "TreeSource",
     "Treebank",
     "TreebankDataset",
     "TreebankRecord",
     "WordVocabulary",
     "WrittenDataset",
     "load_dataset",
+    "load_datasets",
+    "load_files",
     "load_parallel",
     "load_spoken",
     "load_text",
     "load_treebank",
+    "sources_of",
 ]
