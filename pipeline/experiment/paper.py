@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import DecodingConfig
+from pipeline.config import DecodingSettings
 from pipeline.errors import UserError
 from pipeline.experiment.figure import FigureEntry
 from pipeline.kinds.scored import ScoredSplit, ScoredSplits
@@ -36,6 +36,18 @@ class SystemEntry(Closed):
     )
     training: dict[str, Any] = Field(default={}, description="Keys of the training section that differ")
     decodings: dict[str, dict[str, Any]] = Field(default={}, description="Keys that differ, by named decoding")
+
+
+class DecodingEntry(DecodingSettings):
+    """A way of decoding, written as differences from another."""
+
+    base: str | None = Field(
+        default=None, description="Decoding it differs from: `name`, or `paper/name` of another paper"
+    )
+
+    @property
+    def differences(self) -> dict[str, Any]:
+        return self.model_dump(exclude_unset=True, exclude={"base"})
 
 
 class MeasuredCell(ScoredSplits):
@@ -191,7 +203,7 @@ class Paper(Closed):
     year: int
     arxiv: str
     systems: dict[str, SystemEntry] = Field(description="Every system the authors ran")
-    decodings: dict[str, DecodingConfig] = Field(description="Named ways of decoding")
+    decodings: dict[str, DecodingEntry] = Field(description="Named ways of decoding")
     tables: dict[str, TableEntry] = Field(description="Every printed table that is measured")
     layer_costs: dict[str, LayerCosts] = Field(default={}, description="Tables of complexities, measured on layers")
     examples: dict[str, Examples] = Field(default={}, description="Tables of one sentence, translated by each system")

@@ -113,7 +113,7 @@ def test_what_a_dataset_describes_itself_is_not_looked_for(tmp_path):
 
 def test_a_file_that_nothing_describes_is_named_with_the_nearest_spelling(tmp_path):
     path = save_project(tmp_path, downloaded(sources={}), origin=ORIGIN | {"files": {"aa.gz": SOURCE}})
-    with pytest.raises(UserError, match=r"toy\.yaml: splits name a\.gz, which is neither .*; did you mean aa\.gz\?$"):
+    with pytest.raises(UserError, match=r"toy\.yaml: splits name a\.gz, which is neither .*; did you mean 'aa\.gz'\?$"):
         load_dataset(path)
 
 

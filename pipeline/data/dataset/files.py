@@ -93,7 +93,7 @@ def complete(record: Any, files: dict[str, Source], where: str) -> Any:
     needed = [name for name in dict.fromkeys(named(holder.get("splits"))) if name not in own]
     for name in needed:
         if name not in files:
-            near = "".join(f"; did you mean {match}?" for match in get_close_matches(name, files, n=1))
+            near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, files, n=1))
             raise UserError(f"{where}: splits name {name}, which is neither under sources nor in workflow/files{near}")
     if not needed:
         return record
