@@ -32,7 +32,7 @@ def load_dataset(path: Path) -> AnyDataset:
         UserError: unknown keys, bad values, an unknown name of a file, or a missing dataset file.
     """
     path = Path(path)
-    return read_dataset(path, load_files(path.absolute().parents[1] / "files"))
+    return read_dataset(path, load_files(path.absolute().parent.parent / "files"))
 
 
 def load_datasets(folder: Path) -> dict[str, AnyDataset]:
