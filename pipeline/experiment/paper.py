@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config import DecodingConfig
+from pipeline.config import DecodingSettings
 from pipeline.errors import UserError
 from pipeline.experiment.figure import FigureEntry
 from pipeline.kinds.names import (
@@ -47,6 +47,18 @@ class SystemEntry(Closed):
     )
     training: dict[str, Any] = Field(default={}, description="Keys of the training section that differ")
     decodings: dict[DecodingName, dict[str, Any]] = Field(default={}, description="Keys that differ, by named decoding")
+
+
+class DecodingEntry(DecodingSettings):
+    """A way of decoding, written as differences from another."""
+
+    base: str | None = Field(
+        default=None, description="Decoding it differs from: `name`, or `paper/name` of another paper"
+    )
+
+    @property
+    def differences(self) -> dict[str, Any]:
+        return self.model_dump(exclude_unset=True, exclude={"base"})
 
 
 class MeasuredCell(ScoredSplits):
@@ -202,7 +214,7 @@ class Paper(Closed):
     year: int
     arxiv: str
     systems: dict[NewName, SystemEntry] = Field(description="Every system the authors ran")
-    decodings: dict[NewName, DecodingConfig] = Field(description="Named ways of decoding")
+    decodings: dict[NewName, DecodingEntry] = Field(description="Named ways of decoding")
     tables: dict[NewName, TableEntry] = Field(description="Every printed table that is measured")
     layer_costs: dict[NewName, LayerCosts] = Field(default={}, description="Tables of complexities, measured on layers")
     examples: dict[NewName, Examples] = Field(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
-from pipeline.data.dataset import AnyDataset, LicensedPackages, load_dataset
+from pipeline.data.dataset import AnyDataset, LicensedPackages, load_datasets
 from pipeline.errors import UserError
 from pipeline.experiment.claim import (
     AlignmentClaim,
@@ -21,6 +21,7 @@ from pipeline.experiment.claim import (
     systems_of,
     terms_of,
 )
+from pipeline.experiment.decodings import paper_decoding
 from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, FigureEntry, systems_shown
 from pipeline.experiment.paper import (
     Examples,
@@ -149,13 +150,16 @@ class Project:
     @cached_property
     def dataset_records(self) -> dict[str, AnyDataset]:
         """What each dataset file says."""
-        return {name: load_dataset(path) for name, path in self.datasets.items()}
+        return load_datasets(self.root / "workflow/datasets")
 
     def stand_in(self, dataset: str) -> str:
-        """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named."""
+        """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named.
+
+        A dataset that the scale has no stand-in for stands for itself.
+        """
         where = f"workflow/scales/{self.config.scale}.yaml: datasets"
-        self.known(dataset, self.scale.datasets, where)
-        name = self.scale.datasets[dataset]
+        self.known(dataset, {*self.scale.datasets, *self.datasets}, where)
+        name = self.scale.datasets.get(dataset, dataset)
         self.known(name, self.datasets, f"{where}.{dataset}")
         record = self.dataset_records[name]
         if isinstance(record, LicensedPackages) and set(record.packages) - set(self.config.licensed):
@@ -291,8 +295,7 @@ class Project:
     def decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
         """A named decoding of the paper that owns `system`, with the system's differences, at this scale."""
         where = f"workflow/papers/{paper}/paper.yaml: decodings"
-        self.known(name, self.papers[paper].decodings, where)
-        settings = self.papers[paper].decodings[name].model_dump()
+        settings = paper_decoding(self.papers, paper, name).model_dump()
         lineage = self.lineage(paper, system)
         for entry in lineage.values():
             settings |= entry.decodings.get(name, {})
@@ -442,6 +445,8 @@ class Project:
         for paper, record in self.papers.items():
             for system in record.systems:
                 self.run_spec(RunId(paper, system, dataset, 0))
+            for decoding in record.decodings:
+                paper_decoding(self.papers, paper, decoding)
             for table in self.tables_here(paper):
                 for cell in self.cell_runs(paper, table):
                     for decoding in cell.decodings:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord
+from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.data_files import fetched_files, is_extracted, sources_of
+from pipeline.planning.data_files import fetched_files, is_extracted
 from pipeline.planning.rates import Calibration
 from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
 from pipeline.products import (
