@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, model_validator
 
 import pipeline.kinds.claims
-from pipeline.kinds.claims.shared.claim import Claim, NamedScore
+from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.terms import NamedScore
 from pipeline.kinds.discovery import kinds_in
 from pipeline.schema import Closed, load_yaml, validate
 

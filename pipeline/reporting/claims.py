@@ -14,8 +14,7 @@ from pathlib import Path
 
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
-from pipeline.kinds.claims.shared.claim import Claim
-from pipeline.kinds.claims.shared.findings import NotRun
+from pipeline.kinds.claims.shared.claim import Claim, NotRun
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.evidence import Verdict
 from pipeline.kinds.view import PaperView

@@ -1,15 +1,14 @@
 """Where one metric tells two systems apart, another ranks them the same way."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.kinds.claims.shared.findings import Findings
-from pipeline.kinds.claims.shared.scores import AboutScores, Term, as_term, difference_name
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.scores import AboutScores
+from pipeline.kinds.claims.shared.terms import Term, as_term, difference_name
 from pipeline.kinds.evidence import difference
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class AgreementClaim(AboutScores):
@@ -33,7 +32,7 @@ class AgreementClaim(AboutScores):
     def compared(self) -> list[Term]:
         return [as_term(term) for pair in self.pairs for term in pair]
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         """Only pairs that the first metric tells apart count: among equals there is no order to agree on."""
         first, second = (measured.scores[name] for name in self.scores)
         evidence, ours = [], []

@@ -1,18 +1,16 @@
 """The entropy of attention over speech, averaged over a training, is lower than another system's."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pipeline.files import read_json
-from pipeline.kinds.claims.shared.claim import Scores
-from pipeline.kinds.claims.shared.findings import Findings
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair, mean
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.view import PaperView
 from pipeline.products import Alignments, Product
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class AlignmentClaim(TrainedPair):
@@ -25,7 +23,7 @@ class AlignmentClaim(TrainedPair):
         for trained in view.trained(self.systems, self.dataset):
             yield from (trained, Alignments(trained.run, self.split))
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         gaps, ours = [], []
         for pair in self.runs(measured):
             files = [measured.path(Alignments(run, self.split)) for run in pair]

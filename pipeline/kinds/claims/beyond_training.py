@@ -1,18 +1,16 @@
 """On sentences longer than any in training, a system's perplexity grows by a smaller factor than another's."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Scores
-from pipeline.kinds.claims.shared.findings import Findings, NotRun
-from pipeline.kinds.claims.shared.scores import ScoredPair, of_all_splits
+from pipeline.kinds.claims.shared.claim import Findings, NotRun
+from pipeline.kinds.claims.shared.measurements import Measurements, SplitsBySeed, of_all_splits
+from pipeline.kinds.claims.shared.scores import ScoredPair
+from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.evidence import Sample, smaller_factor
 from pipeline.kinds.scored import ScoredSplit
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class BeyondTrainingClaim(ScoredPair):
@@ -28,7 +26,7 @@ class BeyondTrainingClaim(ScoredPair):
         if score.metric != "perplexity" or self.longer not in score.splits or len(score.splits) < 2:
             raise ValueError(f"needs a perplexity of {self.longer} and of other splits")
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         """Raises NotRun, counting them, when sentences are no longer than one that a system was trained on."""
         score, systems = measured.scores[self.score], (self.system, self.baseline)
         rows = [measured.statistics_by_split(system, score) for system in systems]
@@ -46,13 +44,10 @@ class BeyondTrainingClaim(ScoredPair):
         evidence = smaller_factor("logarithm of both factors' ratio", *samples)
         return Findings(f"{ours}, trained on at most {longest}", [evidence], measured.sentence_test(score))
 
-    def within_and_beyond(
-        self, rows: list[list[dict[str, np.ndarray]]], measured: "Measurements"
-    ) -> list[tuple[Sample, Sample]]:
+    def within_and_beyond(self, rows: list[SplitsBySeed], measured: Measurements) -> list[tuple[Sample, Sample]]:
         """Each system's perplexity of the other splits, and of that with the longer sentences."""
-        score, sizes = measured.scores[self.score], {split: len(one) for split, one in rows[0][0].items()}
+        sizes = {split: len(one) for split, one in rows[0][0].items()}
         longer = np.concatenate([np.full(size, split == self.longer) for split, size in sizes.items()])
-        whole = [of_all_splits(by_seed) for by_seed in rows]
-        return [
-            (measured.score_of_part(one, ~longer, score), measured.score_of_part(one, longer, score)) for one in whole
-        ]
+        score, whole = measured.scores[self.score], [of_all_splits(by_seed) for by_seed in rows]
+        parts = [[measured.score_of_part(one, part, score) for part in (~longer, longer)] for one in whole]
+        return [(within, beyond) for within, beyond in parts]

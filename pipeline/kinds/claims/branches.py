@@ -1,18 +1,15 @@
 """A property of kappa and of alpha in an encoder layer over a training."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pipeline.config import load_run
-from pipeline.kinds.claims.shared.claim import Number
-from pipeline.kinds.claims.shared.findings import Findings
+from pipeline.kinds.claims.shared.claim import Findings, Number
+from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.trainings import AboutTraining, mean
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.training_curves import BranchCurve, branch_curves
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class BranchesClaim(AboutTraining):
@@ -27,7 +24,7 @@ class BranchesClaim(AboutTraining):
     at_least: Number
     at_most: Number | None = None
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         found: dict[str, list[float]] = {}
         for run in measured.view.runs(self.system, self.dataset):
             folder = measured.run_folder(run)

@@ -1,12 +1,10 @@
 """A layer takes less time than another wherever the sequence is shorter than the width."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pipeline.kinds.claims.shared.findings import Findings
+from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.layers import AboutLayers
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class CheaperClaim(AboutLayers):
@@ -16,7 +14,7 @@ class CheaperClaim(AboutLayers):
     layer: str
     than: str
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         times = measured.layer_times()
         evidence = times.cheaper_below_width(self.layer, self.than)
         ours = "; ".join(f"{one.name}: {1 + one.value:.1f} times" for one in evidence)

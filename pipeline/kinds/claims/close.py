@@ -1,26 +1,17 @@
 """Two values differ by less than a margin, either way."""
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Number
-from pipeline.kinds.claims.shared.findings import Findings
-from pipeline.kinds.claims.shared.scores import (
-    Term,
-    UnderOneScore,
-    as_term,
-    difference_name,
-    nothing_learned,
-    term_means,
-)
-from pipeline.kinds.evidence import difference
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.scores import OfMeans
+from pipeline.kinds.claims.shared.terms import Term, as_term, difference_name
+from pipeline.kinds.evidence import Evidence, Sample, difference
 
 
-class CloseClaim(UnderOneScore):
+class CloseClaim(OfMeans):
     """Two values differ by less than a margin, either way."""
 
     kind: Literal["close"]
@@ -31,15 +22,9 @@ class CloseClaim(UnderOneScore):
     def compared(self) -> list[Term]:
         return [as_term(term) for term in self.terms]
 
-    def judge(self, measured: "Measurements") -> Findings:
-        score = measured.scores[self.score]
-        one, other = (measured.sample(term, score) for term in self.compared)
-        ours, test = term_means(self.compared, [one, other]), measured.sentence_test(score)
-        if nothing_learned([one, other], score.metric):
-            return Findings(f"{ours}: nothing was learned", [], test)
-        name = difference_name(*self.compared)
-        evidence = [
+    def evidence(self, samples: Sequence[Sample]) -> list[Evidence]:
+        name, (one, other) = difference_name(*self.compared), samples
+        return [
             difference(f"{self.margin:g} {word} ({name})", one, other, self.margin, sign)
             for word, sign in (("plus", 1), ("less", -1))
         ]
-        return Findings(ours, evidence, test)

@@ -1,14 +1,12 @@
 """At equal training loss, a system's dev loss is lower than another's."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pipeline.kinds.claims.shared.findings import Findings
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair, mean
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.training_curves import mean_gap
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class CurvesClaim(TrainedPair):
@@ -16,7 +14,7 @@ class CurvesClaim(TrainedPair):
 
     kind: Literal["curves"]
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         curves = [[measured.fit_curve(run) for run in pair] for pair in self.runs(measured)]
         gaps = [gap for pair in curves if (gap := mean_gap(*pair)) is not None]
         if len(gaps) < len(curves):

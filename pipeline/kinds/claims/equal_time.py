@@ -1,13 +1,11 @@
 """After as much time of training, a system's dev loss is lower than another's."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pipeline.kinds.claims.shared.findings import Findings, NotRun
+from pipeline.kinds.claims.shared.claim import Findings, NotRun
+from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair
 from pipeline.kinds.evidence import over_seeds
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class EqualTimeClaim(TrainedPair):
@@ -15,7 +13,7 @@ class EqualTimeClaim(TrainedPair):
 
     kind: Literal["equal_time"]
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         """At the time at which the shorter training ended, updates of a training counted as equally long."""
         gaps, ours = [], []
         for pair in self.runs(measured):

@@ -1,15 +1,12 @@
 """Time of a layer grows as a power of the sequence length or the width, with an exponent in a range."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Number
-from pipeline.kinds.claims.shared.findings import Findings
+from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.layers import AboutLayers
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class ExponentClaim(AboutLayers):
@@ -21,7 +18,7 @@ class ExponentClaim(AboutLayers):
     at_least: Number
     at_most: Number
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         times = measured.layer_times()
         exponent = times.exponent(self.layer, self.variable)
         evidence = [

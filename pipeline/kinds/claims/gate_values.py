@@ -1,19 +1,17 @@
 """The gate between two channels has another mean over one kind of source words than over another."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Number, Scores
-from pipeline.kinds.claims.shared.findings import Findings
+from pipeline.kinds.claims.shared.claim import Findings, Number
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import AboutTraining
 from pipeline.kinds.evidence import difference
 from pipeline.kinds.view import PaperView
 from pipeline.products import Gates, Product
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 WordKind = Literal["names", "rare_names", "idioms", "function_words"]
 """Of source words, see pipeline/probes/gate_values.py."""
@@ -38,7 +36,7 @@ class GateClaim(AboutTraining):
         for trained in view.trained(self.systems, self.dataset):
             yield from (trained, Gates(trained.run))
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         samples = []
         for kind in self.words:
             runs = measured.view.runs(self.system, self.dataset)

@@ -1,15 +1,13 @@
 """On long sentences a system's advantage is at least as large as on all."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.findings import Findings
-from pipeline.kinds.claims.shared.scores import ScoredPair, of_all_splits
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements, of_all_splits
+from pipeline.kinds.claims.shared.scores import ScoredPair
 from pipeline.kinds.evidence import Sample, difference
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class LongSentencesClaim(ScoredPair):
@@ -19,7 +17,7 @@ class LongSentencesClaim(ScoredPair):
     score: str = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
     longer_than: Annotated[int, Field(ge=1)] = Field(description="Source words")
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         score = measured.scores[self.score]
         rows = [of_all_splits(measured.statistics_by_split(system, score)) for system in (self.system, self.baseline)]
         lengths = measured.lengths(self.system, score, score.splits)

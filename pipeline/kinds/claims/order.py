@@ -1,27 +1,18 @@
 """A metric rises from each term to the next."""
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Number
-from pipeline.kinds.claims.shared.findings import Findings
-from pipeline.kinds.claims.shared.scores import (
-    Term,
-    UnderOneScore,
-    as_term,
-    difference_name,
-    nothing_learned,
-    term_means,
-)
-from pipeline.kinds.evidence import difference
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.scores import OfMeans
+from pipeline.kinds.claims.shared.terms import Term, as_term, difference_name
+from pipeline.kinds.evidence import Evidence, Sample, difference
 
 
-class OrderClaim(UnderOneScore):
+class OrderClaim(OfMeans):
     """A metric rises from each term to the next."""
 
     kind: Literal["order"]
@@ -35,15 +26,9 @@ class OrderClaim(UnderOneScore):
     def compared(self) -> list[Term]:
         return [as_term(term) for term in self.ascending]
 
-    def judge(self, measured: "Measurements") -> Findings:
-        score = measured.scores[self.score]
-        samples = [measured.sample(term, score) for term in self.compared]
-        ours, test = term_means(self.compared, samples), measured.sentence_test(score)
-        if nothing_learned(samples, score.metric):
-            return Findings(f"{ours}: nothing was learned", [], test)
+    def evidence(self, samples: Sequence[Sample]) -> list[Evidence]:
         steps = pairwise(zip(self.compared, samples, strict=True))
-        evidence = [
+        return [
             difference(difference_name(larger, smaller), upper, lower, self.margin)
             for (smaller, lower), (larger, upper) in steps
         ]
-        return Findings(ours, evidence, test)

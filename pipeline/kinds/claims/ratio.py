@@ -1,15 +1,14 @@
 """A metric grows by a smaller factor from one term to another than from a third to a fourth."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.findings import Findings
-from pipeline.kinds.claims.shared.scores import Term, UnderOneScore, as_term
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.scores import UnderOneScore
+from pipeline.kinds.claims.shared.terms import Term, as_term
 from pipeline.kinds.evidence import smaller_factor
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class RatioClaim(UnderOneScore):
@@ -23,7 +22,7 @@ class RatioClaim(UnderOneScore):
     def compared(self) -> list[Term]:
         return [as_term(term) for term in (*self.smaller, *self.larger)]
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         score = measured.scores[self.score]
         test = measured.sentence_test(score)
         a, b, c, d = (measured.sample(term, score) for term in self.compared)

@@ -1,16 +1,13 @@
 """A system reaches another's final dev loss within a share of the other's steps."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Number
-from pipeline.kinds.claims.shared.findings import Findings, NotRun
+from pipeline.kinds.claims.shared.claim import Findings, NotRun, Number
+from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair
 from pipeline.kinds.evidence import over_seeds
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class StepsClaim(TrainedPair):
@@ -19,7 +16,7 @@ class StepsClaim(TrainedPair):
     kind: Literal["steps"]
     share: Number = Field(gt=0, description="Of the baseline's steps")
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         """In nats: what the system's dev loss has fallen below the baseline's final one, in the share of its steps."""
         gaps, reached = [], []
         for pair in self.runs(measured):

@@ -1,14 +1,11 @@
 """A statement that needs no training: an identity of the model or of a formula, which a test proves."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Claim
-from pipeline.kinds.claims.shared.findings import Findings
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.claim import Claim, Findings
+from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class ProvedClaim(Claim):
@@ -17,5 +14,5 @@ class ProvedClaim(Claim):
     kind: Literal["test"]
     tests: list[str] = Field(min_length=1, description="file::name of the tests that prove it")
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         return Findings("", [], "; ".join(self.tests), settled="tested")

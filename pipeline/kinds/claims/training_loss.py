@@ -1,16 +1,14 @@
 """Loss on training data at the end rises from each system to the next."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.findings import Findings
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, AboutTrainings, mean
 from pipeline.kinds.evidence import over_seeds
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 
 class TrainingLossClaim(AboutTrainings):
@@ -23,7 +21,7 @@ class TrainingLossClaim(AboutTrainings):
     def systems(self) -> list[str]:
         return self.ascending
 
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         losses = [
             [float(measured.fit_curve(run).train[-1]) for run in measured.view.runs(system, self.dataset)]
             for system in self.ascending

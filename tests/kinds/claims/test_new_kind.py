@@ -28,7 +28,7 @@ LONG_TRAINING = '''
 
     from typing import Literal
 
-    from pipeline.kinds.claims.shared.findings import Findings
+    from pipeline.kinds.claims.shared.claim import Findings
     from pipeline.kinds.claims.shared.trainings import AboutTraining
     from pipeline.kinds.evidence import over_seeds
 
@@ -42,17 +42,23 @@ LONG_TRAINING = '''
             evidence = over_seeds("updates beyond those", [one - self.updates for one in steps])
             return Findings(f"{steps[0]} updates", [evidence], measured.seed_test())
 '''
-WITH_TOY = """
+FIND_IT = """
     import sys
 
     import pipeline.kinds.claims
 
     pipeline.kinds.claims.__path__.append(sys.argv.pop(1))
-
+"""
+RUN_STAGE = """
     from pipeline.__main__ import main
-    from pipeline.experiment.project import load_project
 
     sys.exit(main())
+"""
+PRINT_NEEDS = """
+    from pipeline.experiment.project import load_project
+
+    for product in load_project(sys.argv[1]).claim_products("weighted"):
+        print(type(product).__name__, product.run.folder)
 """
 
 
@@ -72,32 +78,31 @@ def root(tmp_path):
 
 
 def python(code: str, *arguments: str) -> str:
-    command = [sys.executable, "-c", dedent(code), *arguments]
+    command = [sys.executable, "-c", code, *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+def with_toy(code: str, root: Path, *arguments: str) -> str:
+    """What `code` prints where there is the new kind, too."""
+    return python(dedent(FIND_IT) + dedent(code), str(root / "kinds"), *arguments)
 
 
 def test_a_file_alone_makes_a_kind_of_claim(root):
     project = load_project(ROOT, {"scale": "smoke", "seeds": 1, "work": str(root / "work")})
     (run,) = runs(project, "C")
-    asked = """
-        files = [file.run.folder + "/" + file.path for file in load_project(sys.argv[1]).claim_files("weighted")]
-        print(json.dumps(files))
-    """
-    before_main = dedent(WITH_TOY).partition("sys.exit")[0]
-    found = python(f"import json\n{before_main}{dedent(asked)}", str(root / "kinds"), str(root))
-    assert json.loads(found) == [f"{run.folder}/trained.json"]
+    assert with_toy(PRINT_NEEDS, root, str(root)) == f"Trained {run.folder}\n"
 
     out = root / "claims.csv"
     write_training(project, run, [3.0, 2.0, 1.5], [1.0] * 3)
     stage = ["claims", "--root", str(root), "--paper", "weighted", "--out", str(out)]
-    python(WITH_TOY, str(root / "kinds"), *stage)
+    with_toy(RUN_STAGE, root, *stage)
     rows = list(csv.DictReader(out.open(encoding="utf-8")))
     assert [(row["claim"], row["verdict"], row["ours"]) for row in rows] == [
         ("long", "upheld", "300 updates"),
         ("longer", "contradicted", "300 updates"),
     ]
-    python(WITH_TOY, str(root / "kinds"), "schemas", "--out", str(root / "schemas"))
+    with_toy(RUN_STAGE, root, "schemas", "--out", str(root / "schemas"))
     assert "LongTraining" in json.loads((root / "schemas/claims.json").read_text(encoding="utf-8"))["$defs"]
 
 

@@ -1,13 +1,14 @@
-"""What every claim has and does."""
+"""What every claim has and does, and what is found for it."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.findings import Findings, NotRun
-from pipeline.kinds.scored import ScoredSplits
+from pipeline.kinds.claims.shared.terms import Scores
+from pipeline.kinds.evidence import Evidence, verdict
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product
 from pipeline.schema import Closed
@@ -18,14 +19,28 @@ if TYPE_CHECKING:
 Number = Annotated[float, Field(strict=False)]
 
 
-class NamedScore(ScoredSplits):
-    """What is compared: a metric under one decoding."""
-
-    decoding: str = Field(description="Named decoding of the paper that owns the system")
+class NotRun(Exception):
+    """Something that a claim stands on was not measured."""
 
 
-Scores = Mapping[str, NamedScore]
-"""Those of a paper's claims.yaml, by name."""
+@dataclass(frozen=True)
+class Findings:
+    """`ours` as a reader sees it, the quantities that are positive if the claim is true, and how they were tested."""
+
+    ours: str
+    evidence: list[Evidence]
+    test: str
+    settled: str | None = None
+    """The verdict of a claim that needs no evidence."""
+
+    @property
+    def verdict(self) -> str:
+        return self.settled or verdict(self.evidence)
+
+    @property
+    def p_value(self) -> float | None:
+        """The largest of the evidence; None without any."""
+        return max((one.p_value for one in self.evidence if one.p_value is not None), default=None)
 
 
 class Claim(Closed):

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from pipeline.kinds.claims.shared.claim import Claim, Scores
+from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.view import PaperView
 from pipeline.products import LayerTimes, Product
 

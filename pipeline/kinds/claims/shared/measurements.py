@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.evaluation.score_file import metric_named, read_statistics
+from pipeline.evaluation.significance import Metric
 from pipeline.files import read_json
-from pipeline.kinds.claims.shared.claim import NamedScore, Scores
-from pipeline.kinds.claims.shared.findings import NotRun
-from pipeline.kinds.claims.shared.scores import Term
+from pipeline.kinds.claims.shared.claim import NotRun
+from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
@@ -20,6 +19,9 @@ from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
 from pipeline.kinds.view import PaperView
 from pipeline.products import Gates, Product, RunId, Trained
 from pipeline.products import LayerTimes as LayerTimesFile
+
+SplitsBySeed = list[dict[str, np.ndarray]]
+"""Each seed's statistics (N, F) of every split."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,7 @@ class Measurements:
         """Each decoding's splits in a row."""
         return [self.path(product) for product in self.view.scores(run, score, decodings)]
 
-    def statistics_by_split(self, system: str, score: NamedScore) -> list[dict[str, np.ndarray]]:
-        """Each seed's statistics (N, F) of every split."""
+    def statistics_by_split(self, system: str, score: NamedScore) -> SplitsBySeed:
         found = []
         for run in self.view.runs(system, score.dataset):
             rows = (read_statistics(path, score.metric) for path in self.score_paths(run, score, [score.decoding]))
@@ -121,8 +122,26 @@ class Measurements:
         return "one seed: noise between trainings unknown" if seeds == 1 else f"paired t over {seeds} seeds"
 
 
+def of_all_splits(by_seed: SplitsBySeed) -> list[np.ndarray]:
+    """Each seed's statistics (N, F), all splits as one set."""
+    return [np.concatenate(list(rows.values())) for rows in by_seed]
+
+
 def present(path: Path) -> Path:
     """Raises NotRun when the file is not there."""
     if not path.exists():
         raise NotRun(f"{path} is not there")
     return path
+
+
+def read_statistics(path: Path, name: str) -> np.ndarray:
+    """Imported late, as are the metrics: every dry run loads this file."""
+    from pipeline.evaluation import score_file
+
+    return score_file.read_statistics(path, name)
+
+
+def metric_named(name: str) -> Metric:
+    from pipeline.evaluation import score_file
+
+    return score_file.metric_named(name)

@@ -3,29 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Claim, Scores
-from pipeline.kinds.evidence import Sample
+from pipeline.kinds.claims.shared.claim import Claim, Findings
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.terms import Scores, Term
+from pipeline.kinds.evidence import Evidence, Sample
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product, Trained
-from pipeline.schema import Closed
-
-
-class Term(Closed):
-    """One side of a comparison."""
-
-    system: str = Field(description="`name`, or `paper/name` of another paper")
-    decodings: list[str] = Field(default=[], description="Decodings, averaged, instead of the score's own")
-
-    @property
-    def label(self) -> str:
-        return f"{self.system} ({' '.join(self.decodings)})" if self.decodings else self.system
-
-
-def as_term(term: str | Term) -> Term:
-    return Term(system=term) if isinstance(term, str) else term
 
 
 class AboutScores(Claim):
@@ -61,6 +46,22 @@ class UnderOneScore(AboutScores):
         return [self.score]
 
 
+class OfMeans(UnderOneScore):
+    """Is judged by differences between the terms' means."""
+
+    @abstractmethod
+    def evidence(self, samples: Sequence[Sample]) -> list[Evidence]:
+        """samples: of the terms, in their order."""
+
+    def judge(self, measured: Measurements) -> Findings:
+        score = measured.scores[self.score]
+        samples = [measured.sample(term, score) for term in self.compared]
+        ours, test = term_means(self.compared, samples), measured.sentence_test(score)
+        if nothing_learned(samples, score.metric):
+            return Findings(f"{ours}: nothing was learned", [], test)
+        return Findings(ours, self.evidence(samples), test)
+
+
 class ScoredPair(UnderOneScore):
     """A system next to a baseline, each under the score's own decoding."""
 
@@ -69,12 +70,7 @@ class ScoredPair(UnderOneScore):
 
     @property
     def compared(self) -> list[Term]:
-        return [as_term(self.system), as_term(self.baseline)]
-
-
-def of_all_splits(by_seed: Sequence[dict[str, np.ndarray]]) -> list[np.ndarray]:
-    """Each seed's statistics (N, F), all splits as one set."""
-    return [np.concatenate(list(rows.values())) for rows in by_seed]
+        return [Term(system=self.system), Term(system=self.baseline)]
 
 
 def nothing_learned(samples: Sequence[Sample], metric: str) -> bool:
@@ -82,10 +78,6 @@ def nothing_learned(samples: Sequence[Sample], metric: str) -> bool:
     if metric in ("cer", "wer"):
         return all((one.by_seed >= 100).all() for one in samples)
     return all(not one.by_seed.any() for one in samples)
-
-
-def difference_name(larger: Term, smaller: Term) -> str:
-    return f"{larger.label} less {smaller.label}"
 
 
 def term_means(terms: Sequence[Term], samples: Sequence[Sample]) -> str:

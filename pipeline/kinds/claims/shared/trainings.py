@@ -2,14 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from pipeline.kinds.claims.shared.claim import Claim, Scores
+from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product, RunId
-
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
 
 RESOLUTION_NATS = 0.01
 """Losses of two single trainings that differ by less, a hundredth of the perplexity, are not told apart."""
@@ -52,7 +50,7 @@ class TrainedPair(AboutTrainings):
     def systems(self) -> list[str]:
         return [self.system, self.baseline]
 
-    def runs(self, measured: "Measurements") -> list[tuple[RunId, RunId]]:
+    def runs(self, measured: Measurements) -> list[tuple[RunId, RunId]]:
         """Of the system and of the baseline, with the same seed."""
         ours, theirs = (measured.view.runs(system, self.dataset) for system in self.systems)
         return list(zip(ours, theirs, strict=True))
