@@ -11,16 +11,7 @@ from pydantic import Field, field_validator
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.data.dataset import AnyDataset, LicensedPackages, load_datasets
 from pipeline.errors import UserError
-from pipeline.experiment.claim import (
-    AlignmentClaim,
-    Claim,
-    Claims,
-    GateClaim,
-    load_claims,
-    scores_of,
-    systems_of,
-    terms_of,
-)
+from pipeline.experiment.claims import Claims, load_claims
 from pipeline.experiment.decodings import paper_decoding
 from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, FigureEntry, systems_shown
 from pipeline.experiment.paper import (
@@ -37,6 +28,7 @@ from pipeline.experiment.paper import (
 from pipeline.experiment.references import check_references
 from pipeline.experiment.scale import Scale
 from pipeline.kinds.scored import ScoredSplits, score_path
+from pipeline.kinds.view import PaperView
 from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.products import (
@@ -45,7 +37,6 @@ from pipeline.products import (
 from pipeline.products import (
     AttentionMaps,
     Encoded,
-    Gates,
     LayerTimes,
     Product,
     RunId,
@@ -368,28 +359,6 @@ class Project:
         used = self.stand_in(self.settings(owner, name, "datasets").get(dataset, dataset))
         return [RunId(owner, name, used, seed) for seed in self.config.seed_list]
 
-    def is_tested(self, claim: Claim) -> bool:
-        """Whether a claim can be tested at this scale."""
-        return claim.scales is None or self.config.scale in claim.scales
-
-    def claim_files(self, paper: str) -> list[RunFile]:
-        """All that the claims of a paper stand on, every run's training among it."""
-        found = {}
-        for claim in filter(self.is_tested, self.claims[paper].claims.values()):
-            for score in (self.claims[paper].scores[name] for name in scores_of(claim)):
-                for term in terms_of(claim):
-                    for run in self.runs_of(paper, term.system, score.dataset):
-                        paths = ["trained.json", *self.files_of(score, term.decodings or [score.decoding])]
-                        found |= {RunFile(run, path): None for path in paths}
-            for system in systems_of(claim):
-                for run in self.runs_of(paper, system, claim.dataset):
-                    found[RunFile(run, "trained.json")] = None
-                    if isinstance(claim, AlignmentClaim):
-                        found[RunFile(run, f"alignments/{claim.split}.json")] = None
-                    if isinstance(claim, GateClaim):
-                        found[RunFile(run, "gates.json")] = None
-        return list(found)
-
     def figure_files(self, paper: str, figure: str) -> list[RunFile]:
         """All that a figure is drawn from. Attention is looked at in the run of the first seed."""
         entry = self.figure(paper, figure)
@@ -427,8 +396,10 @@ class Project:
         return [Encoded(heard), *(product_at(file.run, file.path) for file in files)]
 
     def claim_products(self, paper: str) -> list[Product]:
-        found = [product_at(file.run, file.path) for file in self.claim_files(paper)]
-        return found + ([LayerTimes()] if self.papers[paper].layer_costs else [])
+        """All that the claims of a paper stand on at this scale, every run's training among it."""
+        claims, view = self.claims[paper], PaperView(self, paper)
+        tested = [claim for claim in claims.claims.values() if claim.is_tested(self.config.scale)]
+        return list(dict.fromkeys(product for claim in tested for product in claim.needs(view, claims.scores)))
 
     def training_gpus(self, run: RunId) -> int:
         """GPUs that a training takes."""
@@ -454,15 +425,18 @@ class Project:
             files = [file for figure in record.figures for file in self.figure_files(paper, figure)]
             files += [file for table in record.examples for file in self.example_files(paper, table)]
             files += [file for table in record.transcripts for file in self.transcript_files(paper, table).values()]
-            for file in (*files, *self.claim_files(paper)):
+            for file in files:
                 if file.path.count("/") == 2:  # <kind>/<decoding>/<split>
                     self.decoding_language_model(file.run, file.path.split("/")[1])
+            for product in self.claim_products(paper):
+                if isinstance(product, Score):
+                    self.decoding_language_model(product.run, product.decoding)
 
 
 def product_at(run: RunId, path: str) -> Product:
     what, *rest = path.removesuffix(".json").removesuffix(".txt").split("/")
-    if what in ("trained", "gates"):
-        return (Trained if what == "trained" else Gates)(run)
+    if what == "trained":
+        return Trained(run)
     if what == "alignments":
         return Aligned(run, rest[0])
     decoding, name = rest

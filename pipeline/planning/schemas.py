@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from pipeline.config import RunSpec
 from pipeline.data.dataset import Dataset, Origin
-from pipeline.experiment.claim import Claims
+from pipeline.experiment.claims import Claims
 from pipeline.experiment.paper import Paper
 from pipeline.experiment.project import Config
 from pipeline.experiment.scale import Scale

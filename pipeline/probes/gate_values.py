@@ -33,9 +33,9 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.evaluation.score_file import mean, write_statistics
-from pipeline.experiment.claim import WordKind
 from pipeline.files import write_json
 from pipeline.grammar.chinese import FUNCTION_WORDS
+from pipeline.kinds.claims.gate_values import WordKind
 
 log = logging.getLogger(__name__)
 

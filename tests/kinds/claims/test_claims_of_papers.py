@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.experiment.claim import ProvedClaim
 from pipeline.experiment.project import load_project
+from pipeline.kinds.claims.test import ProvedClaim
+from pipeline.products import Trained
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROJECT = load_project(ROOT, {"scale": "paper"})
 TESTS = [
     (f"{paper}/{name}", test)
@@ -42,4 +43,4 @@ def test_every_system_that_a_claim_compares_stands_in_a_table():
         for cell in PROJECT.cell_runs(paper, table)
     }
     for paper in PROJECT.papers:
-        assert {file.run for file in PROJECT.claim_files(paper)} <= shown
+        assert {product.run for product in PROJECT.claim_products(paper) if isinstance(product, Trained)} <= shown

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.experiment.claim import load_claims
+from pipeline.experiment.claims import load_claims
 from pipeline.experiment.project import load_project
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
