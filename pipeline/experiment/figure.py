@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.kinds.scored import ScoredSplit, score_path
+from pipeline.kinds.scored import MetricName, ScoredSplit, score_path
 from pipeline.schema import Closed, Count
 
 
@@ -51,7 +51,7 @@ class BleuByLength(Figure):
     systems: list[str] = Field(min_length=1, description="A curve each")
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that are sampled")
     decoding: str = Field(description="Named decoding of the paper that owns the systems")
-    metric: str = Field(description="Which BLEU of the score files")
+    metric: MetricName = Field(description="Which BLEU of the score files")
     longer_than: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, description="Source words")
     sentences: Count = Field(description="Sentences sampled; all where there are fewer")
     seed: Annotated[int, Field(ge=0)] = Field(default=1, description="Seed of the sample")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.config import load_run
-from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.claim import (
     AgreementClaim,
     AlignmentClaim,
@@ -30,6 +29,9 @@ from pipeline.experiment.claim import (
 from pipeline.files import read_json
 from pipeline.kinds.evidence import Evidence, Sample, above, difference, over_seeds, sample, smaller_factor
 from pipeline.kinds.training_curves import BranchCurve, branch_curves, mean_gap
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.rates import mean as mean_of
+from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.reporting.claim_sources import ClaimSources, NotRun
 
 RESOLUTION_NATS = 0.01
@@ -284,7 +286,7 @@ class Gatherer(ClaimSources):
             rows = [self.gate_statistics(run, claim, kind) for run in runs]
             if min(one[:, 1].sum() for one in rows) < FEWEST_WORDS:
                 return Findings(f"fewer than {FEWEST_WORDS} words of {kind}", [], "")
-            samples.append(sample([[one] for one in rows], metric_named("gate"), claim.dataset))
+            samples.append(sample([[one] for one in rows], mean_of, claim.dataset))
         (one, other), (first, second) = claim.words, samples
         sign = -1 if claim.direction == "either" and second.mean < first.mean else 1
         name = f"{other} less {one}" if sign > 0 else f"{one} less {other}"
@@ -317,9 +319,7 @@ class Gatherer(ClaimSources):
 
 def nothing_learned(samples: list[Sample], metric: str) -> bool:
     """Systems that score nothing at all are equal, but that says nothing of what the paper compares."""
-    if metric in ("cer", "wer"):
-        return all((one.by_seed >= 100).all() for one in samples)
-    return all(not one.by_seed.any() for one in samples)
+    return all(metric_named(metric).nothing_learned(one.by_seed) for one in samples)
 
 
 def pooled(by_seed: list[dict[str, np.ndarray]]) -> list[np.ndarray]:

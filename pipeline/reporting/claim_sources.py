@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.claim import AlignmentClaim, CurvesClaim, EqualTimeClaim, Score, StepsClaim, Term
 from pipeline.experiment.project import Project
 from pipeline.files import read_json
@@ -14,6 +13,8 @@ from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
 from pipeline.kinds.measured import RunFolders
 from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
 
 
 class NotRun(Exception):
@@ -47,7 +48,7 @@ class ClaimSources:
                 self.need(path)
             statistics.append([read_statistics(path, score.metric) for path in paths])
             test_sets |= {read_json(path)["test_set"] for path in paths}
-        return sample(statistics, metric_named(score.metric), ", ".join(sorted(test_sets)))
+        return sample(statistics, metric_named(score.metric).total, ", ".join(sorted(test_sets)))
 
     def by_split(self, system: str, score: Score) -> list[dict[str, np.ndarray]]:
         """Each seed's statistics (N, F) of every split."""
@@ -62,7 +63,7 @@ class ClaimSources:
 
     def part(self, rows: list[np.ndarray], chosen: np.ndarray, score: Score) -> Sample:
         """The score of the rows `chosen` (N,); all parts of a set have the same resamples, the others left out."""
-        return sample([[one * chosen[:, None]] for one in rows], metric_named(score.metric), score.dataset)
+        return sample([[one * chosen[:, None]] for one in rows], metric_named(score.metric).total, score.dataset)
 
     def lengths(self, system: str, score: Score, splits: list[str]) -> np.ndarray:
         """(N,) of the sources of some splits in a row."""

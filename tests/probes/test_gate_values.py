@@ -15,10 +15,10 @@ from pipeline.data.batches import ParallelSplit
 from pipeline.data.subwords import most_frequent_words
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
-from pipeline.evaluation.score_file import read_statistics, write_statistics
 from pipeline.experiment.project import load_project
 from pipeline.files import write_json
 from pipeline.grammar.corpus import generate
+from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
 from pipeline.models.build import build_model
 from pipeline.probes.gate_values import covered, kinds_of
 from pipeline.reporting.claim_evidence import Gatherer

@@ -19,8 +19,8 @@ from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
-from pipeline.evaluation.gleu import gleu_statistics
 from pipeline.files import write_json
+from pipeline.metrics.gleu import gleu_statistics
 from pipeline.probes.layer_cost import KERNEL, WINDOW
 from pipeline.reporting.claims import claim_rows
 
