@@ -26,11 +26,11 @@ import numpy as np
 import torch
 
 from pipeline.data.batches import EvaluationBatches
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.experiment.claim import WordKind
 from pipeline.files import write_json
 from pipeline.grammar.chinese import FUNCTION_WORDS
