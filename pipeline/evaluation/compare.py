@@ -10,7 +10,11 @@ import argparse
 import json
 from pathlib import Path
 
-from pipeline.evaluation.score_file import compare_scores
+from pipeline.errors import UserError
+from pipeline.files import read_json
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.statistics.significance import Comparison, paired_bootstrap
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,3 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     print(json.dumps({"metric": args.metric, **vars(compare_scores(args.first, args.second, args.metric))}))
+
+
+def compare_scores(a: Path, b: Path, name: str) -> Comparison:
+    """Paired bootstrap of two score files on the metric `name`.
+
+    Raises:
+        UserError: they are of different test sets or references.
+    """
+    ours, theirs = read_json(a), read_json(b)
+    for key in ("test_set", "lines", "references"):
+        if ours[key] != theirs[key]:
+            raise UserError(f"can't compare {a} and {b}: {key} differs ({ours[key]}, {theirs[key]})")
+    return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)

@@ -1,4 +1,4 @@
-"""Score the transcripts of a split by character and word error rate, with 95 % intervals.
+"""Score the transcripts of a split by every metric of transcripts, with 95 % intervals.
 
     python -m pipeline score-speech --dataset workflow/datasets/grammar-speech-target.yaml \\
         --corpus work/corpora/grammar-speech-target/encoded --split test --transcripts transcripts/test.txt \\
@@ -9,20 +9,16 @@ statistics, references, inputs}, and test.npz: edits and lengths of each utteran
 """
 
 import argparse
-import logging
 from pathlib import Path
 
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
 from pipeline.data.token_store import TokenStore, offsets_path, tokens_path
-from pipeline.evaluation.error_rates import error_statistics, signature
 from pipeline.evaluation.inputs import check_lines, read_lines
-from pipeline.evaluation.score_file import metric_named, write_statistics
-from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import name_of_split
-from pipeline.files import sha256_file, sha256_json, write_json
-
-log = logging.getLogger(__name__)
+from pipeline.files import sha256_file, sha256_json
+from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.statistics.score_file import write_score
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,22 +36,12 @@ def run(args: argparse.Namespace) -> None:
     references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])
     hypotheses = read_lines(args.transcripts)
     check_lines(args.transcripts, hypotheses, len(references))
-    statistics = error_statistics(references, hypotheses)
-    metrics = {
-        name: {**vars(bootstrap_interval(rows, metric_named(name))), "signature": signature(name)}
-        for name, rows in statistics.items()
-    }
     record = {
         "dataset": dataset.name,
         "split": args.split,
         "test_set": name_of_split(dataset, args.split),
         "lines": len(references),
-        "metrics": metrics,
-        "statistics": args.out.with_suffix(".npz").name,
         "references": sha256_json([sha256_file(path(stem)) for path in (tokens_path, offsets_path)]),
         "inputs": {str(args.transcripts): sha256_file(args.transcripts)},
     }
-    write_statistics(args.out.with_suffix(".npz"), statistics)
-    write_json(args.out, record)
-    for name, metric in metrics.items():
-        log.info("%s %.2f (%.2f to %.2f)  %s", name, *metric.values())
+    write_score(args.out, Transcripts(references, hypotheses), record)

@@ -17,7 +17,7 @@ from pipeline.experiment.paper import MeasuredCell, SystemEntry
 from pipeline.experiment.rule_faults import rule_faults
 from pipeline.experiment.scale import Job, Scale
 from pipeline.kinds.names import Names
-from pipeline.kinds.scored import METRICS
+from pipeline.metrics import metric_names
 from pipeline.schema import MOST_FAULTS, unknown
 from pipeline.yaml_file import one_line
 
@@ -79,7 +79,7 @@ class References:
 
     def allowed(self, kind: Names, paper: str) -> Iterable[str]:
         if kind is Names.METRIC:
-            return METRICS
+            return metric_names()
         if kind is Names.SCALE:
             return self.scales
         if kind is Names.SCORE:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.evaluation.error_rates import domain_gap
-from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.paper import GapCell, MeasuredCell, ScoreCell
 from pipeline.experiment.project import CellRun, Project
 from pipeline.files import read_json
 from pipeline.kinds.evidence import Sample, sample
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.edits import domain_gap
+from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import RunId
 
 
@@ -113,7 +114,7 @@ class RunFolders:
         ]
         rows = [[read_statistics(path, column.metric) for path in several] for several in paths]
         test_sets = dict.fromkeys(read_json(path)["test_set"] for path in paths[0])
-        return sample(rows, metric_named(column.metric), ", ".join(test_sets))
+        return sample(rows, metric_named(column.metric).total, ", ".join(test_sets))
 
 
 def mean_of(values: Any) -> float | None:

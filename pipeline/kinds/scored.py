@@ -5,21 +5,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline.kinds.names import DatasetName, MetricName
+from pipeline.metrics import metric_named
 from pipeline.schema import Closed
 
 ScoredSplit = Literal["dev", "test", "test2", "test3", "test4", "test5"]
-PHENOMENA = ("names", "rare_names", "idioms", "clauses", "reorderings")
-"""Metrics of the grammar's phenomena (pipeline/evaluation/phenomena.py)."""
-METRICS = (
-    *("bleu_paper", "bleu_closest", "bleu_tok", "bleu_tok_lc", "sacrebleu", "gleu", "perplexity", "cer", "wer"),
-    *("f1", "f1_40", "exact", "tagging", "balanced", "well_formed", *PHENOMENA),
-)
-"""All metrics of score files."""
 
 
 def measure_of(metric: str) -> str:
     """The folder of score files that a metric stands in."""
-    return "perplexities" if metric == "perplexity" else "phenomena" if metric in PHENOMENA else "scores"
+    return metric_named(metric).reads.folder
 
 
 def score_path(metric: str, decoding: str, split: str, scored_on: str | None = None) -> str:

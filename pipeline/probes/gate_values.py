@@ -32,10 +32,11 @@ from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.evaluation.inputs import check_lines, read_lines
-from pipeline.evaluation.score_file import mean, write_statistics
 from pipeline.files import write_json
 from pipeline.grammar.chinese import FUNCTION_WORDS
 from pipeline.kinds.claims.gate_values import WordKind
+from pipeline.metrics.statistics.rates import mean
+from pipeline.metrics.statistics.score_file import write_statistics
 
 log = logging.getLogger(__name__)
 

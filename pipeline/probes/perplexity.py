@@ -10,7 +10,6 @@ intervals and paired tests. Comparable only between systems of one vocabulary (A
 """
 
 import argparse
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +20,11 @@ from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.vocabulary import vocab_sizes
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.evaluation.score_file import metric_named, write_statistics
-from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_pairs, name_of_split
-from pipeline.files import read_json, write_json
+from pipeline.files import read_json
+from pipeline.metrics.perplexity import LogLikelihoods
+from pipeline.metrics.statistics.score_file import write_score
 from pipeline.training.parts import vocabulary_digest
-
-log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,23 +52,17 @@ def run(args: argparse.Namespace) -> None:
         check_pairs(dataset, args.split, pairs, str(corpus))
     statistics = cross_entropy(trained, batches)
     nll, tokens = statistics.sum(axis=0).tolist()
-    interval = bootstrap_interval(statistics, metric_named("perplexity"))
-    signature = f"unit:{unit(corpus)}|vocab:{vocab_sizes(record)[1]}|eos:yes|smoothing:none"
     result = {
         "dataset": dataset.name,
         "split": args.split,
         "test_set": name_of_split(dataset, args.split),
         "lines": pairs,
-        "metrics": {"perplexity": {**vars(interval), "signature": signature}},
-        "statistics": args.out.with_suffix(".npz").name,
         "nll": nll,
         "tokens": int(tokens),
         "references": record["digest"],
         "weights": trained.weights_digest,
     }
-    write_statistics(args.out.with_suffix(".npz"), {"perplexity": statistics})
-    write_json(args.out, result)
-    log.info("%s: perplexity %.3f over %d symbols", args.split, interval.value, tokens)
+    write_score(args.out, LogLikelihoods(statistics, unit(corpus), vocab_sizes(record)[1]), result)
 
 
 def check_vocabulary(trained: TrainedModel, record: dict, corpus: Path) -> None:

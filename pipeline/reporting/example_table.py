@@ -16,9 +16,7 @@ import numpy as np
 
 from pipeline.data.dataset import load_parallel
 from pipeline.errors import UserError
-from pipeline.evaluation.bleu import bleu
 from pipeline.evaluation.inputs import read_lines
-from pipeline.evaluation.score_file import read_statistics
 from pipeline.evaluation.test_sets import name_of_split
 from pipeline.experiment.paper import Examples
 from pipeline.experiment.project import Project, load_project, parse_settings
@@ -26,6 +24,8 @@ from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.lengths import source_lengths
 from pipeline.kinds.measured import RunFolders
 from pipeline.kinds.scored import score_path
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import RunId
 from pipeline.reporting.markdown import grid
 
@@ -85,10 +85,8 @@ def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
 
 def sentence_scores(folders: RunFolders, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:
     """(N,) BLEU of each sentence alone, by row of the table."""
-    path = score_path(METRIC, entry.decoding, split)
-    return {
-        item: bleu(read_statistics(folders.folder(run) / path, METRIC), smoothing="exp") for item, run in runs.items()
-    }
+    path, metric = score_path(METRIC, entry.decoding, split), metric_named(METRIC)
+    return {item: metric.total(read_statistics(folders.folder(run) / path, METRIC)) for item, run in runs.items()}
 
 
 def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list[dict[str, str]]:

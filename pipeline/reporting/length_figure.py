@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from pipeline.evaluation.score_file import metric_named, read_statistics
-from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.experiment.figure import BleuByLength
 from pipeline.experiment.project import Project
 from pipeline.kinds.lengths import source_lengths
 from pipeline.kinds.measured import RunFolders
 from pipeline.kinds.picture import COLOURS, MARKERS, new_figure
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.statistics.significance import bootstrap_interval
 from pipeline.products import RunId
 
 FEWEST = 20
@@ -63,7 +64,7 @@ def measured(project: Project, entry: BleuByLength, runs: list[RunId], indices: 
     found = []
     for run in runs:
         rows = np.concatenate([read_statistics(folders.folder(run) / path, entry.metric) for path in entry.files])
-        found.append(bootstrap_interval(rows[indices], metric))
+        found.append(bootstrap_interval(rows[indices], metric.total))
     return {
         "bleu": float(np.mean([one.value for one in found])),
         "low": float(np.mean([one.low for one in found])),

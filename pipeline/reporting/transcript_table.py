@@ -17,12 +17,13 @@ import numpy as np
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
-from pipeline.evaluation.error_rates import error_statistics
 from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.experiment.paper import TranscriptTable
 from pipeline.experiment.project import Project, RunFile, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.measured import RunFolders
+from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.wer import METRIC as WER
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ class Texts:
         _, lines = self.transcripts(self.entry.chosen_by)
         if lines is None:
             return None
-        errors, words = error_statistics(self.references, lines)["wer"].T
+        errors, words = WER.statistics(Transcripts(self.references, lines)).T
         long_enough = np.flatnonzero(words >= self.entry.least_words)
         if len(long_enough) < count:
             raise UserError(f"{self.scored_on}: {len(long_enough)} utterances have {self.entry.least_words} words")
@@ -103,7 +104,7 @@ class Texts:
         run, lines = self.transcripts(system)
         if lines is None:
             return {"ours": "", "word_errors": "", "run": run}
-        errors = error_statistics([self.references[number]], [lines[number]])["wer"][0, 0]
+        errors = WER.statistics(Transcripts([self.references[number]], [lines[number]]))[0, 0]
         return {"ours": lines[number], "word_errors": int(errors), "run": run}
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.experiment.project import Project
 from pipeline.files import write_json
 from pipeline.kinds.scored import score_path
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.products import RunId
 
 SENTENCES = 200
@@ -43,10 +44,8 @@ def write_score(project: Project, run: RunId, metric: str, decoding: str, split:
     path = folder_of(project, run) / score_path(metric, decoding, split)
     arrays = dict(np.load(path.with_suffix(".npz"))) if path.exists() else {}
     arrays[metric] = statistics
-    metrics = {
-        name: {"value": float(metric_named(name)(rows.sum(axis=0))), "low": None, "high": None, "signature": "toy"}
-        for name, rows in arrays.items()
-    }
+    values = {name: float(metric_named(name).total(rows.sum(axis=0))) for name, rows in arrays.items()}
+    metrics = {name: {"value": value, "low": None, "high": None, "signature": "toy"} for name, value in values.items()}
     write_statistics(path.with_suffix(".npz"), arrays)
     write_json(
         path,

@@ -14,8 +14,8 @@ from pipeline.data.batches import ParallelSplit
 from pipeline.data.subwords import most_frequent_words
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
-from pipeline.evaluation.score_file import read_statistics
 from pipeline.grammar.corpus import generate
+from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.models.build import build_model
 from pipeline.probes.gate_values import covered, kinds_of
 from pipeline.training.key import run_key

@@ -11,9 +11,9 @@ from fabricated import folder_of, write_score, write_training
 from pipeline.__main__ import main
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.token_store import write_tokens
-from pipeline.evaluation.error_rates import domain_gap
 from pipeline.experiment.project import load_project
 from pipeline.files import write_json
+from pipeline.metrics.statistics.edits import domain_gap
 from pipeline.reporting.claims import claim_rows
 from pipeline.reporting.table import table_rows
 

@@ -9,9 +9,9 @@ from fabricated import SENTENCES, bleu_statistics, folder_of, write_score
 
 from pipeline.__main__ import main
 from pipeline.data.token_store import write_tokens
-from pipeline.evaluation.bleu import bleu
-from pipeline.evaluation.significance import resampled
 from pipeline.experiment.project import load_project
+from pipeline.metrics.statistics.bleu import bleu
+from pipeline.metrics.statistics.significance import resampled
 from pipeline.reporting.table import table_rows
 
 ROOT = Path(__file__).resolve().parents[2]

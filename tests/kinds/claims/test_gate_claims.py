@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from fabricated import folder_of
 
-from pipeline.evaluation.score_file import write_statistics
 from pipeline.experiment.project import load_project
 from pipeline.files import write_json
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.view import PaperView
+from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.products import Gates
 from pipeline.reporting.claims import judged
 

@@ -9,7 +9,7 @@ from made_claims import CONTRADICTED, DATA, NOT_RUN, SCORES, UNCLEAR, UPHELD, cl
 
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
-from pipeline.evaluation.gleu import gleu_statistics
+from pipeline.metrics.gleu import gleu_statistics
 
 
 @pytest.mark.parametrize(

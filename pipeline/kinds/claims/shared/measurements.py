@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.evaluation.significance import Metric
 from pipeline.files import read_json
 from pipeline.kinds.claims.shared.claim import NotRun
 from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
@@ -17,6 +16,9 @@ from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
 from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
 from pipeline.kinds.view import PaperView
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.rates import mean
+from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import Gates, Product, RunId, Trained
 from pipeline.products import LayerTimes as LayerTimesFile
 
@@ -41,7 +43,7 @@ class Measurements:
             paths = self.score_paths(run, score, term.decodings or [score.decoding])
             statistics.append([read_statistics(path, score.metric) for path in paths])
             test_sets |= {read_json(path)["test_set"] for path in paths}
-        return sample(statistics, metric_named(score.metric), ", ".join(sorted(test_sets)))
+        return sample(statistics, metric_named(score.metric).total, ", ".join(sorted(test_sets)))
 
     def score_paths(self, run: RunId, score: NamedScore, decodings: list[str]) -> list[Path]:
         """Each decoding's splits in a row."""
@@ -59,7 +61,7 @@ class Measurements:
 
         All parts of a set have the same resamples: the others count as zero.
         """
-        return sample([[one * chosen[:, None]] for one in rows], metric_named(score.metric), score.dataset)
+        return sample([[one * chosen[:, None]] for one in rows], metric_named(score.metric).total, score.dataset)
 
     def lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
         """(N,) of the sources of some splits in a row."""
@@ -103,7 +105,7 @@ class Measurements:
 
     def gate_sample(self, rows: Sequence[np.ndarray], dataset: str) -> Sample:
         """Mean z over words. rows: of each seed, from `gates`."""
-        return sample([[one] for one in rows], metric_named("gate"), dataset)
+        return sample([[one] for one in rows], mean, dataset)
 
     def layer_times(self) -> LayerTimes:
         return LayerTimes.read(self.path(LayerTimesFile()))
@@ -132,16 +134,3 @@ def present(path: Path) -> Path:
     if not path.exists():
         raise NotRun(f"{path} is not there")
     return path
-
-
-def read_statistics(path: Path, name: str) -> np.ndarray:
-    """Imported late, as are the metrics: every dry run loads this file."""
-    from pipeline.evaluation import score_file
-
-    return score_file.read_statistics(path, name)
-
-
-def metric_named(name: str) -> Metric:
-    from pipeline.evaluation import score_file
-
-    return score_file.metric_named(name)

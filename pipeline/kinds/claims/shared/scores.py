@@ -11,6 +11,7 @@ from pipeline.kinds.claims.shared.terms import Scores, Term
 from pipeline.kinds.evidence import Evidence, Sample
 from pipeline.kinds.names import ScoreName, SystemName
 from pipeline.kinds.view import PaperView
+from pipeline.metrics import metric_named
 from pipeline.products import Product, Trained
 
 
@@ -76,9 +77,7 @@ class ScoredPair(UnderOneScore):
 
 def nothing_learned(samples: Sequence[Sample], metric: str) -> bool:
     """Systems that score nothing at all are equal, but that says nothing of what the paper compares."""
-    if metric in ("cer", "wer"):
-        return all((one.by_seed >= 100).all() for one in samples)
-    return all(not one.by_seed.any() for one in samples)
+    return all(metric_named(metric).nothing_learned(one.by_seed) for one in samples)
 
 
 def term_means(terms: Sequence[Term], samples: Sequence[Sample]) -> str:

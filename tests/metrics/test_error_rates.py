@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.error_rates import domain_gap, error_rate, error_statistics
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.edits import Transcripts, domain_gap
 
 PAPER = Path(__file__).resolve().parents[2] / "workflow/papers/coldfusion"
 
 
 def rates(references: list[str], hypotheses: list[str]) -> dict[str, float]:
-    return {
-        name: float(error_rate(rows.sum(axis=0))) for name, rows in error_statistics(references, hypotheses).items()
-    }
+    metrics, transcripts = map(metric_named, ("cer", "wer")), Transcripts(references, hypotheses)
+    return {metric.name: float(metric.total(metric.statistics(transcripts).sum(axis=0))) for metric in metrics}
 
 
 def test_error_rates_computed_by_hand():

@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline.errors import UserError
 
-Metric = Callable[[np.ndarray], np.ndarray]
+Total = Callable[[np.ndarray], np.ndarray]
 """Scores (…,) of summed statistics (…, F)."""
 
 RESAMPLES, SEED = 1000, 1
@@ -32,7 +32,7 @@ class Comparison:
     """Two-sided: how often chance alone gives a difference at least this large."""
 
 
-def resampled(statistics: np.ndarray, metric: Metric, resamples: int = RESAMPLES, seed: int = SEED) -> np.ndarray:
+def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED) -> np.ndarray:
     """The metric on each resample, (resamples,), of statistics (N, F). The draws depend on N and the seed alone."""
     sentences = len(statistics)
     generator = np.random.default_rng(seed)
@@ -42,19 +42,17 @@ def resampled(statistics: np.ndarray, metric: Metric, resamples: int = RESAMPLES
         drawn = generator.integers(sentences, size=(len(rows), sentences)) + rows * sentences
         counts = np.bincount(drawn.ravel(), minlength=len(rows) * sentences).reshape(len(rows), sentences)
         totals.append(counts.astype(np.float64) @ statistics)
-    return metric(np.concatenate(totals))
+    return total(np.concatenate(totals))
 
 
-def bootstrap_interval(
-    statistics: np.ndarray, metric: Metric, resamples: int = RESAMPLES, seed: int = SEED
-) -> Interval:
+def bootstrap_interval(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
     """The metric with its 95 % interval (percentiles of the resamples), of statistics (N, F)."""
-    low, high = np.percentile(resampled(statistics, metric, resamples, seed), [2.5, 97.5])
-    return Interval(float(metric(statistics.sum(axis=0))), float(low), float(high))
+    low, high = np.percentile(resampled(statistics, total, resamples, seed), [2.5, 97.5])
+    return Interval(float(total(statistics.sum(axis=0))), float(low), float(high))
 
 
 def paired_bootstrap(
-    a: np.ndarray, b: np.ndarray, metric: Metric, resamples: int = RESAMPLES, seed: int = SEED
+    a: np.ndarray, b: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Comparison:
     """Whether system a differs from b, given their statistics (N, F) on the same sentences in the same order.
 
@@ -66,8 +64,8 @@ def paired_bootstrap(
     """
     if len(a) != len(b):
         raise UserError(f"can't compare scores of {len(a)} and {len(b)} sentences: they are not of one test set")
-    difference = float(metric(a.sum(axis=0)) - metric(b.sum(axis=0)))
-    differences = resampled(a, metric, resamples, seed) - resampled(b, metric, resamples, seed)
+    difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
+    differences = resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed)
     low, high = np.percentile(differences, [2.5, 97.5])
     as_far = np.abs(differences - differences.mean()) >= abs(difference)
     return Comparison(difference, float(low), float(high), float((as_far.sum() + 1) / (resamples + 1)))

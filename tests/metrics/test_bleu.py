@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from pipeline.evaluation.bleu import Recipe, SentenceBLEU, bleu, recipes, split_compounds
-from pipeline.evaluation.gleu import gleu, gleu_statistics
+from pipeline.metrics import metric_named, metrics_of
+from pipeline.metrics.statistics.bleu import bleu
+from pipeline.metrics.statistics.ngrams import split_compounds
+from pipeline.metrics.statistics.texts import Texts, Translations
 
 WORDS = [*"abcdefgh", "A", "x-y"]
 
@@ -40,22 +42,28 @@ def multi_bleu(hypotheses: list[str], references: list[list[str]]) -> float:
     return 100 * brevity * math.prod(matches[n] / possible[n] for n in range(1, 5)) ** 0.25
 
 
-def score(recipe: Recipe, hypotheses: list[str], *references: list[str]) -> float:
-    return float(bleu(SentenceBLEU(recipe).statistics(hypotheses, references).sum(axis=0), recipe.smoothing))
+def translations(hypotheses: list[str], *references: list[str], **facts) -> Translations:
+    """The same text as tokenised and as raw."""
+    texts = Texts(hypotheses, list(references))
+    return Translations(texts, texts, **facts)
+
+
+def score(name: str, *lines: list[str], **facts) -> float:
+    metric = metric_named(name)
+    return float(metric.total(metric.statistics(translations(*lines, **facts)).sum(axis=0)))
 
 
 @pytest.mark.parametrize("references", [1, 3])
 @pytest.mark.parametrize("longest", [9, 20])  # shorter and longer than the references: brevity penalty and none
 def test_tokenised_bleu_is_multi_bleu_written_out(references, longest):
     hypotheses, others = corpus(60, 0, longest), [corpus(60, seed) for seed in range(1, 1 + references)]
-    recipe = Recipe("bleu_tok", "moses")
-    assert score(recipe, hypotheses, *others) == pytest.approx(multi_bleu(hypotheses, others), abs=1e-9)
+    assert score("bleu_tok", hypotheses, *others) == pytest.approx(multi_bleu(hypotheses, others), abs=1e-9)
 
 
 def test_a_hand_computed_case():
     """c = 6, r = 7; p = 5/6, 3/5, 1/4, 1/3 with `x` for `d`: BLEU = e^(-1/6) (1/24)^(1/4)."""
     hypothesis, reference = "a b x a b c", "a b d a b c g"
-    counts = SentenceBLEU(Recipe("bleu_tok", "moses")).statistics([hypothesis], [[reference]])
+    counts = metric_named("bleu_tok").statistics(translations([hypothesis], [reference]))
     assert counts.tolist() == [[6, 7, 5, 3, 1, 0, 6, 5, 4, 3]]
     counts[0, 5] = 1
     assert bleu(counts.sum(axis=0)) == pytest.approx(100 * math.exp(-1 / 6) * (5 / 6 * 3 / 5 / 4 / 3) ** 0.25)
@@ -84,10 +92,8 @@ def test_vectorised_bleu_is_that_of_sacrebleu(smoothing):
 
 def test_sacrebleu_recipe_is_sacrebleu():
     hypotheses, reference = corpus(50, 0), corpus(50, 1)
-    recipe = recipes()[-1]
-    assert recipe.name == "sacrebleu"
     theirs = sacrebleu.corpus_bleu(hypotheses, [reference]).score
-    assert score(recipe, hypotheses, reference) == pytest.approx(theirs, abs=1e-9)
+    assert score("sacrebleu", hypotheses, reference) == pytest.approx(theirs, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -108,17 +114,17 @@ def test_compounds_are_split_as_in_the_papers_script(line, expected):
 def test_compounds_are_split_on_both_sides():
     hypotheses, reference = corpus(60, 0), corpus(60, 1)
     split = [[split_compounds(line) for line in side] for side in (hypotheses, reference)]
-    recipe = recipes(compound_split=True)[0]
-    assert score(recipe, hypotheses, reference) == pytest.approx(multi_bleu(split[0], [split[1]]), abs=1e-9)
-    assert score(recipe, hypotheses, reference) != score(recipes()[0], hypotheses, reference)
+    found = score("bleu_paper", hypotheses, reference, compound_split=True)
+    assert found == pytest.approx(multi_bleu(split[0], [split[1]]), abs=1e-9)
+    assert found != score("bleu_paper", hypotheses, reference)
 
 
 def test_the_shortest_reference_length_is_that_of_nist():
-    primary, closest = map(SentenceBLEU, recipes(nist=True)[:2])
-    references = [["a b c d e f"], ["A b"]]
-    assert primary.statistics(["a B c d e"], references)[0, :3].tolist() == [5, 2, 5]
-    assert closest.statistics(["a B c d e"], references)[0, :3].tolist() == [5, 6, 5]
-    assert "reflen:shortest" in primary.signature() and "reflen" not in closest.signature()
+    primary, closest = map(metric_named, ("bleu_paper", "bleu_closest"))
+    texts = translations(["a B c d e"], ["a b c d e f"], ["A b"], nist=True)
+    assert primary.statistics(texts)[0, :3].tolist() == [5, 2, 5]
+    assert closest.statistics(texts)[0, :3].tolist() == [5, 6, 5]
+    assert "reflen:shortest" in primary.signature(texts) and "reflen" not in closest.signature(texts)
 
 
 def test_a_hand_computed_case_of_nist():
@@ -136,13 +142,14 @@ def test_a_hand_computed_case_of_nist():
         "A cat, big, sat on it.",
         "He said the cat was sitting over there.",
     ]
-    counter = SentenceBLEU(recipes(nist=True)[0])
-    counts = counter.statistics([hypothesis], [[line] for line in references])
+    metric, texts = metric_named("bleu_paper"), translations([hypothesis], *([line] for line in references), nist=True)
+    counts = metric.statistics(texts)
     assert counts.tolist() == [[6, 5, 5, 3, 2, 1, 6, 5, 4, 3]]
     assert bleu(counts.sum(axis=0)) == pytest.approx(100 * (5 / 6 * 3 / 5 * 2 / 4 / 3) ** 0.25)
-    counts = counter.statistics([hypothesis], [[line] for line in (references[0], references[2])])
+    counts = metric.statistics(translations([hypothesis], [references[0]], [references[2]], nist=True))
     assert counts.tolist() == [[6, 7, 5, 2, 1, 0, 6, 5, 4, 3]]
-    assert "case:lc" in counter.signature() and "tok:13a" in counter.signature()
+    assert "nrefs:4" in metric.signature(texts)
+    assert "case:lc" in metric.signature(texts) and "tok:13a" in metric.signature(texts)
     assert bleu(np.array([6, 7, 5, 3, 2, 1, 6, 5, 4, 3])) == pytest.approx(
         100 * math.exp(-1 / 6) * (5 / 6 * 3 / 5 * 2 / 4 / 3) ** 0.25
     )
@@ -151,16 +158,13 @@ def test_a_hand_computed_case_of_nist():
 def test_nist_with_one_reference_is_sacrebleu_lower_cased():
     hypotheses, reference = corpus(50, 0), corpus(50, 1)
     theirs = sacrebleu.corpus_bleu(hypotheses, [reference], lowercase=True, smooth_method="none").score
-    for recipe in recipes(nist=True)[:2]:
-        assert score(recipe, hypotheses, reference) == pytest.approx(theirs, abs=1e-9)
+    for name in ("bleu_paper", "bleu_closest"):
+        assert score(name, hypotheses, reference, nist=True) == pytest.approx(theirs, abs=1e-9)
 
 
 def test_signatures_name_the_recipe():
-    signatures = {}
-    for recipe in recipes(compound_split=True):
-        counter = SentenceBLEU(recipe)
-        counter.statistics(["a"], [["a"]])
-        signatures[recipe.name] = counter.signature()
+    texts = translations(["a"], ["a"], compound_split=True)
+    signatures = {metric.name: metric.signature(texts) for metric in metrics_of(texts) if "bleu" in metric.name}
     assert list(signatures) == ["bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu"]
     assert "compounds:split" in signatures["bleu_paper"]
     assert "case:lc" in signatures["bleu_tok_lc"]
@@ -170,10 +174,10 @@ def test_signatures_name_the_recipe():
 
 def test_gleu_is_the_smaller_of_precision_and_recall():
     """For one sentence; `a b c` against `a b d e`: 3 matches, 6 against 10 n-grams."""
-    counts = SentenceBLEU(Recipe("bleu_tok", "moses")).statistics(["a b c", "a b d e"], [["a b d e", "a b c"]])
-    found = gleu_statistics(counts)
+    metric = metric_named("gleu")
+    found = metric.statistics(translations(["a b c", "a b d e"], ["a b d e", "a b c"]))
     assert found.tolist() == [[3, 10], [3, 10]]
-    assert gleu(found.sum(axis=0)) == pytest.approx(30.0)
+    assert metric.total(found.sum(axis=0)) == pytest.approx(30.0)
 
 
 def test_gleu_agrees_with_its_definition_on_a_random_corpus():
@@ -183,5 +187,4 @@ def test_gleu_agrees_with_its_definition_on_a_random_corpus():
         ours, theirs = ({n: ngrams(line, n) for n in range(1, 5)} for line in (hypothesis, other))
         matches += sum((ours[n] & theirs[n]).total() for n in ours)
         larger += max(sum(c.total() for c in ours.values()), sum(c.total() for c in theirs.values()))
-    counts = SentenceBLEU(Recipe("bleu_tok", "moses")).statistics(hypotheses, [reference])
-    assert gleu(gleu_statistics(counts).sum(axis=0)) == pytest.approx(100 * matches / larger)
+    assert score("gleu", hypotheses, reference) == pytest.approx(100 * matches / larger)

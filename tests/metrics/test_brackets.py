@@ -8,11 +8,17 @@ import pytest
 from pipeline.data.linearisation import rebuild
 from pipeline.data.trees import clean, parse_tree, words
 from pipeline.errors import UserError
-from pipeline.evaluation.parsing_f1 import bracket_statistics, f1, precision, rate, recall, sentence_counts
+from pipeline.metrics import metric_named
+from pipeline.metrics.f1 import METRIC as F1
+from pipeline.metrics.statistics.brackets import Parses, precision, recall, sentence_counts
 
 
 def tree(text: str):
     return clean(parse_tree(text, "here"))
+
+
+def parsed(cases) -> Parses:
+    return Parses([tree(gold) for gold, _, _ in cases], [tree(parse) for _, parse, _ in cases], [])
 
 
 GOLD = "(TOP (S (NP (DT The) (NN cat)) (VP (VBD saw) (NP (DT a) (NN bird)) (PP (IN in) (NP (NNS trees)))) (. .)))"
@@ -86,14 +92,15 @@ def test_counts_by_hand(case):
 def test_f1_sums_over_sentences_before_it_divides():
     # 6 of 6 and 7, then 1 of 6 and 1: matched 7, gold 12, parsed 8: recall 7/12, precision 7/8, F1 14/20
     pairs = [CASES["a part attached too low"], CASES["a flat parse"]]
-    statistics = bracket_statistics([tree(gold) for gold, _, _ in pairs], [tree(parse) for _, parse, _ in pairs])
-    totals = statistics["f1"].sum(axis=0)
+    parses = parsed(pairs)
+    totals = F1.statistics(parses).sum(axis=0)
     assert totals.tolist() == [7, 12, 8]
-    assert f1(totals) == pytest.approx(100 * 14 / 20)
+    assert F1.total(totals) == pytest.approx(100 * 14 / 20)
     assert recall(totals) == pytest.approx(100 * 7 / 12)
     assert precision(totals) == pytest.approx(100 * 7 / 8)
-    assert rate(statistics["exact"].sum(axis=0)) == 0
-    assert rate(statistics["tagging"].sum(axis=0)) == 100
+    for name, share in (("exact", 0), ("tagging", 100)):
+        metric = metric_named(name)
+        assert metric.total(metric.statistics(parses).sum(axis=0)) == share
 
 
 def test_the_cut_off_counts_punctuation():
@@ -102,20 +109,19 @@ def test_the_cut_off_counts_punctuation():
         return tree(f"(TOP (S {'(NN a) ' * length}(. .)))")
 
     trees = [sentence(39), sentence(40)]
-    statistics = bracket_statistics(trees, trees)
-    assert statistics["f1"].tolist() == [[1, 1, 1], [1, 1, 1]]
-    assert statistics["f1_40"].tolist() == [[1, 1, 1], [0, 0, 0]]
+    parses = Parses(trees, trees, [])
+    assert F1.statistics(parses).tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert metric_named("f1_40").statistics(parses).tolist() == [[1, 1, 1], [0, 0, 0]]
 
 
 def test_a_sentence_is_exact_when_all_brackets_match_and_no_more():
     pairs = [CASES["the same tree"], CASES["a part attached too low"], CASES["a wrong tag"]]
-    statistics = bracket_statistics([tree(gold) for gold, _, _ in pairs], [tree(parse) for _, parse, _ in pairs])
-    assert statistics["exact"][:, 0].tolist() == [1, 0, 1]
+    assert metric_named("exact").statistics(parsed(pairs))[:, 0].tolist() == [1, 0, 1]
 
 
 def test_no_brackets_at_all_are_a_score_of_zero():
-    assert f1(np.zeros(3)) == 0
-    assert f1(np.array([[0, 0, 0], [1, 2, 2]])).tolist() == [0, 50]
+    assert F1.total(np.zeros(3)) == 0
+    assert F1.total(np.array([[0, 0, 0], [1, 2, 2]])).tolist() == [0, 50]
 
 
 def test_trees_over_other_words_are_refused():

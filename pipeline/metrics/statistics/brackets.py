@@ -6,24 +6,29 @@ Of a parse and the gold tree over the same words:
 - words tagged as punctuation (`,` `:` `` `` `` `''` `.`) are deleted before spans are numbered, and with them the
   brackets that held nothing else; other marks (`-LRB-`, `$`, hyphens) stay;
 - a bracket is right if the other tree has one of the same label and span; of n alike, at most n are right;
-- matched, gold and parsed brackets are summed over all sentences: F1 = 2 matched / (gold + parsed);
-- the length of a sentence, for the score of those with at most 40 words, counts punctuation.
+- matched, gold and parsed brackets are summed over all sentences: F1 = 2 matched / (gold + parsed).
 
 EVALB deletes punctuation by each tree's own tags and throws out a sentence whose trees then differ in length. Here the
 gold tree decides for both, so that no sentence is lost to a wrong tag.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from pipeline.data.linearisation import Repairs
 from pipeline.data.trees import TOP, Tree, events, tags
 from pipeline.errors import UserError
+from pipeline.metrics.statistics.metric import Inputs, Metric
+from pipeline.metrics.statistics.rates import per_cent, rate
 
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})
 SAME_LABEL = {"PRT": "ADVP"}
-CUT_OFF = 40
-"""Words of the longest sentence that counts in `f1_40`."""
+EVALB = "labelled-brackets|rules:EVALB-COLLINS|punctuation:deleted-by-gold-tags|TOP:deleted|ADVP=PRT"
+"""In signatures."""
 
 Bracket = tuple[str, int, int]
 
@@ -62,33 +67,38 @@ def sentence_counts(gold: Tree, parse: Tree) -> tuple[int, int, int, int, int]:
     return (right & found).total(), right.total(), found.total(), same_tags, sum(kept)
 
 
-def bracket_statistics(gold: list[Tree], parses: list[Tree]) -> dict[str, np.ndarray]:
-    """What the metrics of a test set are computed from, a row a sentence.
+@dataclass(frozen=True)
+class Parses(Inputs):
+    """Gold trees and parses over the same words, and what had to be done to make each parse of a model's output."""
 
-    Returns:
-        f1, f1_40: (N, 3) matched, gold and parsed brackets, in f1_40 of the sentences of at most 40 words, else zero;
-        exact, tagging: (N, 2) successes and trials.
-    """
-    counts = np.array([sentence_counts(*pair) for pair in zip(gold, parses, strict=True)])
-    short = np.array([len(tags(tree)) <= CUT_OFF for tree in gold])
-    matched, right, found = counts[:, 0], counts[:, 1], counts[:, 2]
-    exact = (matched == right) & (matched == found)
-    return {
-        "f1": counts[:, :3],
-        "f1_40": counts[:, :3] * short[:, None],
-        "exact": np.stack([exact, np.ones_like(matched)], axis=1),
-        "tagging": counts[:, 3:],
-    }
+    folder = "scores"
+    gold: list[Tree]
+    parses: list[Tree]
+    repairs: list[Repairs]
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(N, 5) `sentence_counts`."""
+        return np.array([sentence_counts(*pair) for pair in zip(self.gold, self.parses, strict=True)])
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(N,) words of each sentence, punctuation among them."""
+        return np.array([len(tags(tree)) for tree in self.gold])
+
+
+def parse_rate(name: str, successes: Callable[[Parses], Iterable[bool]], signature: str) -> Metric[Parses]:
+    """The share of sentences with a success."""
+
+    def statistics(parses: Parses) -> np.ndarray:
+        return np.array([(success, 1) for success in successes(parses)], dtype=np.int64)
+
+    return Metric(name, Parses, statistics, rate, lambda _: signature)
 
 
 def f1(totals: np.ndarray) -> np.ndarray:
     """Percent, of (…, 3) summed matched, gold and parsed brackets; 0 where there are none."""
     return per_cent(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
-
-
-def rate(totals: np.ndarray) -> np.ndarray:
-    """Percent, of (…, 2) summed successes and trials."""
-    return per_cent(totals[..., 0], totals[..., 1])
 
 
 def recall(totals: np.ndarray) -> np.ndarray:
@@ -97,7 +107,3 @@ def recall(totals: np.ndarray) -> np.ndarray:
 
 def precision(totals: np.ndarray) -> np.ndarray:
     return per_cent(totals[..., 0], totals[..., 2])
-
-
-def per_cent(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return 100 * np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) != 0)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.evaluation.bleu import bleu
-from pipeline.evaluation.significance import bootstrap_interval, paired_bootstrap, resampled
+from pipeline.metrics.statistics.bleu import bleu
+from pipeline.metrics.statistics.significance import bootstrap_interval, paired_bootstrap, resampled
 
 
 def accuracy(totals: np.ndarray) -> np.ndarray:
