@@ -15,12 +15,12 @@ import argparse
 import json
 from pathlib import Path
 
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
+from pipeline.data.test_sets import check_references, name_of_split
 from pipeline.data.trees import parse_tree
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_lines, read_lines
-from pipeline.evaluation.test_sets import check_references, name_of_split
 from pipeline.files import sha256_file
 from pipeline.metrics.statistics.phenomena import GrammarSentence, GrammarTranslations
 from pipeline.metrics.statistics.score_file import write_score

@@ -16,9 +16,9 @@ The test set has to be the one that the dataset file describes, by line count an
 import argparse
 from pathlib import Path
 
+from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines
 from pipeline.data.dataset import load_parallel
-from pipeline.evaluation.inputs import check_lines, check_untokenised, read_lines
-from pipeline.evaluation.test_sets import check_references, name_of_split
+from pipeline.data.test_sets import check_references, name_of_split
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations

@@ -11,11 +11,11 @@ statistics, references, inputs}, and test.npz: edits and lengths of each utteran
 import argparse
 from pathlib import Path
 
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
+from pipeline.data.test_sets import name_of_split
 from pipeline.data.token_store import TokenStore, offsets_path, tokens_path
-from pipeline.evaluation.inputs import check_lines, read_lines
-from pipeline.evaluation.test_sets import name_of_split
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score

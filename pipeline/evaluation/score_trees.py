@@ -15,12 +15,12 @@ import logging
 from collections import Counter
 from pathlib import Path
 
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.dataset import load_treebank
 from pipeline.data.linearisation import Repairs, rebuild
+from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.trees import Tree, parse_tree, words
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_lines, read_lines
-from pipeline.evaluation.test_sets import check_pairs, name_of_split
 from pipeline.files import atomic_write, sha256_file
 from pipeline.metrics.statistics.brackets import Parses, precision, recall
 from pipeline.metrics.statistics.score_file import write_score

@@ -27,11 +27,11 @@ import torch
 from torch import Tensor
 
 from pipeline.data.batches import EvaluationBatches
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.files import write_json
 from pipeline.grammar.chinese import FUNCTION_WORDS
 from pipeline.kinds.claims.gate_values import WordKind

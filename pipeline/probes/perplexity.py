@@ -17,10 +17,10 @@ import torch
 
 from pipeline.data.corpus_batches import AnyEvaluationBatches, corpus_kind, evaluation_batches, kind_read, normalised_as
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
+from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.vocabulary import vocab_sizes
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.evaluation.test_sets import check_pairs, name_of_split
 from pipeline.files import read_json
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.statistics.score_file import write_score

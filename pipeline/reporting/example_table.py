@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import load_parallel
+from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import read_lines
-from pipeline.evaluation.test_sets import name_of_split
 from pipeline.experiment.paper import Examples
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv

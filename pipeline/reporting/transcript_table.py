@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.data.alphabet import Alphabet
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.experiment.paper import TranscriptTable
 from pipeline.experiment.project import Project, RunFile, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv

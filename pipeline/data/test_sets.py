@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from pipeline.data.checked_lines import check_digest
 from pipeline.data.dataset import CorpusRecord, DatasetRecord, SplitName, TreebankRecord
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_digest
 from pipeline.files import read_json
 
 

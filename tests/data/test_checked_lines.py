@@ -2,8 +2,8 @@ import hashlib
 
 import pytest
 
+from pipeline.data.checked_lines import check_digest, check_lines, check_untokenised, read_lines
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_digest, check_lines, check_untokenised, read_lines
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):
