@@ -19,7 +19,7 @@ def metric_names() -> list[str]:
 
 
 def metric_named(name: str) -> Metric[Any]:
-    """Raises UserError when there is none, with those that there are."""
+    """Raises UserError when there is none, with those that there are and the nearest."""
     known(name, metric_names(), "metric")
     metric: Metric[Any] = importlib.import_module(f"{__name__}.{name}").METRIC
     if metric.name != name:
