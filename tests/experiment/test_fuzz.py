@@ -28,7 +28,7 @@ LONGEST_S = 5
 def root(tmp_path_factory):
     """A project without its rules."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("papers", "scales", "datasets"):
+    for name in ("papers", "scales", "datasets", "files"):
         shutil.copytree(ROOT / "workflow" / name, folder / "workflow" / name)
     shutil.copy(ROOT / "workflow/devices.yaml", folder / "workflow")
     shutil.copy(ROOT / "config.yaml", folder)
