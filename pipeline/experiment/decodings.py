@@ -1,13 +1,12 @@
 """Named decodings, each written as its differences from another one."""
 
-from collections.abc import Collection, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
 from pipeline.experiment.paper import DecodingEntry, Paper
-from pipeline.schema import validate
+from pipeline.schema import known, validate
 
 
 def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> DecodingConfig:
@@ -33,17 +32,11 @@ def decoding_lineage(papers: Mapping[str, Paper], paper: str, name: str) -> dict
         where = f"workflow/papers/{owner}/paper.yaml: decodings"
         other, _, reference = reference.rpartition("/")
         owner = other or owner
-        require(owner, papers, where)
-        known = papers[owner].decodings
-        require(reference, known, where)
+        known(owner, papers, where)
+        named = papers[owner].decodings
+        known(reference, named, where)
         if (owner, reference) in chain:
             raise UserError(f"{where}: the bases of {owner}/{reference} form a circle")
-        chain[owner, reference] = known[reference]
-        reference = known[reference].base or ""
+        chain[owner, reference] = named[reference]
+        reference = named[reference].base or ""
     return chain
-
-
-def require(name: str, names: Collection[str], where: str) -> None:
-    if name not in names:
-        near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, names, n=1))
-        raise UserError(f"{where}: unknown name {name!r}; allowed: {', '.join(sorted(names))}{near}")

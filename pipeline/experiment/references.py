@@ -45,7 +45,7 @@ class References:
             path.stem: project.scale if path.stem == project.config.scale else project.load_scale(path.stem)
             for path in sorted((project.root / "workflow/scales").glob("*.yaml"))
         }
-        self.datasets = {name for scale in self.scales.values() for name in scale.datasets}
+        self.datasets = {*project.datasets, *(name for scale in self.scales.values() for name in scale.datasets)}
         self.named_datasets: set[str] = set()
         """Datasets that papers name, collected on the way."""
 
@@ -114,10 +114,10 @@ class References:
         )
 
     def dataset(self, name: str, where: str, scales: Iterable[str] = ()) -> Faults:
-        """Of a dataset as the papers name it; `scales` are those at which it has to have a stand-in."""
+        """Of a dataset as the papers name it; `scales` are those at which it needs a stand-in, if no file is it."""
         fault = unknown(name, self.datasets, where)
         yield fault
-        for scale in () if fault else scales:
+        for scale in () if fault or name in self.project.datasets else scales:
             if scale in self.scales and name not in self.scales[scale].datasets:
                 with_it = sorted(one for one in self.scales if name in self.scales[one].datasets)
                 yield f"{where}: nothing stands in for {name!r} at scale {scale}; it is at {', '.join(with_it)}"

@@ -263,8 +263,8 @@ TYPOS = {
     "source": (
         "workflow/datasets/an4.yaml",
         "splits|dev|0|source",
-        "an5.tgz",
-        "splits name an5.tgz, which is not under sources",
+        "an4.tra",
+        "splits name an4.tra, which is neither .*" + mean("an4.tar"),
     ),
     "no seeds": (CONFIG, "seeds", [], r"config.yaml: seeds: List should have at least 1 item.*got \[\]"),
     "a seed twice": (CONFIG, "seeds", [1, 1], r"config.yaml: seeds: each seed may stand there once, got \[1, 1\]"),
@@ -296,9 +296,11 @@ def test_a_layer_type_of_a_claim_is_one_of_the_table_of_complexities(faults):
     assert "layer: unknown name 'self-atention'" in lines[0] and "did you mean 'self-attention'?" in lines[0]
 
 
-def test_a_table_needs_a_stand_in_at_each_of_its_scales(faults):
-    lines = faults("workflow/papers/coldfusion/paper.yaml", "tables|recordings|scales", ["small", "paper"])
-    assert any("dataset: nothing stands in for 'an4' at scale paper; it is at small" in line for line in lines)
+def test_a_dataset_that_no_file_is_needs_a_stand_in_at_each_scale(faults):
+    lines = faults(DEMO, "datasets", {"wmt14-en-de": "grammar-en-de"})
+    assert any(
+        "dataset: nothing stands in for 'source' at scale demo; it is at paper, small, smoke" in one for one in lines
+    )
 
 
 def test_several_faults_are_a_line_each(faults):

@@ -15,6 +15,7 @@ FILES = {
     "claims": ["workflow/papers/*/claims.yaml"],
     "scale": ["workflow/scales/*.yaml"],
     "dataset": ["workflow/datasets/*.yaml"],
+    "files": ["workflow/files/*.yaml"],
     "devices": ["workflow/devices.yaml"],
 }
 NAMED_FREELY = {

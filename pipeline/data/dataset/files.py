@@ -1,14 +1,14 @@
 """Files to fetch. Each is described once, in `workflow/files/<origin>.yaml`; the splits of datasets name it."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.errors import UserError
-from pipeline.schema import Closed, Count, load_yaml, validate
+from pipeline.schema import Closed, Count, load_yaml, nearest, validate
+from pipeline.yaml_file import one_line, shown
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
@@ -76,7 +76,7 @@ def load_files(folder: Path) -> dict[str, Source]:
         origin: Origin = validate(Origin, load_yaml(path), str(path))
         terms = {"licence": origin.licence, "redistributable": origin.redistributable}
         if twice := sorted(set(origin.files) & set(files)):
-            raise UserError(f"{path}: files.{twice[0]}: another file of {folder} describes it already")
+            raise UserError(f"{path}: files: {shown(twice[0])}: another file of {folder} describes it already")
         files |= {name: source.model_copy(update=terms) for name, source in origin.files.items()}
     return files
 
@@ -93,8 +93,8 @@ def complete(record: Any, files: dict[str, Source], where: str) -> Any:
     needed = [name for name in dict.fromkeys(named(holder.get("splits"))) if name not in own]
     for name in needed:
         if name not in files:
-            near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, files, n=1))
-            raise UserError(f"{where}: splits name {name}, which is neither under sources nor in workflow/files{near}")
+            fault = f"splits name {one_line(name, 80)}, which is neither under sources nor in workflow/files"
+            raise UserError(f"{where}: {fault}{nearest(name, files)}")
     if not needed:
         return record
     sources = {"sources": own | {name: files[name] for name in needed}}
