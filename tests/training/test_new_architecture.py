@@ -35,7 +35,7 @@ tables:
     caption: One row.
     printed: table1.csv
     label: [model]
-    cells: {bleu: {metric: bleu, dataset: wmt14-en-de, split: test, decoding: final, printed: bleu}}
+    cells: {bleu: {metric: sacrebleu, dataset: wmt14-en-de, split: test, decoding: final, printed: bleu}}
 """
 TABLE = "model,bleu,source,system\ntoy,,ours-to-run,toy\n"
 RESOURCES = yaml.safe_load((ROOT / "workflow/scales/smoke.yaml").read_text())["resources"]
@@ -90,7 +90,8 @@ def test_it_is_forecast_timed_and_described(stage, tmp_path):
     assert [point["family"] for point in json.loads(calibration.read_text())["points"]] == ["bag_of_words"]
     stage("plan", *settings, "--calibration", calibration, "--out", plan)
     with plan.open() as handle:
-        assert any("toy" in row.values() for row in csv.DictReader(handle))
+        jobs = {row["job"]: row for row in csv.DictReader(handle)}
+    assert all(float(jobs[job][column]) > 0 for job in ("train", "translate") for column in ("flops", "hours_here"))
     stage("schemas", "--out", tmp_path / "schemas")
     schema = json.loads((tmp_path / "schemas/run.json").read_text())
     assert "width" in schema["$defs"]["BagOfWordsConfig"]["properties"]
