@@ -13,6 +13,7 @@ from pipeline.kinds.names import ScoreName, SystemName
 from pipeline.kinds.view import PaperView
 from pipeline.metrics import metric_named
 from pipeline.products import Product, Trained
+from pipeline.schema import nearest
 
 
 class AboutScores(Claim):
@@ -30,7 +31,7 @@ class AboutScores(Claim):
     def check(self, scores: Scores) -> None:
         for name in self.score_names:
             if name not in scores:
-                raise ValueError(f"no score {name!r}; there are {', '.join(scores)}")
+                raise ValueError(f"no score {name!r}; there are {', '.join(scores)}{nearest(name, scores)}")
 
     def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
         for score in (scores[name] for name in self.score_names):
