@@ -19,6 +19,7 @@ from pipeline.products import (
     Gates,
     LayerTable,
     LayerTimes,
+    ModelSizes,
     Parse,
     Placeholders,
     Prepared,
