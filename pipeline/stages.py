@@ -17,6 +17,7 @@ STAGES = {
     "alignments": ("pipeline.probes.alignments", "attention over speech at every kept checkpoint of a training"),
     "gate-values": ("pipeline.probes.gate_values", "the gate between channels over kinds of words, on the grammar"),
     "layer-table": ("pipeline.reporting.layer_table", "set layer types' times next to their printed complexities"),
+    "model-sizes": ("pipeline.probes.model_sizes", "count the parameters of a paper's systems at the paper's own size"),
     "layer-times": ("pipeline.probes.layer_cost", "time layer types over sequence lengths and widths"),
     "table": ("pipeline.reporting.table", "set scores next to the numbers a paper printed"),
     "example-table": (

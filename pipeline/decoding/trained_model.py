@@ -27,6 +27,8 @@ class TrainedModel:
     corpus: dict
     """`corpus.json`: languages, vocabulary, splits."""
     weights_digest: str
+    training_digest: str | None
+    """Of the weights that its training ended in, from which those that are loaded may be averaged."""
 
     @classmethod
     def load(cls, weights: Path, threads: int | None = None) -> "TrainedModel":
@@ -46,7 +48,9 @@ class TrainedModel:
         prepare(device, choose_threads(threads))
         model = assemble(spec)
         load_weights(model, weights, run_key(run_folder))
-        return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"])
+        done = run_folder / "done.json"
+        ended_in = read_json(done).get("weights_digest") if done.exists() else None
+        return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"], ended_in)
 
     def require_positions(self, name: str, lengths: np.ndarray) -> None:
         """Raises UserError, counting them, when sequences are longer than the model has positions for.

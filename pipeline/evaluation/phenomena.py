@@ -5,7 +5,7 @@
 
 reads   <corpus>/<split>.phenomena.jsonl, which the grammar wrote; <corpus>/prepared/<split>.tok.en; the vocabularies
 writes  phenomena/final/test.json: {dataset, split, test_set, lines, metrics: {names, clauses, …: {value, low, high,
-        signature}}, statistics, references, inputs}: all that pipeline/metrics has for the grammar
+        signature}}, statistics, references, inputs, training}: all that pipeline/metrics has for the grammar
         phenomena/final/test.npz: successes and trials of each sentence, for paired tests
 
 A success is looked for in the words of the translation; how it was said otherwise counts for nothing.
@@ -15,7 +15,7 @@ import argparse
 import json
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines
+from pipeline.data.checked_lines import check_lines, read_lines, training_behind
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.test_sets import check_references, name_of_split
 from pipeline.data.trees import parse_tree
@@ -56,5 +56,6 @@ def run(args: argparse.Namespace) -> None:
         "lines": lines,
         "references": sha256_file(facts),
         "inputs": {str(path): sha256_file(path) for path in (args.tokenised, facts)},
+        **training_behind(args.tokenised),
     }
     write_score(args.out, GrammarTranslations(sentences, src, tgt, dataset.lowercase), record)

@@ -7,7 +7,7 @@
 reads   <prepared>/<split>.<tgt>, <prepared>/<split>.tok.<tgt>: the references, raw and tokenised; further ones in
         <split>.<tgt>2 …
 writes  scores/final/test.json: {dataset, split, test_set, lines, metrics: {bleu_paper, sacrebleu, chrf, …: {value,
-        low, high, signature}}, statistics, references, inputs}: all that pipeline/metrics has for this test set
+        low, high, signature}}, statistics, references, inputs, training}: all that pipeline/metrics has for this set
         scores/final/test.npz: the statistics of each sentence, for paired tests
 
 The test set has to be the one that the dataset file describes, by line count and digest.
@@ -16,7 +16,7 @@ The test set has to be the one that the dataset file describes, by line count an
 import argparse
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines
+from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines, training_behind
 from pipeline.data.dataset import load_parallel
 from pipeline.data.test_sets import check_references, name_of_split
 from pipeline.files import sha256_file, sha256_json
@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> None:
         "lines": lines,
         "references": digest_of(raw_references),
         "inputs": {str(path): sha256_file(path) for path in inputs},
+        **training_behind(args.tokenised),
     }
     write_score(args.out, translations, record)
 

@@ -5,13 +5,13 @@
         --out scores/test.json
 
 Writes scores/test.json: {dataset, split, test_set, lines, metrics: {cer, wer: {value, low, high, signature}},
-statistics, references, inputs}, and test.npz: edits and lengths of each utterance, for paired tests.
+statistics, references, inputs, training}, and test.npz: edits and lengths of each utterance, for paired tests.
 """
 
 import argparse
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines
+from pipeline.data.checked_lines import check_lines, read_lines, training_behind
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
 from pipeline.data.test_sets import name_of_split
@@ -43,5 +43,6 @@ def run(args: argparse.Namespace) -> None:
         "lines": len(references),
         "references": sha256_json([sha256_file(path(stem)) for path in (tokens_path, offsets_path)]),
         "inputs": {str(args.transcripts): sha256_file(args.transcripts)},
+        **training_behind(args.transcripts),
     }
     write_score(args.out, Transcripts(references, hypotheses), record)

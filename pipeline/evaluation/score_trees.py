@@ -6,7 +6,7 @@
 reads   <prepared>/<split>.tok.en, <prepared>/<split>.trees: the words, and the gold trees over them
 writes  parses/test.trees: the parses, in brackets, each over exactly the words of its sentence
         scores/parsing/test.json: {dataset, split, test_set, lines, metrics: {f1, f1_40, well_formed, …: {value,
-        low, high, signature}}, recall, precision, repairs, statistics, references, inputs}
+        low, high, signature}}, recall, precision, repairs, statistics, references, inputs, training}
         scores/parsing/test.npz: the statistics of each sentence, for paired tests
 """
 
@@ -15,7 +15,7 @@ import logging
 from collections import Counter
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines
+from pipeline.data.checked_lines import check_lines, read_lines, training_behind
 from pipeline.data.dataset import load_treebank
 from pipeline.data.linearisation import Repairs, rebuild
 from pipeline.data.test_sets import check_pairs, name_of_split
@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> None:
         "repairs": dict(sum((Counter(vars(repair)) for repair in repairs), Counter())),
         "references": sha256_file(gold_path),
         "inputs": {str(path): sha256_file(path) for path in (args.sequences, words_path, gold_path)},
+        **training_behind(args.sequences),
     }
     write_score(args.out, inputs, record)
     log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in record["repairs"].items()) or "none")

@@ -2,29 +2,44 @@
 
 import csv
 import io
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field
 
+import pipeline.kinds.cells
+import pipeline.kinds.figures
 from pipeline.config import DecodingSettings
 from pipeline.errors import UserError
-from pipeline.experiment.figure import FigureEntry
+from pipeline.kinds.cells.shared.cell import Cell, Row
+from pipeline.kinds.discovery import kinds_in
+from pipeline.kinds.figures.shared.figure import Figure
 from pipeline.kinds.names import (
     DatasetName,
     DecodingName,
+    MetricName,
     NewName,
     ScaleName,
     SystemName,
     SystemPattern,
     TrainedName,
 )
-from pipeline.kinds.scored import ScoredSplit, ScoredSplits
-from pipeline.schema import Closed, Count, known, load_yaml, nearest, validate
+from pipeline.kinds.scored import ScoredSplit
+from pipeline.schema import Closed, load_yaml, nearest, validate
 from pipeline.yaml_file import one_line, shown
+
+if TYPE_CHECKING:
+    AnyCell = Cell
+    AnyFigure = Figure
+else:
+    AnyCell = Annotated[reduce(or_, kinds_in(pipeline.kinds.cells, Cell)), Field(discriminator="kind")]
+    AnyFigure = Annotated[reduce(or_, kinds_in(pipeline.kinds.figures, Figure)), Field(discriminator="kind")]
 
 FileName = Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)]
 Source = Literal["ours-to-run", "cited", "analytic", "input", "reference"]
+Changed = Literal["test set", "metric", "model", "data", "budget"]
 
 
 class SystemEntry(Closed):
@@ -61,77 +76,11 @@ class DecodingEntry(DecodingSettings):
         return self.model_dump(exclude_unset=True, exclude={"base"})
 
 
-class MeasuredCell(ScoredSplits):
-    """A measured column: which score stands next to which printed column."""
-
-    printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
-    decoding: DecodingName | None = Field(default=None, description="Named decoding of the paper that owns the system")
-    decoding_column: str | None = Field(
-        default=None, description="Column that names each row's decoding instead; several names are averaged"
-    )
-    system: str = Field(default="system", description="Column of the printed table that names the system")
-
-    @model_validator(mode="after")
-    def one_decoding(self):
-        if (self.decoding is None) == (self.decoding_column is None):
-            raise ValueError("needs one of decoding and decoding_column")
-        return self
-
-    def decodings_of(self, row: dict[str, str]) -> list[str]:
-        return [self.decoding] if self.decoding else row[self.decoding_column].split()
-
-
-class FactCell(Closed):
-    """A column about the training rather than its score."""
-
-    printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
-    kind: Literal["parameters", "flops", "flops_by_time", "fit"] = Field(
-        description="What is reported: parameters; operations counted from the model, or as the paper has them, time x "
-        "devices x sustained single-precision rate; or the perplexity of training data without dropout"
-    )
-    dataset: DatasetName = Field(description="Dataset of the run it is read from")
-    unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")
-    system: str = Field(default="system", description="Column of the printed table that names the system")
-
-
-class SizeCell(Closed):
-    """The trainable parameters of a row's system as the paper has it, whatever the scale: its printed settings."""
-
-    printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
-    kind: Literal["size"]
-    vocab: Count = Field(description="Rows of the embeddings")
-    vocab_of: dict[SystemName, Count] = Field(default={}, description="The same for single systems")
-    why: str = Field(description="Where these numbers are from; stands below the table")
-    unit: Annotated[float, Field(gt=0, strict=False)] = Field(default=1, description="Printed value x unit = ours")
-    system: str = Field(default="system", description="Column of the printed table that names the system")
-
-
-class ScoreCell(MeasuredCell):
-    """The score itself."""
-
-    kind: Literal["score"] = "score"
-
-
-class GapCell(MeasuredCell):
-    """How far a system's word error rate lies from a target-trained one, of the way to a source-trained one, in %."""
-
-    kind: Literal["domain_gap"]
-    source_trained: SystemName = Field(description="System at 100 %")
-    target_trained: SystemName = Field(description="System at 0 %")
-    ends_decoding: DecodingName = Field(description="Named decoding of those two")
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        return self.source_trained, self.target_trained
-
-
-class GainCell(Closed):
-    """By how much a row's score exceeds that of another row."""
-
-    printed: str | None = Field(default=None, description="Column of the printed table; null = the paper printed none")
-    kind: Literal["gain"]
-    cell: str = Field(description="Score of this table that is compared")
-    over: SystemName = Field(description="System of the other row")
+def with_kinds(cells: Any) -> Any:
+    """A table's cells as they are written, with the kind of those that are scores and need not say so."""
+    if not isinstance(cells, dict):
+        return cells
+    return {name: {"kind": "score", **cell} if isinstance(cell, dict) else cell for name, cell in cells.items()}
 
 
 class TableEntry(Closed):
@@ -142,21 +91,10 @@ class TableEntry(Closed):
     printed: FileName = Field(description="CSV of printed numbers, beside paper.yaml")
     label: list[str] = Field(description="Columns that name a row")
     settings: list[str] = Field(default=[], description="Columns that show a row's settings in the paper's symbols")
-    cells: dict[
-        NewName, Annotated[ScoreCell | GapCell | FactCell | SizeCell | GainCell, Field(discriminator="kind")]
-    ] = Field(description="Measured columns")
-
-    @property
-    def run_cells(self) -> dict[str, ScoreCell | GapCell | FactCell]:
-        """Columns that are read from runs; the others follow from them."""
-        return {name: cell for name, cell in self.cells.items() if not isinstance(cell, GainCell | SizeCell)}
-
-    @model_validator(mode="after")
-    def gains_name_scores(self):
-        for name, cell in self.cells.items():
-            if isinstance(cell, GainCell) and not isinstance(self.cells.get(cell.cell), ScoreCell):
-                raise ValueError(f"cells.{name}.cell: no score {cell.cell!r} in this table")
-        return self
+    cells: Annotated[dict[NewName, AnyCell], BeforeValidator(with_kinds)] = Field(description="Measured columns")
+    printed_metrics: dict[str, MetricName] = Field(
+        default={}, description="By which metric a printed column was measured; only a score of the same is comparable"
+    )
 
 
 class Examples(Closed):
@@ -204,6 +142,13 @@ class Deviation(Closed):
     paper: str = Field(description="What the paper does or says")
     here: str = Field(description="What is done here")
     why: str = Field(description="The reason")
+    changes: list[Changed] = Field(
+        default=[], description="What is another than the paper's, so that numbers can't be compared; none = they can"
+    )
+
+    def concerns(self, systems: set[str]) -> bool:
+        """Whether it is about one of some systems."""
+        return bool(systems) and ("*" in self.systems or not systems.isdisjoint(self.systems))
 
 
 class Paper(Closed):
@@ -223,11 +168,8 @@ class Paper(Closed):
     transcripts: dict[NewName, TranscriptTable] = Field(
         default={}, description="Tables of a few utterances' transcripts"
     )
-    figures: dict[NewName, FigureEntry] = Field(default={}, description="Every figure that is drawn from runs")
+    figures: dict[NewName, AnyFigure] = Field(default={}, description="Every figure that is drawn from runs")
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")
-
-
-Row = dict[str, str]
 
 
 def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
@@ -237,10 +179,10 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
         UserError: an unknown key, a bad value, or a table whose columns are not those that paper.yaml names.
     """
     path = folder / "paper.yaml"
-    paper = validate(Paper, tag_cells(load_yaml(path)), str(path))
+    paper = validate(Paper, load_yaml(path), str(path))
     rows = {name: read_table(folder / table.printed) for name, table in paper.tables.items()}
     for name, table in paper.tables.items():
-        check_columns(table, rows[name], folder / table.printed)
+        check_cells(table, rows[name], folder / table.printed)
     rows |= {name: read_table(folder / table.printed) for name, table in paper.layer_costs.items()}
     for name, example in paper.examples.items():
         rows[name] = read_table(folder / example.printed)
@@ -250,15 +192,6 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
         needed = {"example", "model", "prediction", "source", "system"}
         require_columns(needed, rows[name], folder / transcripts.printed)
     return paper, rows
-
-
-def tag_cells(value: Any) -> Any:
-    """Spell out the default kind of a cell, which the schema needs to tell the two records apart."""
-    for table in (value.get("tables") or {}).values() if isinstance(value, dict) else ():
-        for cell in (table.get("cells") or {}).values() if isinstance(table, dict) else ():
-            if isinstance(cell, dict):
-                cell.setdefault("kind", "score")
-    return value
 
 
 def read_table(path: Path) -> list[Row]:
@@ -281,20 +214,13 @@ def read_table(path: Path) -> list[Row]:
     return rows
 
 
-def check_columns(table: TableEntry, rows: list[Row], path: Path) -> None:
-    named = {
-        *table.label,
-        *table.settings,
-        *(cell.printed for cell in table.cells.values() if cell.printed),
-        *(cell.system for cell in table.cells.values() if not isinstance(cell, GainCell)),
-        *(cell.decoding_column for cell in table.cells.values() if getattr(cell, "decoding_column", None)),
-    }
-    require_columns(named | {"source"}, rows, path)
+def check_cells(table: TableEntry, rows: list[Row], path: Path) -> None:
+    """Raises UserError when a printed column is missing, or a cell does not fit the rows or the other cells."""
+    named = {*table.label, *table.settings, *table.printed_metrics, "source"}
+    require_columns(named.union(*(cell.columns() for cell in table.cells.values())), rows, path)
     for name, cell in table.cells.items():
-        if isinstance(cell, GainCell):
-            known(cell.over, {row[table.cells[cell.cell].system] for row in rows}, f"{path}: cells.{name}.over")
-        for system in cell.vocab_of if isinstance(cell, SizeCell) else ():
-            known(system, {row[cell.system] for row in rows}, f"{path}: cells.{name}.vocab_of")
+        if faults := list(filter(None, cell.faults(rows, table.cells, f"{path}: cells.{name}"))):
+            raise UserError("\n".join(faults))
 
 
 def require_columns(named: set[str], rows: list[Row], path: Path) -> None:

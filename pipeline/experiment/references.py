@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from pipeline.data.dataset import LicensedPackages
 from pipeline.errors import UserError
 from pipeline.experiment.named import Named, names_in
-from pipeline.experiment.paper import MeasuredCell, SystemEntry
+from pipeline.experiment.paper import SystemEntry
 from pipeline.experiment.rule_faults import rule_faults
 from pipeline.experiment.scale import Job, Scale
+from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
 from pipeline.kinds.names import Names
 from pipeline.metrics import metric_names
 from pipeline.schema import MOST_FAULTS, unknown

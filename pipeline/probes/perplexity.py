@@ -4,9 +4,9 @@
         --dataset workflow/datasets/grammar-en-de.yaml --split dev --out perplexities/final/dev.json
 
 Writes perplexities/final/dev.json: {dataset, split, test_set, lines, metrics: {perplexity: {value, low, high,
-signature}}, statistics, nll (nats), tokens, references, weights}, and dev.npz: nats and subwords of each batch, for
-intervals and paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need, Table 3:
-"per-wordpiece").
+signature}}, statistics, nll (nats), tokens, references, weights, training}, and dev.npz: nats and subwords of each
+batch, for intervals and paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need,
+Table 3: "per-wordpiece").
 """
 
 import argparse
@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> None:
         "tokens": int(tokens),
         "references": record["digest"],
         "weights": trained.weights_digest,
+        "training": trained.training_digest,
     }
     write_score(args.out, LogLikelihoods(statistics, unit(corpus), vocab_sizes(record)[1]), result)
 

@@ -2,8 +2,9 @@ import hashlib
 
 import pytest
 
-from pipeline.data.checked_lines import check_digest, check_lines, check_untokenised, read_lines
+from pipeline.data.checked_lines import check_digest, check_lines, check_untokenised, read_lines, training_behind
 from pipeline.errors import UserError
+from pipeline.files import write_json
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):
@@ -44,3 +45,9 @@ def test_tokenised_text_is_told_from_raw():
         check_untokenised("tok", ["Er kam , sah und ging .", "Un mot ."] * 10)
     with pytest.raises(UserError, match="looks tokenised"):
         check_untokenised("tok", ["it &apos;s", "fine"])
+
+
+def test_a_text_says_of_which_training_it_is_where_a_decoding_wrote_it(tmp_path):
+    assert training_behind(tmp_path / "test.txt") == {}
+    write_json(tmp_path / "test.json", {"training": "abc", "weights": "of averaged checkpoints"})
+    assert training_behind(tmp_path / "test.txt") == {"training": "abc"}

@@ -11,12 +11,18 @@ from pipeline.kinds.scored import score_path
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.products import RunId
+from pipeline.reporting.filled_table import fill
 
 SENTENCES = 200
 
 
 def folder_of(project: Project, run: RunId) -> Path:
     return Path(project.config.work) / project.config.scale / "runs" / run.folder
+
+
+def table_rows(project: Project, paper: str, table: str) -> list[dict[str, str]]:
+    """A table as its CSV has it."""
+    return fill(project, paper, table).frame.to_dict("records")
 
 
 def perplexity_statistics(nll: float, seed: int = 0) -> np.ndarray:

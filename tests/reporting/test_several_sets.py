@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fabricated import SENTENCES, bleu_statistics, folder_of, write_score
+from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_score
 
 from pipeline.__main__ import main
 from pipeline.data.token_store import write_tokens
 from pipeline.experiment.project import load_project
+from pipeline.files import write_json
 from pipeline.metrics.statistics.bleu import bleu
 from pipeline.metrics.statistics.significance import resampled
-from pipeline.reporting.table import table_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, DATA = "multichannel", "nist-zh-en"
@@ -40,6 +40,7 @@ def put_scores(project, systems, rows=rows_of):
 
 def put_lengths(project, lengths):
     corpus = project.corpus(project.stand_in(DATA))
+    write_json(corpus / "encoded/corpus.json", {})
     for split, words in lengths.items():
         with write_tokens(corpus / f"encoded/{split}.src", 100) as store:
             store.append(np.full(int(words.sum()), 5), words)

@@ -20,6 +20,7 @@ from pipeline.products import (
     Gates,
     LayerTable,
     LayerTimes,
+    ModelSizes,
     Parse,
     Placeholders,
     Prepared,

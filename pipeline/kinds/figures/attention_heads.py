@@ -1,59 +1,85 @@
 """Attention Is All You Need, Figures 3 to 5: words in two columns, a line from a word to each that it looks at."""
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from pydantic import Field
 
-from pipeline.experiment.figure import AttentionHeads
 from pipeline.files import read_json
+from pipeline.kinds.figures.shared.figure import Drawing, Figure
+from pipeline.kinds.names import DecodingName, SystemName
 from pipeline.kinds.picture import COLOURS, new_figure
+from pipeline.kinds.scored import ScoredSplit
+from pipeline.kinds.view import PaperView
+from pipeline.products import AttentionMaps, Product
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LEAST = 0.02
 """Weights below this are not drawn; all are in the CSV."""
 
 
-def draw(entry: AttentionHeads, path: Path) -> tuple[Figure, list[dict[str, Any]], str]:
-    """(picture, rows, facts) of the maps in `path`, written by the stage attention_maps."""
-    record = read_json(path)
-    tokens, heads, query = record["tokens"], record["heads"], record["query"]
-    panels = panels_of(entry.rule, heads, query)
-    picture = new_figure(2.9 * len(panels) + (1.3 if len(panels) == 1 else 0), 0.24 * len(tokens) + 0.8)
-    for axes, (title, shown, queries) in zip(picture.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        columns(axes, tokens, title, query if queries == [query] else None)
-        for head in shown:
-            lines(axes, record["weights"][heads.index(head)], queries, heads.index(head))
-        if len(shown) > 1:
-            squares(axes, record["weights"], heads, query)
-    rows = [
-        {"head": head + 1, "query": i, "query_token": tokens[i], "key": j, "key_token": tokens[j], "weight": weight}
-        for head, weights in zip(heads, record["weights"], strict=True)
-        for i, row in enumerate(weights)
-        for j, weight in enumerate(row)
-    ]
-    return picture, rows, facts(record)
+class AttentionHeads(Figure):
+    """Attention distributions of single heads of one encoder layer on a sentence chosen by a rule."""
+
+    kind: Literal["attention_heads"]
+    system: SystemName
+    split: ScoredSplit = "test"
+    decoding: DecodingName = Field(description="Whose weights, averaged or not, are looked at")
+    rule: Literal["distant", "pronoun", "contrast"] = Field(
+        description="The sentence and word whose heads look farthest; the pronoun that two heads resolve most sharply; "
+        "the two heads that differ most"
+    )
+
+    def needs(self, view: PaperView) -> Iterator[Product]:
+        yield self.maps(view)
+
+    def maps(self, view: PaperView) -> AttentionMaps:
+        """Of the run of the first seed."""
+        return AttentionMaps(view.runs(self.system, self.dataset)[0], self.decoding, self.split, self.rule)
+
+    def draw(self, view: PaperView) -> Drawing:
+        """Panels of words, as the rule has them."""
+        record = read_json(view.layout.path(self.maps(view)))
+        tokens, heads, query = record["tokens"], record["heads"], record["query"]
+        panels = panels_of(self.rule, heads, query)
+        picture = new_figure(2.9 * len(panels) + (1.3 if len(panels) == 1 else 0), 0.24 * len(tokens) + 0.8)
+        grid = picture.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (title, shown, queries) in zip(grid, panels, strict=True):
+            columns(axes, tokens, title, query if queries == [query] else None)
+            for head in shown:
+                lines(axes, record["weights"][heads.index(head)], queries, heads.index(head))
+            if len(shown) > 1:
+                squares(axes, record["weights"], heads, query)
+        rows = [
+            {"head": head + 1, "query": i, "query_token": tokens[i], "key": j, "key_token": tokens[j], "weight": weight}
+            for head, weights in zip(heads, record["weights"], strict=True)
+            for i, row in enumerate(weights)
+            for j, weight in enumerate(row)
+        ]
+        return Drawing(picture, rows, facts(record))
 
 
 def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str, list[int], list[int] | None]]:
     """(title, heads, queries: None = all) of each panel."""
+    word = [] if query is None else [query]
     match rule:
         case "distant":
-            return [("", heads, [query])]
+            return [("", heads, word)]
         case "pronoun":
             one, other = heads
             return [
                 (f"head {one + 1}", [one], None),
-                (f"head {one + 1}, one word", [one], [query]),
-                (f"head {other + 1}, one word", [other], [query]),
+                (f"head {one + 1}, one word", [one], word),
+                (f"head {other + 1}, one word", [other], word),
             ]
         case "contrast":
             return [(f"head {head + 1}", [head], None) for head in heads]
     raise ValueError(f"rule must be distant, pronoun or contrast, got {rule!r}")
 
 
-def columns(axes: Axes, tokens: list[str], title: str, query: int | None) -> None:
+def columns(axes: "Axes", tokens: list[str], title: str, query: int | None) -> None:
     """Both columns of words; the query in bold."""
     for place, token in enumerate(tokens):
         weight = "bold" if place == query else "normal"
@@ -69,7 +95,7 @@ def shown_as(token: str) -> str:
     return token.removeprefix("▁") or token if token.startswith(("▁", "</")) else f"·{token}"
 
 
-def lines(axes: Axes, weights: list[list[float]], queries: list[int] | None, number: int) -> None:
+def lines(axes: "Axes", weights: list[list[float]], queries: list[int] | None, number: int) -> None:
     """Lines from queries on the left to keys on the right, as strong as their weight; `number` gives the colour."""
     for query in range(len(weights)) if queries is None else queries:
         for place, weight in enumerate(weights[query]):
@@ -79,8 +105,10 @@ def lines(axes: Axes, weights: list[list[float]], queries: list[int] | None, num
     axes.grid(False)
 
 
-def squares(axes: Axes, weights: list[list[list[float]]], heads: list[int], query: int) -> None:
+def squares(axes: "Axes", weights: list[list[list[float]]], heads: list[int], query: int) -> None:
     """Right of the keys a column a head, with its number above: lines of several heads hide one another."""
+    from matplotlib.patches import Rectangle
+
     step = min(0.09, 1.2 / len(heads))
     for number, head in enumerate(heads):
         left, colour = 1.6 + step * number, COLOURS[number % len(COLOURS)]
