@@ -36,8 +36,8 @@ def write_score(out: Path, inputs: Inputs, record: dict[str, Any]) -> None:
         log.info("%s %.2f (%.2f to %.2f)  %s", name, *metric.values())
 
 
-def write_statistics(path: Path, statistics: dict[str, np.ndarray]) -> None:
-    """Whole or absent, compressed; the same bytes for the same statistics."""
+def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
+    """Arrays (N, F) by name, whole or absent, compressed; the same bytes for the same statistics."""
     with atomic_write(path, "wb") as handle:
         np.savez_compressed(handle, **statistics)
 
