@@ -25,7 +25,8 @@ from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import AnyBatch, batch_size
 from pipeline.decoding.choose_search import fitting_search
 from pipeline.experiment.graph import Graph, runs_in
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import write_json
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq

@@ -20,7 +20,8 @@ from pipeline.data.dataset import AnyDataset, LicensedPackages, sources_of
 from pipeline.disk import size
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, datasets_in
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.planning.data_files import (
     DataFile,
     fetched_files,

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.disk import size
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.planning.devices import Device, load_devices

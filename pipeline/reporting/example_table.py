@@ -19,7 +19,9 @@ from pipeline.data.dataset import load_parallel
 from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
 from pipeline.experiment.paper import Examples
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.reports import example_runs
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.lengths import source_lengths
 from pipeline.metrics import metric_named
@@ -53,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
-    entry, runs = project.examples(args.paper, args.table), project.example_runs(args.paper, args.table)
+    entry, runs = project.examples(args.paper, args.table), example_runs(project, args.paper, args.table)
     choice = choose(project, entry, runs)
     rows = table_rows(project, args.paper, args.table, choice)
     write_csv(args.out, rows)
@@ -89,7 +91,7 @@ def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], s
 
 
 def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list[dict[str, str]]:
-    entry, runs = project.examples(paper, table), project.example_runs(paper, table)
+    entry, runs = project.examples(paper, table), example_runs(project, paper, table)
     name = project.stand_in(entry.dataset)
     dataset = load_parallel(project.datasets[name])
     folder = project.corpus(name) / "prepared"

@@ -21,6 +21,7 @@ from pipeline.products import (
     LayerTable,
     LayerTimes,
     ModelSizes,
+    ModelSizes,
     Parse,
     Placeholders,
     Prepared,
@@ -107,9 +108,12 @@ def needs(kind, **fixed):
     """The input function of the rule that makes products of a kind."""
 
     def paths(wildcards):
+        product = asked(kind, wildcards, **fixed)
+        if not graph.has(product):  # one of several rules that could make a file of this name
+            return {}
         return {
             name: [str(layout.path(one)) for one in found] if isinstance(found, list) else str(layout.path(found))
-            for name, found in graph.inputs(asked(kind, wildcards, **fixed)).items()
+            for name, found in graph.inputs(product).items()
         }
 
     return paths
@@ -182,6 +186,13 @@ def decoding_settings(wildcards, input=None):
 def run_specification(wildcards, input=None):
     """All {settings} of one run as JSON; a change here, and nothing else, trains it anew."""
     return json.dumps(project.run_spec(asked(Trained, wildcards).run).model_dump())
+
+
+def systems_as_printed(wildcards):
+    """What a paper's model sizes are counted from, as JSON: its tables, and systems, which may be based on any paper's."""
+    systems = [record.model_dump(include={"systems"}) for record in project.papers.values()]
+    tables = project.papers[wildcards.paper].model_dump(include={"tables"})
+    return json.dumps([systems, tables, project.printed[wildcards.paper]])
 
 
 def as_json(section):
