@@ -77,8 +77,10 @@ def written(form):
 
 
 def shown(section):
-    """Names under a section of any paper.yaml."""
-    return either({name for paper in project.papers.values() for name in getattr(paper, section)})
+    """Names under a section of a paper.yaml, each in its own paper's folder only."""
+    return either(
+        f"(?<=/{paper}/){name}" for paper in project.papers for name in getattr(project.papers[paper], section)
+    )
 
 
 wildcard_constraints:
