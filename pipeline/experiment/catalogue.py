@@ -60,7 +60,11 @@ class Catalogue:
         name = self.scale.datasets.get(dataset, dataset)
         self.known(name, self.datasets, f"{where}.{dataset}")
         record = self.dataset_records[name]
-        if isinstance(record, LicensedPackages) and set(record.packages) - set(self.config.licensed):
+        if (
+            isinstance(record, LicensedPackages)
+            and record.otherwise
+            and set(record.packages) - set(self.config.licensed)
+        ):
             self.known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
             return record.otherwise
         return name

@@ -15,6 +15,7 @@ import logging
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -62,7 +63,8 @@ def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
     device, threads = machine.choose_device(args.device, 0), machine.choose_threads(args.threads)
     machine.prepare(device, threads)
-    began, points = now(device), []
+    began = now(device)
+    points: list[Point] = []
     for forecast, corpus in spread_out(shapes(project)):
         if points and now(device) - began > args.seconds:
             break
@@ -92,9 +94,8 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
 
 def spread_out(groups: Iterable[list[Item]]) -> Iterator[Item]:
     """Items of all groups in turn; of each group the first, the last, then ever finer between them."""
-    missing = object()
-    for item in chain.from_iterable(zip_longest(*map(bisected, groups), fillvalue=missing)):
-        if item is not missing:
+    for item in chain.from_iterable(zip_longest(*map(bisected, groups))):
+        if item is not None:
             yield item
 
 
@@ -152,7 +153,7 @@ def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device
     seconds = []
     for step in range(REPEATS):
         backward()
-        seconds.append(timed(lambda step=step: optimiser.update(step), device, 1))
+        seconds.append(timed(partial(optimiser.update, step), device, 1))
     return statistics.median(seconds)
 
 

@@ -27,6 +27,7 @@ from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
 from pipeline.files import read_json
+from pipeline.models.settings import Reads
 
 SAMPLED_PAIRS = 100_000
 LENGTH_SPREAD = 0.55  # standard deviation of the logarithm of sentence lengths, as in news text
@@ -62,7 +63,7 @@ class Corpus:
     src_vocab: int
     tgt_vocab: int
     encoded: Path | None
-    kind: str = "parallel"
+    kind: Reads = "parallel"
     shapes: dict[tuple[int | None, ...], UpdateShape] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod

@@ -132,6 +132,8 @@ def notes(project: Project, found: Jobs) -> list[str]:
 
 def training_cells(job: Job) -> list[str]:
     forecast = job.forecast
+    if forecast is None:
+        raise ValueError(f"{job.name} is no training")
     return [
         job.name,
         f"{100 * job.done:.0f} %",

@@ -6,6 +6,7 @@ Operations are counted as the training itself counts them (`pipeline/training/ru
 from dataclasses import dataclass
 
 from pipeline.config import DecodingConfig, RunSpec
+from pipeline.data.dataset import SplitName
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.flops import BACKWARD
 from pipeline.models.size import size_of
@@ -79,7 +80,7 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
     )
 
 
-def decoding_flops(spec: RunSpec, corpus: Corpus, split: str, decoding: DecodingConfig) -> float:
+def decoding_flops(spec: RunSpec, corpus: Corpus, split: SplitName, decoding: DecodingConfig) -> float:
     """Operations of translating a split by beam search: the source once, every position for each hypothesis."""
     return forward_flops(spec, corpus, corpus.pairs[split], decoding.beam_size, LONGER)
 
