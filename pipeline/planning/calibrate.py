@@ -24,6 +24,7 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import AnyBatch, batch_size
+from pipeline.data.text_only_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import fitting_search
 from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import Project, load_project
@@ -171,13 +172,16 @@ def decoding_seconds(
     """
     update = forecast.update
     rows = max(1, DECODING.batch_tokens // max(1, round(update.src_length)))
-    reads_only = forecast.spec.model.reads == "text"
-    decode = (lambda batch: model.loss(batch, 0.0)) if reads_only else fitting_search(model, DECODING)
+    search = None if forecast.spec.model.reads == "text" else fitting_search(model, DECODING)
+
+    def decode(batch: AnyBatch) -> object:
+        return model.loss(batch, 0.0) if search is None or isinstance(batch, TextOnlyBatch) else search(batch)
+
     probed = timed(lambda: decode(sequences(PROBE_SENTENCES)), device, 1)
     batch = sequences(max(1, round(min(rows, PROBE_SENTENCES * LONGEST_S / probed))))
     seconds = timed(lambda: decode(batch), device, 1)
     count, src_length = batch.src_shape
-    if reads_only:
+    if isinstance(batch, TextOnlyBatch):
         positions = batch.tgt_out.numel()
     else:
         limits = batch.expected_length + 1 + DECODING.max_extra_length

@@ -101,6 +101,10 @@ class Corpus:
             kind=record.get("kind", "parallel"),
         )
 
+    def pairs_of(self, split: str) -> int:
+        """Raises KeyError where there is no such split."""
+        return {str(name): pairs for name, pairs in self.pairs.items()}[split]
+
     @cached_property
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:
         """Subwords a side of a sample of training pairs, EOS counted: real ones, or drawn about the expected means."""

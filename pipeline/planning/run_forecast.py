@@ -6,7 +6,6 @@ Operations are counted as the training itself counts them (`pipeline/training/ru
 from dataclasses import dataclass
 
 from pipeline.config import DecodingConfig, RunSpec
-from pipeline.data.dataset import SplitName
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.flops import BACKWARD
 from pipeline.models.size import size_of
@@ -80,9 +79,9 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
     )
 
 
-def decoding_flops(spec: RunSpec, corpus: Corpus, split: SplitName, decoding: DecodingConfig) -> float:
-    """Operations of translating a split by beam search: the source once, every position for each hypothesis."""
-    return forward_flops(spec, corpus, corpus.pairs[split], decoding.beam_size, LONGER)
+def decoding_flops(spec: RunSpec, corpus: Corpus, sentences: int, decoding: DecodingConfig) -> float:
+    """Operations of translating so many sentences by beam search: the source once, every position for each hypothesis."""
+    return forward_flops(spec, corpus, sentences, decoding.beam_size, LONGER)
 
 
 def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int, longer: float) -> float:

@@ -39,7 +39,7 @@ METRIC = "sacrebleu"
 class Choice:
     """The sentence: its line (from 0) in a split, its words, and each system's BLEU for it."""
 
-    split: str
+    split: SplitName
     line: int
     words: int
     scores: dict[str, float]
