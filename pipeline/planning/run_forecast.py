@@ -80,7 +80,7 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
 
 
 def decoding_flops(spec: RunSpec, corpus: Corpus, sentences: int, decoding: DecodingConfig) -> float:
-    """Operations of translating so many sentences by beam search: the source once, every position for each hypothesis."""
+    """Operations of translating sentences by beam search: the source once, every position for each hypothesis."""
     return forward_flops(spec, corpus, sentences, decoding.beam_size, LONGER)
 
 

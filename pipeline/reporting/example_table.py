@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.checked_lines import read_lines
-from pipeline.data.dataset import load_parallel
+from pipeline.data.dataset import SplitName, load_parallel
 from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
 from pipeline.experiment.paper import Examples
