@@ -24,6 +24,7 @@ from pipeline.experiment.reports import example_runs
 from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.lengths import source_lengths
+from pipeline.kinds.scored import ScoredSplit
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import RunId, Score, Translation
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
 
 def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
     """The sentence about which the systems differ most. Raises UserError when none has a length in the range."""
-    best = (-1.0, "", 0)
+    best: tuple[float, ScoredSplit, int] = (-1.0, entry.splits[0], 0)
     fewest, most = entry.words
     for split in entry.splits:
         lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [split])
