@@ -188,10 +188,7 @@ def test_every_block_of_settings_is_of_config_yaml_or_of_the_cluster(page):
             assert all(re.search(rf"^\s*{key}: .*site", profile, re.MULTILINE) for key in settings), settings
 
 
-LATER = pytest.mark.xfail(strict=True, reason="pipeline/metrics and the folders of pipeline/kinds are not there yet")
-
-
-@pytest.mark.parametrize("page", [pytest.param(page, marks=LATER if page == "README.md" else ()) for page in TEXTS])
+@pytest.mark.parametrize("page", TEXTS)
 def test_every_path_of_a_page_exists(page):
     text, folder = TEXTS[page], (ROOT / page).parent
     named = re.findall(r"\b(?:workflow|pipeline|bench|slurm|profiles|docs|tests)/[\w./*<>-]*[\w*/>]", text)

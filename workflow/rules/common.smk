@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+from pipeline.data.dataset import sources_of
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
@@ -50,6 +51,7 @@ SCALE = project.config.scale
 DATASET = "workflow/datasets/{dataset}.yaml"
 PRINTED = "workflow/papers/{paper}/{table}.csv"
 OPTIONS = {
+    "downloads": [str(layout.downloads)],
     "settings": [word for key, value in config.items() for word in ("--set", f"{key}={json.dumps(value)}")],
     "mirror": ["--mirror", project.config.mirror] if project.config.mirror else [],
     "packages": [word for name, at in project.config.licensed.items() for word in ("--package", f"{name}={at}")],
@@ -157,6 +159,12 @@ def folder(wildcards, input=None):
 
 def corpus_folder(wildcards, input=None):
     return str(layout.corpus(wildcards.dataset))
+
+
+def checksums(wildcards):
+    """Of the files that a dataset fetches, as JSON: another content fetches it again, another address does not."""
+    sources = sources_of(datasets[wildcards.dataset])
+    return json.dumps({name: source.known_hash for name, source in sources.items()}, sort_keys=True)
 
 
 def folder_of(name):
