@@ -28,6 +28,14 @@ class Config(Closed):
         default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
     )
 
+    @field_validator("seeds", "mirror", mode="before")
+    @classmethod
+    def read_what_snakemake_hands_over_as_text(cls, value: Any) -> Any:
+        """`--config mirror=null seeds=[1,7]` reaches a workflow as "null" and ["1", "7"]."""
+        if isinstance(value, list):
+            return [int(one) if isinstance(one, str) and one.isdecimal() else one for one in value]
+        return None if value == "null" else value
+
     @field_validator("seeds")
     @classmethod
     def each_seed_stands_once(cls, seeds: list[int] | int) -> list[int] | int:

@@ -18,7 +18,8 @@ import pytest
 import yaml
 from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, require
 
-from pipeline.experiment.project import Config, load_project
+from pipeline.experiment.project import load_project
+from pipeline.experiment.settings import Config
 from pipeline.stages import STAGES, parse
 
 PAGES = [ROOT / "README.md", ROOT / "results/README.md", *sorted((ROOT / "docs").glob("*.md"))]
