@@ -12,6 +12,7 @@ from pipeline.experiment.project import CellRun, Project
 from pipeline.files import read_json
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.products import RunId
+from pipeline.records.training import TrainedRun, TrainingCost
 
 
 @dataclass(frozen=True)
@@ -45,23 +46,11 @@ class RunFolders:
     def folder(self, run: RunId) -> Path:
         return self.root / run.folder
 
-    def trained(self, run: RunId) -> dict[str, Any] | None:
-        return self.optional(self.folder(run) / "trained.json")
+    def trained(self, run: RunId) -> TrainedRun | None:
+        return TrainedRun.read_if_there(self.folder(run) / "trained.json")
 
-    def cost(self, run: RunId) -> dict[str, Any] | None:
-        """Totals over all starts of a training, and where it ran."""
-        starts = self.starts(run)
-        if not starts:
-            return None
-        hours = sum(start["seconds"] * start["processes"] for start in starts) / 3600
-        devices = dict.fromkeys(f"{start['processes']} x {start['device']}" for start in starts)
-        total = read_json(self.folder(run) / "cost.json")["total"]
-        return total | {"device_hours": hours, "hardware": "; ".join(devices)}
-
-    def starts(self, run: RunId) -> list[dict[str, Any]]:
-        """Every start of a training; none when it did not run."""
-        record = self.optional(self.folder(run) / "cost.json")
-        return record["starts"] if record else []
+    def cost(self, run: RunId) -> TrainingCost | None:
+        return TrainingCost.read_if_there(self.folder(run) / "cost.json")
 
     @property
     def layer_times(self) -> dict[str, Any] | None:

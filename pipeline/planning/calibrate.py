@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
             *(points[-1].update_rate / 1e9, points[-1].decoding_rate / 1e9),
         )
     facts = machine.facts(device, threads, 1)
-    write_json(args.out, Calibration(str(facts["device"]), threads, tuple(points)).record())
+    write_json(args.out, Calibration(facts.device, threads, tuple(points)).record())
 
 
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
         "kernel": KERNEL,
         "window": WINDOW,
         "on_processor": device.type == "cpu",
-        **facts(device, threads=1, processes=1),
+        **facts(device, threads=1, processes=1).model_dump(),
         "provenance": provenance(),
     }
     write_json(args.out, result)

@@ -261,7 +261,7 @@ class Gatherer(ClaimSources):
         gaps, ours = [], []
         for pair in self.paired(claim):
             curves, seconds = [self.curve(run) for run in pair], [self.seconds(run) for run in pair]
-            hardware = {self.folders.cost(run)["hardware"] for run in pair}
+            hardware = {self.folders.cost(run).hardware for run in pair}
             if len(hardware) > 1:
                 raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
             steps = [min(seconds) / own * curve.steps[-1] for own, curve in zip(seconds, curves, strict=True)]

@@ -91,7 +91,7 @@ class ClaimSources:
         cost = self.folders.cost(run)
         if cost is None:
             raise NotRun(f"{self.folders.folder(run) / 'cost.json'} is not there")
-        return cost["seconds"]
+        return cost.total.seconds
 
     def times(self) -> LayerTimes:
         self.need(self.folders.layer_times_path)

@@ -159,13 +159,13 @@ def fact(folders: RunFolders, run: RunId, kind: str) -> float | None:
     trained, cost = folders.trained(run), folders.cost(run)
     match kind:
         case "parameters":
-            return trained and trained["parameters"]["total"]
+            return trained and trained.parameters.total
         case "fit":
-            return trained and (trained["fit"]["perplexity"] if trained.get("fit") else math.nan)
+            return trained and (trained.fit.perplexity if trained.fit else math.nan)
         case "flops":
-            return cost and cost["flops"]
+            return cost and cost.total.flops
         case "flops_by_time":
-            return cost and flops_by_time(folders.starts(run), folders.layer_times)
+            return cost and flops_by_time(cost.starts, folders.layer_times)
     raise ValueError(f"no fact of kind {kind!r}")
 
 
@@ -185,13 +185,12 @@ def cost_columns(folders: RunFolders, runs: list[RunId]) -> dict[str, Any]:
     """Steps, hours, operations and provenance of the trainings behind a row, summed over them."""
     trained = [record for run in runs if (record := folders.trained(run))]
     costs = [record for run in runs if (record := folders.cost(run))]
-    made = [record.get("provenance", {}) for record in trained]
     return {
-        "steps": joined(record["steps"] for record in trained),
-        "device_hours": f"{sum(record['device_hours'] for record in costs):.4f}" if costs else "",
-        "train_flops": f"{sum(record['flops'] for record in costs):.3e}" if costs else "",
-        "hardware": joined(record["hardware"] for record in costs),
-        "commit": joined(record.get("commit", "") for record in made),
+        "steps": joined(record.steps for record in trained),
+        "device_hours": f"{sum(record.device_hours for record in costs):.4f}" if costs else "",
+        "train_flops": f"{sum(record.total.flops for record in costs):.3e}" if costs else "",
+        "hardware": joined(record.hardware for record in costs),
+        "commit": joined(record.provenance.get("commit", "") for record in trained),
         "runs": joined(run.folder for run in runs),
     }
 

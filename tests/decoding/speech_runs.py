@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import yaml
+from made_records import trained_run
 
 from pipeline.config import load_run
 from pipeline.data.alphabet import FIRST, Alphabet
@@ -60,5 +61,5 @@ def write_run(folder: Path, corpus: Path, model: dict, sharpness: float = 6.0, *
                 weight.mul_(sharpness)
     key = run_key(folder)
     write_tensor_file(folder / "model.safetensors", tensors_of(built), {"key": key, "step": 1})
-    write_json(folder / "done.json", {"key": key, "steps": 1})
+    trained_run(key=key, steps=1).write(folder / "done.json")
     return folder

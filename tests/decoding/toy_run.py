@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import yaml
+from made_records import trained_run
 
 from pipeline.config import load_run
 from pipeline.data.subwords import train_bpe
@@ -56,5 +57,5 @@ def write_run(folder: Path, corpus: Path, model: TransformerConfig = TRANSFORMER
         if checkpoints:
             write_tensor_file(folder / "checkpoints" / f"step-{step}.safetensors", tensors_of(built), facts)
     write_tensor_file(folder / "model.safetensors", tensors_of(built), facts)
-    write_json(folder / "done.json", {"key": key, "steps": steps})
+    trained_run(key=key, steps=steps).write(folder / "done.json")
     return built

@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 
 import pytest
+from made_records import start_cost, training_cost
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
@@ -100,9 +101,9 @@ def start(**changes):
 
 
 def cost_of(tmp_path, planned, starts, steps):
-    total = {"steps": steps, "seconds": sum(one["seconds"] for one in starts), "starts": len(starts)}
-    total |= {"gpu_hours": sum(one["gpu_hours"] for one in starts), "tokens": 7, "flops": 8e9, "peak_memory_gib": 0.5}
-    write_json(tmp_path / "smoke/runs" / planned["name"] / "cost.json", {"starts": starts, "total": total})
+    made = [start_cost(**one, steps=0) for one in starts[1:]]
+    cost = training_cost(start_cost(**starts[0], steps=steps), *made)
+    cost.write(tmp_path / "smoke/runs" / planned["name"] / "cost.json")
     return compare(project_at(tmp_path), planned, ["P100", "A100"])
 
 

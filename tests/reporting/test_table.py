@@ -5,6 +5,7 @@ import statistics
 from pathlib import Path
 
 import pytest
+from made_records import start_cost, trained_run, training_cost
 
 from pipeline.experiment.project import load_project
 from pipeline.files import write_json
@@ -21,9 +22,9 @@ def project_in(folder, **settings):
 def fabricate(project, cell_run, split, value):
     """A run folder as the stages leave it, with a made-up score."""
     folder = Path(project.config.work) / project.config.scale / "runs" / cell_run.run.folder
-    write_json(folder / "trained.json", {"steps": 7, "parameters": {"total": 123456}, "provenance": {"commit": "abc"}})
-    start = {"seconds": 900, "processes": 2, "threads": 1, "device": "toy processor"}
-    write_json(folder / "cost.json", {"starts": [start], "total": {"flops": 2.5e9}})
+    parameters = {"total": 123456, "branch_weights": 0}
+    trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "trained.json")
+    training_cost(start_cost(seconds=900, processes=2, flops=2.5e9)).write(folder / "cost.json")
     entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
     score = {"test_set": "toy", "lines": 10, "metrics": {"bleu_paper": entry, "gleu": entry}}
     for decoding in cell_run.decodings:
