@@ -9,8 +9,8 @@ import torch
 
 from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.records.corpus import EncodedCorpus, read_corpus
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
 from pipeline.training.machine import choose_device, choose_threads, prepare
@@ -24,8 +24,8 @@ class TrainedModel:
     model: Seq2Seq
     """In evaluation mode, on `device`."""
     device: torch.device
-    corpus: dict
-    """`corpus.json`: languages, vocabulary, splits."""
+    corpus: EncodedCorpus
+    """That of the training."""
     weights_digest: str
 
     @classmethod
@@ -41,7 +41,7 @@ class TrainedModel:
             raise UserError(f"{weights}: no such weights; train the run first")
         run_folder = run_folder_of(weights)
         spec = load_run(run_folder / "run.yaml")
-        corpus = read_json(Path(spec.corpus) / "corpus.json")
+        corpus = read_corpus(Path(spec.corpus))
         device = choose_device("auto", local_rank=0)
         prepare(device, choose_threads(threads))
         model = assemble(spec)

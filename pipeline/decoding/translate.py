@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     tokenised = subwords.decode(decoded.outputs)
     write_lines(args.out, tokenised)
     if args.text:
-        write_lines(args.text, [detokenise(line, trained.corpus["tgt"]) for line in tokenised])
+        write_lines(args.text, [detokenise(line, trained.corpus.tgt) for line in tokenised])
     report = decoded.report(trained, args.split, config)
     write_json(args.out.with_suffix(".json"), report)
     log.info("%s: %d sentences, %.1f a second", args.out, report["lines"], report["sentences_per_second"])

@@ -16,16 +16,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.data.corpus_batches import AnyEvaluationBatches, corpus_kind, evaluation_batches, kind_read, normalised_as
+from pipeline.data.corpus_batches import AnyEvaluationBatches, evaluation_batches, kind_read, normalised_as
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
-from pipeline.data.vocabulary import vocab_sizes
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_pairs, name_of_split
-from pipeline.files import read_json, write_json
-from pipeline.training.parts import vocabulary_digest
+from pipeline.files import write_json
+from pipeline.records.corpus import EncodedCorpus, read_corpus
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     dataset = load_dataset(args.dataset)
     own = Path(trained.spec.corpus)
     corpus = args.corpus or own
-    record = read_json(corpus / "corpus.json")
+    record = read_corpus(corpus)
     if corpus != own:
         check_vocabulary(trained, record, corpus)
     heard_as, kind = normalised_as(trained.spec), kind_read(trained.spec)
@@ -56,7 +55,8 @@ def run(args: argparse.Namespace) -> None:
     statistics = cross_entropy(trained, batches)
     nll, tokens = statistics.sum(axis=0).tolist()
     interval = bootstrap_interval(statistics, metric_named("perplexity"))
-    signature = f"unit:{unit(corpus)}|vocab:{vocab_sizes(record)[1]}|eos:yes|smoothing:none"
+    unit = "subword" if record.kind == "parallel" else "character"
+    signature = f"unit:{unit}|vocab:{record.vocab_sizes[1]}|eos:yes|smoothing:none"
     result = {
         "dataset": dataset.name,
         "split": args.split,
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
         "statistics": args.out.with_suffix(".npz").name,
         "nll": nll,
         "tokens": int(tokens),
-        "references": record["digest"],
+        "references": record.digest,
         "weights": trained.weights_digest,
     }
     write_statistics(args.out.with_suffix(".npz"), {"perplexity": statistics})
@@ -74,15 +74,10 @@ def run(args: argparse.Namespace) -> None:
     log.info("%s: perplexity %.3f over %d symbols", args.split, interval.value, tokens)
 
 
-def check_vocabulary(trained: TrainedModel, record: dict, corpus: Path) -> None:
+def check_vocabulary(trained: TrainedModel, record: EncodedCorpus, corpus: Path) -> None:
     """Raises UserError unless the corpus has the symbols of the training."""
-    if vocabulary_digest(record) != vocabulary_digest(trained.corpus):
+    if record.target_digest != trained.corpus.target_digest:
         raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
-
-
-def unit(corpus: Path) -> str:
-    """What a perplexity is of."""
-    return "subword" if corpus_kind(corpus) == "parallel" else "character"
 
 
 @torch.inference_mode()

@@ -91,6 +91,8 @@ def explained(error: ValidationError) -> str:
             return f"has no `{field}`"
         case "extra_forbidden":
             return f"has an unknown field `{field}`"
+        case "union_tag_invalid":
+            return f"is of the unknown kind {fault['ctx']['tag']!r}; known are {fault['ctx']['expected_tags']}"
         case "value_error" if fault["loc"][-1:] == ("format",):
             return str(fault["ctx"]["error"])
     return f"{field or 'file'}: {fault['msg'].removeprefix('Value error, ')}, got {fault['input']!r}"

@@ -2,6 +2,9 @@
 
 import math
 
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.frame_store import FEATURES
+from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
 from pipeline.records.training import (
     Loss,
     Machine,
@@ -60,3 +63,28 @@ def training_cost(*starts: StartCost) -> TrainingCost:
 
 def validation_line(**values) -> ValidationLine:
     return ValidationLine.model_validate({"train": UPDATES} | values)
+
+
+def parallel_split(pairs: int = 1, src_tokens: int = 1, tgt_tokens: int = 1) -> ParallelSplit:
+    lost = {"src_unknown": 0, "src_changed": 0, "tgt_unknown": 0, "tgt_changed": 0}
+    return ParallelSplit(pairs=pairs, src_tokens=src_tokens, tgt_tokens=tgt_tokens, **lost)
+
+
+def parallel_corpus(vocab_size: int, vocab_digest: str = "toy", **values) -> ParallelCorpus:
+    """Of one vocabulary for both sides, where nothing else is said."""
+    made = {"vocab_size": vocab_size, "vocab_digest": vocab_digest}
+    made |= {"tgt_vocab_size": vocab_size, "tgt_vocab_digest": vocab_digest}
+    made |= {"dataset": "toy", "src": "en", "tgt": "de", "digest": "toy", "splits": {}}
+    return ParallelCorpus.model_validate(made | values)
+
+
+def text_corpus(**values) -> TextCorpus:
+    made = {"vocab_size": len(Alphabet()), "vocab_digest": Alphabet().digest}
+    return TextCorpus.model_validate(made | {"dataset": "toy", "tgt": "en", "digest": "toy", "splits": {}} | values)
+
+
+def speech_corpus(mean: float = 0.0, deviation: float = 1.0, features: int = FEATURES, **values) -> SpeechCorpus:
+    statistics = Statistics(mean=[mean] * features, deviation=[deviation] * features)
+    made = {"features": features, "vocab_size": len(Alphabet()), "vocab_digest": Alphabet().digest}
+    made |= {"dataset": "toy", "tgt": "en", "digest": "toy", "splits": {}, "statistics": statistics}
+    return SpeechCorpus.model_validate(made | values)

@@ -3,9 +3,19 @@
 import json
 
 import pytest
-from made_records import data_loss, start_cost, trained_run, training_cost, validation_line
+from made_records import (
+    data_loss,
+    parallel_corpus,
+    speech_corpus,
+    start_cost,
+    text_corpus,
+    trained_run,
+    training_cost,
+    validation_line,
+)
 
 from pipeline.errors import UserError
+from pipeline.records.corpus import read_corpus
 from pipeline.records.record import Record, read_lines_as
 from pipeline.records.training import AnyProgress, TrainedRun, TrainingCost
 
@@ -74,3 +84,19 @@ def test_a_faulty_line_is_named(tmp_path):
     path.write_text(validation_line(step=1, dev=data_loss(1.0)).line() + '{"event": "weather", "step": 2}\n')
     with pytest.raises(UserError, match=r"progress\.jsonl: line 2: .*'weather'"):
         read_lines_as(AnyProgress, path)
+
+
+def test_corpora_of_every_kind_are_read_by_their_kind(tmp_path):
+    for corpus in (parallel_corpus(7), speech_corpus(), text_corpus()):
+        corpus.write(tmp_path / "corpus.json")
+        assert read_corpus(tmp_path) == corpus
+    older = parallel_corpus(7).model_dump(exclude={"kind", "format"})
+    put(tmp_path / "corpus.json", older)
+    assert read_corpus(tmp_path) == parallel_corpus(7)
+
+
+def test_a_corpus_of_an_unknown_kind_or_version_is_refused(tmp_path):
+    for change, expected in (({"kind": "image"}, "unknown kind 'image'"), ({"format": 2}, "format 2")):
+        put(tmp_path / "corpus.json", text_corpus().model_dump() | change)
+        with pytest.raises(UserError, match=f"corpus.json: is of .*{expected}.*remove it and encode the corpus"):
+            read_corpus(tmp_path)
