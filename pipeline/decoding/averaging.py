@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.records.decoding import Averaged, AveragedFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.key import run_key
@@ -37,10 +37,11 @@ def run(args: argparse.Namespace) -> None:
     mean, facts = average(paths, key)
     write_tensor_file(args.out, mean, {"key": key, "step": facts[-1]["step"], "averaged": len(paths)})
     listed = [
-        {"file": path.name, "step": one["step"], "digest": one["digest"]}
+        AveragedFile(file=path.name, step=one["step"], digest=one["digest"])
         for path, one in zip(paths, facts, strict=True)
     ]
-    write_json(args.out.with_suffix(".json"), {"key": key, "digest": read_facts(args.out)["digest"], "inputs": listed})
+    averaged = Averaged(key=key, digest=read_facts(args.out)["digest"], inputs=listed)
+    averaged.write(args.out.with_suffix(".json"))
     log.info("%s: mean of steps %s", args.out, ", ".join(str(one["step"]) for one in facts))
 
 

@@ -24,8 +24,8 @@ from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.evaluation.error_rates import error_rate, error_statistics
-from pipeline.files import write_json
 from pipeline.models.language_model.model import LanguageModel
+from pipeline.records.decoding import Tuned, TunedPoint
 from pipeline.training.parts import load_language_model
 
 log = logging.getLogger(__name__)
@@ -46,12 +46,12 @@ def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     language_model = load_language_model(args.language_model, trained.spec).to(trained.device)
     grid = scored_grid(trained, config, language_model)
-    best = min(grid, key=lambda point: (point["wer"], point["cer"], point["lm_weight"], abs(point["word_bonus"])))
-    write_json(args.out, best | {"sentences": config.tuning_sentences, "grid": grid})
-    log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best["lm_weight"], best["word_bonus"], best["wer"])
+    best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
+    Tuned(**dict(best), sentences=config.tuning_sentences, grid=grid).write(args.out)
+    log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best.lm_weight, best.word_bonus, best.wer)
 
 
-def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel) -> list[dict]:
+def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel) -> list[TunedPoint]:
     """Error rates of every pair of weights."""
     batches, references = sample(trained, config)
     points = []
@@ -65,7 +65,7 @@ def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: L
                 outputs += [best.tokens for best in search(batch)]
         statistics = error_statistics(references, symbols.decode(outputs))
         rates = {name: float(error_rate(rows.sum(axis=0))) for name, rows in statistics.items()}
-        points.append(weights | rates)
+        points.append(TunedPoint(**weights, **rates))
         log.info("lambda %g, beta %g: WER %.2f, CER %.2f", weight, bonus, rates["wer"], rates["cer"])
     return points
 

@@ -28,7 +28,8 @@ from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_references, name_of_split
-from pipeline.files import sha256_file, write_json
+from pipeline.files import sha256_file
+from pipeline.records.scores import MetricValue, ScoreFile
 
 log = logging.getLogger(__name__)
 
@@ -64,21 +65,21 @@ def run(args: argparse.Namespace) -> None:
         check_lines(path, found, lines)
     statistics = count_phenomena(records, hypotheses, load_vocabularies(args.corpus), dataset.lowercase)
     metrics = {
-        name: {**vars(bootstrap_interval(rows, metric_named(name))), "signature": SIGNATURES[name]}
+        name: MetricValue(**vars(bootstrap_interval(rows, metric_named(name))), signature=SIGNATURES[name])
         for name, rows in statistics.items()
     }
-    record = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": lines,
-        "metrics": metrics,
-        "statistics": args.out.with_suffix(".npz").name,
-        "references": sha256_file(facts),
-        "inputs": {str(path): sha256_file(path) for path in (args.tokenised, facts)},
-    }
+    record = ScoreFile(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=lines,
+        metrics=metrics,
+        statistics=args.out.with_suffix(".npz").name,
+        references=sha256_file(facts),
+        inputs={str(path): sha256_file(path) for path in (args.tokenised, facts)},
+    )
     write_statistics(args.out.with_suffix(".npz"), statistics)
-    write_json(args.out, record)
+    record.write(args.out)
     for name, rows in statistics.items():
         log.info("%s: %d of %d", name, *rows.sum(axis=0))
 

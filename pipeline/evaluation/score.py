@@ -29,7 +29,8 @@ from pipeline.evaluation.inputs import check_lines, check_untokenised, read_line
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_references, name_of_split
-from pipeline.files import sha256_file, sha256_json, write_json
+from pipeline.files import sha256_file, sha256_json
+from pipeline.records.scores import MetricValue, ScoreFile
 
 log = logging.getLogger(__name__)
 
@@ -69,20 +70,20 @@ def run(args: argparse.Namespace) -> None:
     chosen = recipes(dataset.compound_split, dataset.bleu == "nist", "zh" if dataset.tgt == "zh" else "13a")
     metrics, statistics = score(chosen, texts)
     inputs = [args.text, args.tokenised, *raw_references, *tokenised_references]
-    record = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": lines,
-        "metrics": metrics,
-        "statistics": args.out.with_suffix(".npz").name,
-        "references": digest_of(raw_references),
-        "inputs": {str(path): sha256_file(path) for path in inputs},
-    }
+    record = ScoreFile(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=lines,
+        metrics=metrics,
+        statistics=args.out.with_suffix(".npz").name,
+        references=digest_of(raw_references),
+        inputs={str(path): sha256_file(path) for path in inputs},
+    )
     write_statistics(args.out.with_suffix(".npz"), statistics)
-    write_json(args.out, record)
+    record.write(args.out)
     for name, metric in metrics.items():
-        log.info("%s %.2f (%.2f to %.2f)  %s", name, *metric.values())
+        log.info("%s %.2f (%.2f to %.2f)  %s", name, metric.value, metric.low, metric.high, metric.signature)
 
 
 def digest_of(references: list[Path]) -> str:
@@ -100,8 +101,8 @@ def read_texts(hypotheses: Path, references: list[Path], lines: int) -> Texts:
     return Texts(texts[0], texts[1:])
 
 
-def score(chosen: tuple[Recipe, ...], texts: dict[str, Texts]) -> tuple[dict[str, dict], dict[str, np.ndarray]]:
-    """Metrics {name: {value, low, high, signature}} and their statistics {name: (N, F)}.
+def score(chosen: tuple[Recipe, ...], texts: dict[str, Texts]) -> tuple[dict[str, MetricValue], dict[str, np.ndarray]]:
+    """Metrics and their statistics (N, F), by name.
 
     texts: {"raw": detokenised, "moses": tokenised}.
     """
@@ -114,7 +115,7 @@ def score(chosen: tuple[Recipe, ...], texts: dict[str, Texts]) -> tuple[dict[str
         statistics["gleu"] = gleu_statistics(statistics["bleu_tok"])
         signatures["gleu"] = GLEU_SIGNATURE
     metrics = {
-        name: {**vars(bootstrap_interval(rows, metric_named(name))), "signature": signatures[name]}
+        name: MetricValue(**vars(bootstrap_interval(rows, metric_named(name))), signature=signatures[name])
         for name, rows in statistics.items()
     }
     return metrics, statistics

@@ -10,7 +10,8 @@ from pipeline.evaluation.bleu import bleu
 from pipeline.evaluation.error_rates import error_rate
 from pipeline.evaluation.gleu import gleu
 from pipeline.evaluation.significance import Comparison, Metric, paired_bootstrap
-from pipeline.files import atomic_write, read_json
+from pipeline.files import atomic_write
+from pipeline.records.scores import ScoreFile
 
 
 def metric_named(name: str) -> Metric:
@@ -61,12 +62,12 @@ def write_statistics(path: Path, statistics: dict[str, np.ndarray]) -> None:
 
 def read_statistics(score: Path, name: str) -> np.ndarray:
     """(N, F) of the metric `name` of the score file `score`. Raises UserError when missing."""
-    path = Path(score).parent / read_json(score)["statistics"]
+    path = Path(score).with_suffix(".npz")
     try:
         with np.load(path) as arrays:
             return arrays[name]
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file, though {score} names it; run the stage `score` again") from error
+        raise UserError(f"{path}: no such file beside {score}; run the stage `score` again") from error
     except KeyError as error:
         raise UserError(f"{path}: no statistics for {name!r}") from error
 
@@ -77,8 +78,8 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
     Raises:
         UserError: they are of different test sets or references.
     """
-    ours, theirs = read_json(a), read_json(b)
+    ours, theirs = ScoreFile.read(a), ScoreFile.read(b)
     for key in ("test_set", "lines", "references"):
-        if ours[key] != theirs[key]:
-            raise UserError(f"can't compare {a} and {b}: {key} differs ({ours[key]}, {theirs[key]})")
+        if (one := getattr(ours, key)) != (other := getattr(theirs, key)):
+            raise UserError(f"can't compare {a} and {b}: {key} differs ({one}, {other})")
     return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name))

@@ -20,7 +20,8 @@ from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import name_of_split
-from pipeline.files import sha256_file, sha256_json, write_json
+from pipeline.files import sha256_file, sha256_json
+from pipeline.records.scores import MetricValue, ScoreFile
 
 log = logging.getLogger(__name__)
 
@@ -42,20 +43,20 @@ def run(args: argparse.Namespace) -> None:
     check_lines(args.transcripts, hypotheses, len(references))
     statistics = error_statistics(references, hypotheses)
     metrics = {
-        name: {**vars(bootstrap_interval(rows, metric_named(name))), "signature": signature(name)}
+        name: MetricValue(**vars(bootstrap_interval(rows, metric_named(name))), signature=signature(name))
         for name, rows in statistics.items()
     }
-    record = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": len(references),
-        "metrics": metrics,
-        "statistics": args.out.with_suffix(".npz").name,
-        "references": sha256_json([sha256_file(path(stem)) for path in (tokens_path, offsets_path)]),
-        "inputs": {str(args.transcripts): sha256_file(args.transcripts)},
-    }
+    record = ScoreFile(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=len(references),
+        metrics=metrics,
+        statistics=args.out.with_suffix(".npz").name,
+        references=sha256_json([sha256_file(path(stem)) for path in (tokens_path, offsets_path)]),
+        inputs={str(args.transcripts): sha256_file(args.transcripts)},
+    )
     write_statistics(args.out.with_suffix(".npz"), statistics)
-    write_json(args.out, record)
+    record.write(args.out)
     for name, metric in metrics.items():
-        log.info("%s %.2f (%.2f to %.2f)  %s", name, *metric.values())
+        log.info("%s %.2f (%.2f to %.2f)  %s", name, metric.value, metric.low, metric.high, metric.signature)

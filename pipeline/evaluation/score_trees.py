@@ -29,7 +29,8 @@ from pipeline.evaluation.parsing_f1 import bracket_statistics, precision, recall
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_pairs, name_of_split
-from pipeline.files import atomic_write, sha256_file, write_json
+from pipeline.files import atomic_write, sha256_file
+from pipeline.records.scores import MetricValue, ScoreFile
 
 log = logging.getLogger(__name__)
 
@@ -72,29 +73,28 @@ def run(args: argparse.Namespace) -> None:
     statistics = bracket_statistics(gold, parses) | repair_statistics(repairs)
     totals = statistics["f1"].sum(axis=0)
     metrics = {
-        name: {**vars(bootstrap_interval(rows, metric_named(name))), "signature": SIGNATURES[name]}
+        name: MetricValue(**vars(bootstrap_interval(rows, metric_named(name))), signature=SIGNATURES[name])
         for name, rows in statistics.items()
     }
-    record = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": len(gold),
-        "metrics": metrics,
-        "recall": float(recall(totals)),
-        "precision": float(precision(totals)),
-        "repairs": dict(sum((Counter(vars(repair)) for repair in repairs), Counter())),
-        "statistics": args.out.with_suffix(".npz").name,
-        "references": sha256_file(gold_path),
-        "inputs": {str(path): sha256_file(path) for path in (args.sequences, words_path, gold_path)},
-    }
+    found = dict(sum((Counter(vars(repair)) for repair in repairs), Counter()))
+    record = ScoreFile(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=len(gold),
+        metrics=metrics,
+        recall=float(recall(totals)),
+        precision=float(precision(totals)),
+        repairs=found,
+        statistics=args.out.with_suffix(".npz").name,
+        references=sha256_file(gold_path),
+        inputs={str(path): sha256_file(path) for path in (args.sequences, words_path, gold_path)},
+    )
     write_statistics(args.out.with_suffix(".npz"), statistics)
-    write_json(args.out, record)
+    record.write(args.out)
     for name, metric in metrics.items():
-        log.info(
-            "%s %.2f (%.2f to %.2f)  %s", name, metric["value"], metric["low"], metric["high"], metric["signature"]
-        )
-    log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in record["repairs"].items()) or "none")
+        log.info("%s %.2f (%.2f to %.2f)  %s", name, metric.value, metric.low, metric.high, metric.signature)
+    log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in found.items()) or "none")
 
 
 def check_words(gold: list[Tree], sentences: list[str], path: Path) -> None:

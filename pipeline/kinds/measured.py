@@ -9,9 +9,10 @@ from pipeline.evaluation.error_rates import domain_gap
 from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.paper import GapCell, MeasuredCell, ScoreCell
 from pipeline.experiment.project import CellRun, Project
-from pipeline.files import read_json
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.products import RunId
+from pipeline.records.probes import LayerCosts
+from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun, TrainingCost
 
 
@@ -53,13 +54,9 @@ class RunFolders:
         return TrainingCost.read_if_there(self.folder(run) / "cost.json")
 
     @property
-    def layer_times(self) -> dict[str, Any] | None:
+    def layer_times(self) -> LayerCosts | None:
         """What the stage layer_cost measured at this scale."""
-        return self.optional(self.layer_times_path)
-
-    @staticmethod
-    def optional(path: Path) -> dict[str, Any] | None:
-        return read_json(path) if path.exists() else None
+        return LayerCosts.read_if_there(self.layer_times_path)
 
     def gap(self, cells: list[CellRun], column: GapCell, seeds: list[int]) -> list[float]:
         """The domain gap of each seed; none as long as one of its runs is missing."""
@@ -80,19 +77,21 @@ class RunFolders:
             for cell in cells
             for decoding in cell.decodings
         ]
-        scores = [[self.optional(path) for path in paths] for paths in files]
+        scores = [[ScoreFile.read_if_there(path) for path in paths] for paths in files]
         if not scores or any(score is None for several in scores for score in several):
             return None
-        metrics = [[score["metrics"][column.metric] for score in several] for several in scores]
-        low, high = (mean_of(entry[side] for several in metrics for entry in several) for side in ("low", "high"))
+        metrics = [[score.metrics[column.metric] for score in several] for several in scores]
+        low, high = (
+            mean_of(getattr(entry, side) for several in metrics for entry in several) for side in ("low", "high")
+        )
         if len(column.splits) > 1:
             low, high = self.sample(cells, column).interval
         return Measurement(
-            values=[statistics.fmean(entry["value"] for entry in several) for several in metrics],
+            values=[statistics.fmean(entry.value for entry in several) for several in metrics],
             low=low,
             high=high,
-            test_set=", ".join(f"{score['test_set']} ({score['lines']} lines)" for score in scores[0]),
-            signature=metrics[0][0]["signature"],
+            test_set=", ".join(f"{score.test_set} ({score.lines} lines)" for score in scores[0]),
+            signature=metrics[0][0].signature,
         )
 
     def sample(self, cells: list[CellRun], column: ScoreCell) -> Sample:
@@ -101,7 +100,7 @@ class RunFolders:
             [self.folder(cell.run) / path for path in self.project.files_of(column, cell.decodings)] for cell in cells
         ]
         rows = [[read_statistics(path, column.metric) for path in several] for several in paths]
-        test_sets = dict.fromkeys(read_json(path)["test_set"] for path in paths[0])
+        test_sets = dict.fromkeys(ScoreFile.read(path).test_set for path in paths[0])
         return sample(rows, metric_named(column.metric), ", ".join(test_sets))
 
 

@@ -26,7 +26,6 @@ from pipeline.data.alphabet import IDS
 from pipeline.data.corpus_batches import AnyBatch, batch_size
 from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.files import write_json
 from pipeline.models.build import build_run
 from pipeline.models.ctc.model import CTC
 from pipeline.models.flops import BACKWARD
@@ -75,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
             *(points[-1].update_rate / 1e9, points[-1].decoding_rate / 1e9),
         )
     facts = machine.facts(device, threads, 1)
-    write_json(args.out, Calibration(facts.device, threads, tuple(points)).record())
+    Calibration(device=facts.device, threads=threads, points=tuple(points)).write(args.out)
 
 
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:

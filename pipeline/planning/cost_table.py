@@ -18,8 +18,9 @@ from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.files import read_json, write_csv
+from pipeline.files import write_csv
 from pipeline.planning.devices import load_devices
+from pipeline.records.decoding import Decoded
 from pipeline.records.training import TrainingCost
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def compare(project: Project, planned: dict[str, str], devices: list[str]) -> di
     if planned["job"] == "train" and (path := runs / folder / "cost.json").exists():
         return training_row(planned, TrainingCost.read(path), devices)
     if planned["job"] == "translate" and (path := runs / folder / "translations" / f"{'/'.join(rest)}.json").exists():
-        return translation_row(planned, read_json(path))
+        return translation_row(planned, Decoded.read(path))
     return None
 
 
@@ -102,13 +103,13 @@ def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> 
     return float(text) if text else None
 
 
-def translation_row(planned: dict[str, str], report: dict[str, Any]) -> dict[str, Any]:
-    forecast = float(planned["hours_here"]) if planned["hours_here"] and report["device"] == "cpu" else None
-    hours = report["seconds"] / 3600
+def translation_row(planned: dict[str, str], report: Decoded) -> dict[str, Any]:
+    forecast = float(planned["hours_here"]) if planned["hours_here"] and report.device == "cpu" else None
+    hours = report.seconds / 3600
     return {
         "job": "translate",
         "name": planned["name"],
-        "device": report["device"],
+        "device": report.device,
         "flops_forecast": planned["flops"],
         "hours_forecast": f"{forecast:.4g}" if forecast else "",
         "hours": f"{hours:.4g}",

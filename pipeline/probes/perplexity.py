@@ -23,8 +23,8 @@ from pipeline.errors import UserError
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.evaluation.significance import bootstrap_interval
 from pipeline.evaluation.test_sets import check_pairs, name_of_split
-from pipeline.files import write_json
 from pipeline.records.corpus import EncodedCorpus, read_corpus
+from pipeline.records.scores import MetricValue, ScoreFile
 
 log = logging.getLogger(__name__)
 
@@ -57,20 +57,20 @@ def run(args: argparse.Namespace) -> None:
     interval = bootstrap_interval(statistics, metric_named("perplexity"))
     unit = "subword" if record.kind == "parallel" else "character"
     signature = f"unit:{unit}|vocab:{record.vocab_sizes[1]}|eos:yes|smoothing:none"
-    result = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": pairs,
-        "metrics": {"perplexity": {**vars(interval), "signature": signature}},
-        "statistics": args.out.with_suffix(".npz").name,
-        "nll": nll,
-        "tokens": int(tokens),
-        "references": record.digest,
-        "weights": trained.weights_digest,
-    }
+    result = ScoreFile(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=pairs,
+        metrics={"perplexity": MetricValue(**vars(interval), signature=signature)},
+        statistics=args.out.with_suffix(".npz").name,
+        nll=nll,
+        tokens=int(tokens),
+        references=record.digest,
+        weights=trained.weights_digest,
+    )
     write_statistics(args.out.with_suffix(".npz"), {"perplexity": statistics})
-    write_json(args.out, result)
+    result.write(args.out)
     log.info("%s: perplexity %.3f over %d symbols", args.split, interval.value, tokens)
 
 

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from pipeline.experiment.figure import AttentionHeads
-from pipeline.files import read_json
 from pipeline.kinds.picture import COLOURS, new_figure
+from pipeline.records.probes import AttentionMap
 
 LEAST = 0.02
 """Weights below this are not drawn; all are in the CSV."""
@@ -17,19 +17,19 @@ LEAST = 0.02
 
 def draw(entry: AttentionHeads, path: Path) -> tuple[Figure, list[dict[str, Any]], str]:
     """(picture, rows, facts) of the maps in `path`, written by the stage attention_maps."""
-    record = read_json(path)
-    tokens, heads, query = record["tokens"], record["heads"], record["query"]
+    record = AttentionMap.read(path)
+    tokens, heads, query = record.tokens, record.heads, record.query
     panels = panels_of(entry.rule, heads, query)
     picture = new_figure(2.9 * len(panels) + (1.3 if len(panels) == 1 else 0), 0.24 * len(tokens) + 0.8)
     for axes, (title, shown, queries) in zip(picture.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         columns(axes, tokens, title, query if queries == [query] else None)
         for head in shown:
-            lines(axes, record["weights"][heads.index(head)], queries, heads.index(head))
+            lines(axes, record.weights[heads.index(head)], queries, heads.index(head))
         if len(shown) > 1:
-            squares(axes, record["weights"], heads, query)
+            squares(axes, record.weights, heads, query)
     rows = [
         {"head": head + 1, "query": i, "query_token": tokens[i], "key": j, "key_token": tokens[j], "weight": weight}
-        for head, weights in zip(heads, record["weights"], strict=True)
+        for head, weights in zip(heads, record.weights, strict=True)
         for i, row in enumerate(weights)
         for j, weight in enumerate(row)
     ]
@@ -92,12 +92,12 @@ def squares(axes: Axes, weights: list[list[list[float]]], heads: list[int], quer
     axes.set(xlim=(-0.75, 1.65 + step * len(heads)), ylim=(len(weights[0][0]) - 0.4, -2.2))
 
 
-def facts(record: dict[str, Any]) -> str:
-    word = "" if record["query"] is None else f' The word is "{shown_as(record["tokens"][record["query"]])}".'
-    if record["rule"] == "pronoun" and not record["pronoun"]:
+def facts(record: AttentionMap) -> str:
+    word = "" if record.query is None else f' The word is "{shown_as(record.tokens[record.query])}".'
+    if record.rule == "pronoun" and not record.pronoun:
         word += " No sentence has a pronoun with words before it, so it is the sharpest word of all."
     return (
-        f"Encoder layer {record['layer']} of {record['layers']}; sentence {record['sentence'] + 1} of the "
-        f"{record['split']} set, in subwords; a middle dot goes on with a word. Weights below {LEAST:g} are not "
+        f"Encoder layer {record.layer} of {record.layers}; sentence {record.sentence + 1} of the "
+        f"{record.split} set, in subwords; a middle dot goes on with a word. Weights below {LEAST:g} are not "
         f"drawn.{word}"
     )

@@ -27,9 +27,9 @@ from pipeline.experiment.claim import (
     TrainingLossClaim,
     as_term,
 )
-from pipeline.files import read_json
 from pipeline.kinds.evidence import Evidence, Sample, above, difference, over_seeds, sample, smaller_factor
 from pipeline.kinds.training_curves import BranchCurve, branch_curves, mean_gap
+from pipeline.records.probes import AlignmentMaps
 from pipeline.reporting.claim_sources import ClaimSources, NotRun
 
 RESOLUTION_NATS = 0.01
@@ -140,7 +140,7 @@ class Gatherer(ClaimSources):
             for one in (run, baseline):
                 path = self.folders.folder(one) / f"alignments/{claim.split}.json"
                 self.need(path)
-                means.append(mean(read_json(path)["entropy"]))
+                means.append(mean(AlignmentMaps.read(path).entropy))
             gaps.append(means[1] - means[0])
             ours.append(f"{means[0]:.2f} and {means[1]:.2f} nats")
         name = f"{claim.baseline} less {claim.system}, entropy of attention over the training (nats)"

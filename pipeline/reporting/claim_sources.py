@@ -8,12 +8,12 @@ from pipeline.errors import UserError
 from pipeline.evaluation.score_file import metric_named, read_statistics
 from pipeline.experiment.claim import AlignmentClaim, CurvesClaim, EqualTimeClaim, Score, StepsClaim, Term
 from pipeline.experiment.project import Project
-from pipeline.files import read_json
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
 from pipeline.kinds.measured import RunFolders
 from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
+from pipeline.records.scores import ScoreFile
 
 
 class NotRun(Exception):
@@ -46,7 +46,7 @@ class ClaimSources:
             for path in paths:
                 self.need(path)
             statistics.append([read_statistics(path, score.metric) for path in paths])
-            test_sets |= {read_json(path)["test_set"] for path in paths}
+            test_sets |= {ScoreFile.read(path).test_set for path in paths}
         return sample(statistics, metric_named(score.metric), ", ".join(sorted(test_sets)))
 
     def by_split(self, system: str, score: Score) -> list[dict[str, np.ndarray]]:

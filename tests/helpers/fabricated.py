@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from made_records import data_loss, start_cost, trained_run, training_cost, validation_line
+from made_records import data_loss, score_file, start_cost, trained_run, training_cost, validation_line
 
 from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.experiment.project import Project
-from pipeline.files import write_json
 from pipeline.kinds.scored import score_path
 from pipeline.products import RunId
 from pipeline.records.training import MonitorLine
@@ -49,10 +48,7 @@ def write_score(project: Project, run: RunId, metric: str, decoding: str, split:
         for name, rows in arrays.items()
     }
     write_statistics(path.with_suffix(".npz"), arrays)
-    write_json(
-        path,
-        {"test_set": "toy", "lines": SENTENCES, "metrics": metrics, "statistics": path.with_suffix(".npz").name},
-    )
+    score_file(metrics, SENTENCES).write(path)
 
 
 def write_training(project: Project, run: RunId, dev: list[float], train: list[float], every: int = 100) -> None:

@@ -5,6 +5,9 @@ import math
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.frame_store import FEATURES
 from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
+from pipeline.records.decoding import Decoded
+from pipeline.records.probes import LayerCosts
+from pipeline.records.scores import ScoreFile
 from pipeline.records.training import (
     Loss,
     Machine,
@@ -88,3 +91,19 @@ def speech_corpus(mean: float = 0.0, deviation: float = 1.0, features: int = FEA
     made = {"features": features, "vocab_size": len(Alphabet()), "vocab_digest": Alphabet().digest}
     made |= {"dataset": "toy", "tgt": "en", "digest": "toy", "splits": {}, "statistics": statistics}
     return SpeechCorpus.model_validate(made | values)
+
+
+def score_file(metrics: dict, lines: int) -> ScoreFile:
+    made = {"dataset": "toy", "split": "test", "test_set": "toy", "statistics": "toy.npz", "references": "toy"}
+    return ScoreFile.model_validate(made | {"metrics": metrics, "lines": lines})
+
+
+def decoded(**values) -> Decoded:
+    made = {"split": "test", "lines": 1, "cut_at_last_position": 0, "weights": "toy", "decoding": {}}
+    made |= {"precision": "fp32", "device": "cpu", "seconds": 1.0, "sentences_per_second": 1.0}
+    return Decoded.model_validate(made | values)
+
+
+def layer_costs(times: list[dict], **values) -> LayerCosts:
+    made = {"matmul_flops_per_s": 1e10, "kernel": 3, "window": 32, "on_processor": True, **dict(MACHINE)}
+    return LayerCosts.model_validate(made | {"times": times, "provenance": {"commit": "abc"}} | values)

@@ -14,14 +14,13 @@ from fabricated import (
     write_score,
     write_training,
 )
-from made_records import data_loss, start_cost, training_cost, validation_line
+from made_records import data_loss, layer_costs, start_cost, training_cost, validation_line
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.evaluation.gleu import gleu_statistics
-from pipeline.files import write_json
 from pipeline.probes.layer_cost import KERNEL, WINDOW
 from pipeline.reporting.claims import claim_rows
 
@@ -339,9 +338,8 @@ def put_layer_times(project, attention, recurrent):
         for n, d in sizes
         for name, (c, p, q) in (("self-attention", attention), ("recurrent", recurrent))
     ]
-    record = {"times": times, "device": "toy", "on_processor": True, "threads": 1, "kernel": KERNEL, "window": WINDOW}
     path = folder_of(project, runs(project, "C")[0]).parents[4] / "layer_times.json"
-    write_json(path, record)
+    layer_costs(times, kernel=KERNEL, window=WINDOW).write(path)
 
 
 @pytest.mark.parametrize(("power", "expected"), [(2.0, UPHELD), (1.0, CONTRADICTED), (3.0, CONTRADICTED)])

@@ -13,7 +13,7 @@ from pipeline.data.alphabet import Alphabet
 from pipeline.data.token_store import write_tokens
 from pipeline.evaluation.error_rates import domain_gap
 from pipeline.experiment.project import load_project
-from pipeline.files import write_json
+from pipeline.records.probes import AlignmentMaps
 from pipeline.reporting.claims import claim_rows
 from pipeline.reporting.table import table_rows
 
@@ -82,7 +82,7 @@ def put_alignments(project, system: str, entropies: list[float], steps: int = 50
     maps = np.random.default_rng(0).dirichlet(np.ones(6), (len(entropies), 4)).tolist()
     record = {"split": "dev", "utterances": 9, "utterance": 3, "text": "a day", "maps": maps, "entropy": entropies}
     record |= {"steps": [steps * (i + 1) for i in range(len(entropies))], "weights_digest": "abc"}
-    write_json(folder_of(project, run) / "alignments/dev.json", record)
+    AlignmentMaps.model_validate(record).write(folder_of(project, run) / "alignments/dev.json")
     return folder_of(project, run)
 
 

@@ -9,8 +9,8 @@ from fabricated import folder_of, write_branches, write_training
 
 from pipeline.__main__ import main
 from pipeline.experiment.project import load_project
-from pipeline.files import write_json
 from pipeline.kinds.picture import COLOURS
+from pipeline.records.probes import AttentionMap
 from pipeline.reporting.attention_figure import shown_as
 from pipeline.reporting.branch_figure import mean_filter
 
@@ -47,7 +47,7 @@ def put_map(project, figure, query, heads):
         "weights_digest": "abc",
     }
     record = {"tokens": TOKENS, "heads": heads, "query": query, "weights": maps.tolist()}
-    write_json(folder_of(project, file.run) / file.path, facts | record)
+    AttentionMap.model_validate(facts | record).write(folder_of(project, file.run) / file.path)
 
 
 def test_loss_curves_have_a_point_a_validation(project, tmp_path):

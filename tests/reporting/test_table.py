@@ -5,10 +5,9 @@ import statistics
 from pathlib import Path
 
 import pytest
-from made_records import start_cost, trained_run, training_cost
+from made_records import layer_costs, score_file, start_cost, trained_run, training_cost
 
 from pipeline.experiment.project import load_project
-from pipeline.files import write_json
 from pipeline.reporting.markdown import grid, scale_rules, short
 from pipeline.reporting.table import table_rows
 
@@ -26,9 +25,9 @@ def fabricate(project, cell_run, split, value):
     trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "trained.json")
     training_cost(start_cost(seconds=900, processes=2, flops=2.5e9)).write(folder / "cost.json")
     entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
-    score = {"test_set": "toy", "lines": 10, "metrics": {"bleu_paper": entry, "gleu": entry}}
+    score = score_file({"bleu_paper": entry, "gleu": entry}, lines=10)
     for decoding in cell_run.decodings:
-        write_json(folder / "scores" / decoding / f"{split}.json", score)
+        score.write(folder / "scores" / decoding / f"{split}.json")
 
 
 def test_a_run_that_did_not_run_says_so_and_shows_no_number(tmp_path):
@@ -118,8 +117,7 @@ def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
     row = table_rows(project, "attention", "table2")[-1]
     found = [row[name] for name in ("flops_ende_printed", "flops_ende_ours", "flops_counted_ende_ours")]
     assert found == ["2.3e+19", "", "2.5e+09"]
-    measured = {"device": "toy processor", "matmul_flops_per_s": 1e10, "on_processor": True, "threads": 1}
-    write_json(tmp_path / "demo" / "layer_times.json", measured)
+    layer_costs([], device="toy processor", matmul_flops_per_s=1e10).write(tmp_path / "demo" / "layer_times.json")
     row = table_rows(project, "attention", "table2")[-1]
     assert float(row["flops_ende_ours"]) == 900 * 2 * 1e10
 

@@ -1,7 +1,7 @@
 """Operations by the paper's formula: time x devices x sustained rate."""
 
 import pytest
-from made_records import start_cost
+from made_records import layer_costs, start_cost
 
 from pipeline.kinds.training_cost import flops_by_time
 
@@ -23,9 +23,9 @@ def test_starts_are_added_and_an_unknown_device_leaves_no_number():
 
 
 def test_a_processors_rate_is_measured_by_core():
-    measured = {"device": "EPYC", "matmul_flops_per_s": 3e10, "on_processor": True, "threads": 1}
+    measured = layer_costs([], device="EPYC", matmul_flops_per_s=3e10)
     start = start_cost(seconds=10.0, threads=2, device="EPYC")
     assert flops_by_time([start], measured) == pytest.approx(10 * 2 * 3e10)
     assert flops_by_time([start.model_copy(update={"device": "Xeon"})], measured) is None
-    on_gpu = {**measured, "device": "H100", "on_processor": False}
+    on_gpu = layer_costs([], device="H100", matmul_flops_per_s=3e10, on_processor=False)
     assert flops_by_time([start.model_copy(update={"device": "H100"})], on_gpu) == pytest.approx(10 * 3e10)
