@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class Corpus:
     def measured(cls, record: ParallelCorpus | SpeechCorpus | TextCorpus, encoded: Path) -> "Corpus":
         train, (src_vocab, tgt_vocab) = record.splits["train"], record.vocab_sizes
         return cls(
-            pairs={split: counts.pairs for split, counts in record.splits.items()},
+            pairs={split: record.splits[split].pairs for split in get_args(SplitName) if split in record.splits},
             src_subwords=(train.src_tokens if isinstance(train, ParallelSplit | SpeechSplit) else 0) / train.pairs,
             tgt_subwords=train.tgt_tokens / train.pairs,
             src_vocab=src_vocab,

@@ -48,7 +48,9 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         UserError: raw text is missing, too short, or not as expected.
     """
     chosen = select(dataset, corpus, dataset.sentences)
-    report, splits, files = {}, {}, []
+    report: dict[str, SentencesReport] = {}
+    splits: dict[str, TextSplit] = {}
+    files = []
     for split in dataset.split_names:
         sentences = chosen.sentences[split]
         characters = write_split(corpus, split, sentences)
