@@ -8,19 +8,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test env check clean help
+.PHONY: demo test env check clean remove-work help
 help:
 	@sed -n '1p' Makefile | cut -c3-
 
 env: $(VENV)/ready
-$(VENV)/ready: requirements.txt requirements-dev.txt constraints.txt pyproject.toml
+$(VENV)/ready: constraints.txt pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "error: Python 3.11 or newer is needed; set PYTHON=" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -q python3-venv; } \
 		|| { echo "error: $(PYTHON) can't make environments; first: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Creating the environment in $(VENV) (about a minute and 1.5 GB) ..."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: env
@@ -35,5 +34,11 @@ check: env
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/snakemake --lint 2>&1 | $(BIN)/python tests/workflow/lint.py
 
+# only copies of what lies in results/<scale>/: trained models, corpora and downloads stay
 clean:
-	rm -rf work results/table*.csv results/table*.md
+	rm -f $(filter-out results/README.md,$(wildcard results/*.csv results/*.md))
+	@echo "Removed the views in results/ of the configured paper; models, corpora and downloads stay in work/ (make remove-work)."
+
+# every trained model, corpus and download of the default `work:`
+remove-work:
+	rm -rf work

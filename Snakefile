@@ -69,3 +69,6 @@ include: "workflow/rules/probes.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/reports.smk"
 include: "workflow/rules/planning.smk"
+
+
+check_targets(rule.name for rule in workflow.rules)

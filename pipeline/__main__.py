@@ -8,9 +8,9 @@ from pipeline.stages import parse
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = parse(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     try:
+        args = parse(sys.argv[1:] if argv is None else argv)  # loads the stage, and the architectures with it
         args.stage_module.run(args)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

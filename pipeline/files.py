@@ -1,15 +1,17 @@
 """Files that are either whole or absent: written under a temporary name, synced, then renamed."""
 
 import contextlib
-import csv
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @contextlib.contextmanager
@@ -64,12 +66,13 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: not valid JSON ({error}); remove it and run again") from error
 
 
-def write_csv(path: Path, rows: Sequence[dict[str, Any]], columns: Sequence[str] | None = None) -> None:
-    """`rows` with a header; columns: in their order, None = those of the first row."""
+def write_csv(path: Path, rows: "DataFrame | Sequence[dict[str, Any]]", columns: Sequence[str] | None = None) -> None:
+    """`rows` with a header; columns: in their order, None = all."""
+    from pandas import DataFrame  # 0.4 s, which only what writes tables should take
+
+    frame = DataFrame(rows, columns=None if columns is None else list(columns), dtype=object)
     with atomic_write(path) as handle:
-        writer = csv.DictWriter(handle, columns or list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        frame.to_csv(handle, index=False, lineterminator="\n")
 
 
 def sha256_file(path: Path) -> str:

@@ -1,14 +1,20 @@
 """Closed records: what every settings file is checked against, and the errors that name file, key and value."""
 
-from pathlib import Path
+import difflib
+import re
+from collections.abc import Iterable
+from functools import cache
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
+from pipeline.yaml_file import load_yaml, one_line, shown
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read in C where PyYAML was built so
+__all__ = ["Closed", "Count", "Probability", "known", "load_yaml", "nearest", "unknown", "validate"]
+
+MOST_FAULTS = 20
+"""Lines of an error; how many more there are is counted."""
 
 
 class Closed(BaseModel):
@@ -21,38 +27,107 @@ Probability = Annotated[float, Field(ge=0, lt=1, strict=False)]
 Count = Annotated[int, Field(ge=1)]
 
 
+def known(name: Any, names: Iterable[str], where: str) -> None:
+    """Raises UserError, with what is allowed and the nearest spelling, unless `name` is one of `names`."""
+    if fault := unknown(name, names, where):
+        raise UserError(fault)
+
+
+def unknown(name: Any, names: Iterable[str], where: str) -> str | None:
+    """The line that says so when `name` is none of `names`."""
+    names = set(names)
+    if name in names:
+        return None
+    return f"{where}: unknown name {shown(name)}; allowed: {', '.join(sorted(names)) or 'none'}{nearest(name, names)}"
+
+
+def nearest(name: Any, names: Iterable[str]) -> str:
+    """What to add to an error about an unknown name: the nearest of those that exist, or nothing."""
+    by_case = {one.lower(): one for one in sorted(names)}
+    close = difflib.get_close_matches(str(name).lower(), by_case, n=1, cutoff=0.6)
+    return f"; did you mean {by_case[close[0]]!r}?" if close else ""
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter:
+    """Building one takes a hundred times as long as a validation by it."""
+    return TypeAdapter(kind)
+
+
 def validate(kind: Any, value: Any, where: str) -> Any:
     """`value` as a `kind`, a record class or an annotated union of them.
 
     Raises:
         UserError: with file, key, value and what is allowed, one line a fault.
     """
-    adapter = TypeAdapter(kind)
     try:
-        return adapter.validate_python(value)
+        return adapter(kind).validate_python(value)
     except ValidationError as error:
-        schema = adapter.json_schema()
+        schema = adapter(kind).json_schema()
         lines = [
-            f"{where}: {'.'.join(map(str, fault['loc'])) or 'file'}: {explain(fault, schema)}"
-            for fault in error.errors()
+            f"{where}: {'.'.join(map(shown_key, place)) or 'file'}: {explain(faults, schema, place)}"
+            for place, faults in by_place(error.errors(), value).items()
         ]
-        raise UserError("\n".join(lines)) from error
+        more = [f"{where}: and {len(lines) - MOST_FAULTS} faults more"] if len(lines) > MOST_FAULTS else []
+        raise UserError("\n".join(map(one_line, lines[:MOST_FAULTS] + more))) from error
 
 
-def explain(fault: dict, schema: dict) -> str:
-    """One pydantic fault in words that name the value and what is allowed."""
-    if fault["type"] == "extra_forbidden":
-        return f"unknown key; allowed: {', '.join(allowed_keys(schema, fault['loc'][:-1]))}"
-    if fault["type"] == "missing":
-        return "missing key"
-    got = "" if isinstance(fault["input"], dict) else f", got {fault['input']!r}"
-    return fault["msg"].removeprefix("Value error, ") + got
+def by_place(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
+    """Faults by the keys that lead to them; of a union without a tag, those of the member that got farthest."""
+    found: dict[tuple, list[Any]] = {}
+    for fault in faults:
+        found.setdefault(place_of(fault, value), []).append(fault)
+    return {
+        place: at
+        for place, at in found.items()
+        if not any(len(place) < len(deeper) and place == deeper[: len(place)] for deeper in found)
+    }
 
 
-def allowed_keys(schema: dict, location: tuple) -> list[str]:
-    """Keys of the record at `location` in a JSON schema; the tag of a union counts as a step."""
+def place_of(fault: Any, value: Any) -> tuple:
+    """Keys from the file's top to a fault, and tags of unions on the way, but no names of types."""
+    place = []
+    for step in fault["loc"]:
+        if isinstance(value, dict) and (step in value or (fault["type"] == "missing" and step == fault["loc"][-1])):
+            value = value.get(step)
+        elif isinstance(value, list | tuple) and isinstance(step, int):
+            value = value[step]
+        elif not (isinstance(value, dict) and step in value.values()):
+            continue
+        place.append(step)
+    return tuple(place)
+
+
+def explain(faults: list[Any], schema: dict, place: tuple) -> str:
+    """The faults of one place in words that name the value and what is allowed."""
+    fault, context = faults[0], faults[0].get("ctx", {})
+    match fault["type"]:
+        case "extra_forbidden":
+            allowed = allowed_keys(schema, place[:-1])
+            return f"unknown key; allowed: {', '.join(allowed)}{nearest(place[-1], allowed)}"
+        case "missing":
+            return "missing key"
+        case "union_tag_invalid":
+            tags = re.findall(r"'([^']*)'", context["expected_tags"])
+            key, tag = context["discriminator"].strip("'"), context["tag"]
+            return f"{key}: unknown name {shown(tag)}; allowed: {', '.join(tags)}{nearest(tag, tags)}"
+        case "union_tag_not_found":
+            return f"missing key {context['discriminator']}"
+    what = " or ".join(dict.fromkeys(one["msg"].removeprefix("Value error, ") for one in faults))
+    got = "" if isinstance(fault["input"], dict) else f", got {shown(fault['input'])}"
+    return what + got + nearest(fault["input"], re.findall(r"'([^']*)'", context.get("expected", "")))
+
+
+def shown_key(key: str | int) -> str:
+    """A key in an error: on one line, and cut where it is long."""
+    text = str(key)
+    return text if text.isprintable() and len(text) <= 80 else shown(text)
+
+
+def allowed_keys(schema: dict, place: tuple) -> list[str]:
+    """Keys of the record at `place` in a JSON schema; the tag of a union counts as a step."""
     records = alternatives(schema, schema)
-    for step in location:
+    for step in place:
         inner = []
         for record in records:
             if isinstance(step, int):
@@ -62,7 +137,7 @@ def allowed_keys(schema: dict, location: tuple) -> list[str]:
             elif step in {value.get("const") for value in record.get("properties", {}).values()}:
                 inner.append(record)
             else:
-                inner.append(record.get("additionalProperties"))
+                inner += [record.get("additionalProperties"), *record.get("patternProperties", {}).values()]
         records = [option for part in inner if part for option in alternatives(part, schema)]
     return sorted({key for record in records for key in record.get("properties", {})})
 
@@ -73,13 +148,3 @@ def alternatives(part: dict, schema: dict) -> list[dict]:
         return alternatives(schema["$defs"][part["$ref"].rsplit("/", 1)[-1]], schema)
     options = part.get("anyOf", part.get("oneOf"))
     return [part] if options is None else [one for option in options for one in alternatives(option, schema)]
-
-
-def load_yaml(path: Path) -> Any:
-    """Raises UserError when `path` is missing or is not YAML."""
-    try:
-        return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=LOADER)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not valid YAML: {error}") from error

@@ -17,6 +17,7 @@ STAGES = {
     "alignments": ("pipeline.probes.alignments", "attention over speech at every kept checkpoint of a training"),
     "gate-values": ("pipeline.probes.gate_values", "the gate between channels over kinds of words, on the grammar"),
     "layer-table": ("pipeline.reporting.layer_table", "set layer types' times next to their printed complexities"),
+    "model-sizes": ("pipeline.probes.model_sizes", "count the parameters of a paper's systems at the paper's own size"),
     "layer-times": ("pipeline.probes.layer_cost", "time layer types over sequence lengths and widths"),
     "table": ("pipeline.reporting.table", "set scores next to the numbers a paper printed"),
     "example-table": (
@@ -54,7 +55,7 @@ STAGES = {
     "score-speech": ("pipeline.evaluation.score_speech", "score transcripts: character and word error rate"),
     "perplexity": ("pipeline.probes.perplexity", "perplexity of a split, without smoothing"),
     "score-trees": ("pipeline.evaluation.score_trees", "score parses: labelled bracketing F1, with intervals"),
-    "score": ("pipeline.evaluation.score", "score translations: BLEU in three recipes, with intervals"),
+    "score": ("pipeline.evaluation.score", "score translations: every BLEU, chrF and GLEU, with intervals"),
     "phenomena": ("pipeline.evaluation.phenomena", "count names, idioms and word order that are right, on the grammar"),
     "compare": ("pipeline.evaluation.compare", "say whether one score is better than another"),
 }

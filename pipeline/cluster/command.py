@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from pipeline.files import sha256_json
-from pipeline.records.jobs import Command, Done, read_note
+from pipeline.records.jobs import Command, Done
+from pipeline.records.record import read_note
 from pipeline.stages import parse
 from pipeline.training.key import run_key
 

@@ -14,8 +14,8 @@ import re
 import time
 from pathlib import Path
 
-from pipeline.records.jobs import Done, Failure, StartLine, Submission, UnfitNode, read_note
-from pipeline.records.record import parsed
+from pipeline.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
+from pipeline.records.record import parsed, read_note
 
 UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 

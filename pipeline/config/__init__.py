@@ -4,8 +4,16 @@ A default may never change, for a run's key leaves out what is at its default (p
 The JSON schemas under `workflow/schemas/` are generated from these classes (`python -m pipeline schemas`).
 """
 
-from pipeline.config.decoding import DecodingConfig
+from pipeline.config.decoding import DecodingConfig, DecodingSettings
 from pipeline.config.run import LanguageModelRun, ModelConfig, RunSpec, load_run
 from pipeline.config.training import TrainingConfig
 
-__all__ = ["DecodingConfig", "LanguageModelRun", "ModelConfig", "RunSpec", "TrainingConfig", "load_run"]
+__all__ = [
+    "DecodingConfig",
+    "DecodingSettings",
+    "LanguageModelRun",
+    "ModelConfig",
+    "RunSpec",
+    "TrainingConfig",
+    "load_run",
+]

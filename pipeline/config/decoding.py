@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 from pipeline.schema import Closed, Count
 
 
-class DecodingConfig(Closed):
-    """How a trained model is turned into text."""
+class DecodingSettings(Closed):
+    """Settings of a decoding, each on its own."""
 
     beam_size: Count = 4
     length_penalty: float = Field(default=0.6, ge=0, strict=False, description="alpha of ((5+|Y|)/6)^alpha")
@@ -36,6 +36,10 @@ class DecodingConfig(Closed):
         default=[0.0], min_length=1, description="β to choose among together with lm_weights"
     )
     tuning_sentences: Count = Field(default=500, description="Evenly spaced sentences on which that choice is made")
+
+
+class DecodingConfig(DecodingSettings):
+    """How a trained model is turned into text."""
 
     @model_validator(mode="after")
     def has_a_language_model_to_weigh(self):

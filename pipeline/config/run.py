@@ -1,31 +1,21 @@
 """One run: a model, its training and its data, resolved."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Field, model_validator
 
 from pipeline.config.training import TrainingConfig
-from pipeline.models.convolutional.settings import ConvolutionalConfig
-from pipeline.models.ctc.settings import CTCConfig
+from pipeline.models.architectures import architectures
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
-from pipeline.models.recurrent.settings import RecurrentConfig
-from pipeline.models.speech_attention.settings import SpeechAttentionConfig
-from pipeline.models.transformer.settings import TransformerConfig
-from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.models.settings import ModelSettings
 from pipeline.schema import Closed, load_yaml, validate
 
-ModelConfig = Annotated[
-    TransformerConfig
-    | WeightedTransformerConfig
-    | RecurrentConfig
-    | ConvolutionalConfig
-    | LanguageModelConfig
-    | SpeechAttentionConfig
-    | CTCConfig,
-    Field(discriminator="architecture"),
-]
+if TYPE_CHECKING:
+    ModelConfig = ModelSettings
+else:
+    ModelConfig = Annotated[Union[tuple(architectures().values())], Field(discriminator="architecture")]  # noqa: UP007
 
 
 class LanguageModelRun(Closed):
@@ -58,6 +48,17 @@ class RunSpec(Closed):
             raise ValueError("deep fusion is trained on a finished model: name its run as `initial`")
         if self.training.trained_part == "fusion" and (self.fusion is None or self.initial is None):
             raise ValueError("training.trained_part: fusion needs a fusion, and an `initial` run that has it")
+        return self
+
+    @model_validator(mode="after")
+    def model_can_be_trained_so(self):
+        if self.fusion and self.model.state_width is None:
+            raise ValueError(f"fusion: a model of architecture {self.model.architecture} has no decoder to fuse")
+        if self.model.reads != "parallel" and self.training.sentences_per_update is None:
+            raise ValueError(
+                f"updates on {self.model.reads} are counted in sentences: set training.sentences_per_update"
+            )
+        self.model.check_training(self.training)
         return self
 
     @property

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from pipeline.data.dataset import ExpectedTrees, TreebankDataset, TreePart, TreeSource, load_treebank
+from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_treebank
 from pipeline.data.download import fetch
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.transfer import DownloadError, fetch_url
@@ -57,11 +57,13 @@ def run(args: argparse.Namespace) -> None:
         write_trees(path, parts, dataset.expected.get(split))
 
 
-def fetch_trees(name: str, source: TreeSource, downloads: Path, mirror: str | None) -> list[Path]:
+def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
     """The one file of a source, verified; else its documents. Raises UserError when neither is to be had."""
     try:
         return [fetch(name, source, downloads, mirror)]
     except UserError as error:
+        if source.documents is None:
+            raise
         log.info("%s is nowhere as one file (%s): fetching its %d documents", name, error, len(source.documents.names))
     folder = documents_folder(name, downloads)
     try:

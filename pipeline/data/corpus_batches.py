@@ -20,8 +20,8 @@ from pipeline.data.speech_batches import (
 from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlyEvaluationBatches
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
-from pipeline.models.language_model.settings import LanguageModelConfig
-from pipeline.records.corpus import Kind, read_corpus
+from pipeline.models.settings import Reads as Kind
+from pipeline.records.corpus import read_corpus
 
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
 AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
@@ -34,8 +34,16 @@ def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
     """What a run reads of its corpus: a language model the target side alone, of whatever kind the corpus is.
 
     of_corpus: the kind of a corpus that need not be encoded yet; None = as it was encoded.
+
+    Raises:
+        UserError: the corpus does not have what the model reads.
     """
-    return "text" if isinstance(spec.model, LanguageModelConfig) else of_corpus or read_corpus(Path(spec.corpus)).kind
+    reads = spec.model.reads
+    if reads != "text" and (kind := of_corpus or read_corpus(Path(spec.corpus)).kind) != reads:
+        raise UserError(
+            f"{spec.name}: a model of architecture {spec.model.architecture} reads {reads}, but {spec.corpus} is {kind}"
+        )
+    return reads
 
 
 def normalised_as(spec: RunSpec) -> Path:
@@ -85,7 +93,7 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 share=training.train_share,
                 seed=spec.seed,
             )
-    raise AssertionError(kind)
+    raise AssertionError(spec.model.reads)
 
 
 def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
@@ -93,21 +101,20 @@ def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
 
 
 def evaluation_batches(
-    corpus_folder: Path, split: str, batch_size: int, normalised_as: Path | None = None, kind: Kind | None = None
+    corpus_folder: Path, split: str, batch_size: int, statistics_of: Path | None = None, kind: Kind | None = None
 ) -> AnyEvaluationBatches:
     """Every sequence of a split once, with its number.
 
     Args:
         batch_size: positions of a batch at most, padding counted: source subwords, frames of speech, symbols of text.
-        normalised_as: encoded corpus by whose statistics speech is normalised, that of the model's training; None =
-            this one.
+        statistics_of: encoded corpus by whose statistics speech is normalised, a model's `normalised_as`; None = this.
         kind: what is read of the corpus; None = all there is.
     """
     match kind or read_corpus(corpus_folder).kind:
         case "parallel":
             return EvaluationBatches(corpus_folder, split, batch_size)
         case "speech":
-            return SpeechEvaluationBatches(corpus_folder, split, batch_size, normalised_as)
+            return SpeechEvaluationBatches(corpus_folder, split, batch_size, statistics_of)
         case "text":
             return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
     raise AssertionError(corpus_folder)

@@ -28,5 +28,6 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{args.dataset}: not written by the grammar, its kind is {dataset.kind!r}")
     wanted = dataset.generator
     languages = [dataset.src] if isinstance(dataset, GrammarTreebank) else list(dataset.languages)
-    write_splits(args.corpus, languages, wanted.sizes, wanted.domain, wanted.seed, wanted.chained)
+    sizes, chained = (dict[str, int](counts.items()) for counts in (wanted.sizes, wanted.chained))
+    write_splits(args.corpus, languages, sizes, wanted.domain, wanted.seed, chained)
     log.info("%s: %d sentences of domain %s", args.corpus, sum(wanted.sizes.values()), wanted.domain)

@@ -9,9 +9,9 @@ from pipeline.data.batches import TextBatch
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.models.ctc.model import CTC
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
 from pipeline.search.ctc_prefix_search import TextScores, prefix_search
 from pipeline.search.scorers import Prior
@@ -38,12 +38,17 @@ def search_for(trained: TrainedModel, config: DecodingConfig, language_model: Pa
 
 def weighted_search(trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel | None) -> Search:
     """The search with the weights of `config`."""
-    model, prior = trained.model, Prior(language_model, config.lm_weight) if language_model else None
-    if isinstance(model, CTC):
+    if config.word_bonus and not isinstance(trained.model, FrameModel):
+        raise UserError(f"{trained.spec.name}: decoding.word_bonus is for CTC; a decoder ends its output itself")
+    prior = Prior(language_model, config.lm_weight) if language_model else None
+    return fitting_search(trained.model, config, prior)
+
+
+def fitting_search(model: Seq2Seq, config: DecodingConfig, prior: Prior | None = None) -> Search:
+    """The search for what kind of model it is."""
+    if isinstance(model, FrameModel):
         scores = TextScores(prior, config.word_bonus, IDS[" "])
         return lambda batch: prefix_search(*model.log_probs(batch), config.beam_size, scores)
-    if config.word_bonus:
-        raise UserError(f"{trained.spec.name}: decoding.word_bonus is for CTC; a decoder ends its output itself")
     return lambda batch: [best for best, *_ in beam_search(model, batch, config, prior=prior)]
 
 

@@ -35,6 +35,7 @@ class Outputs:
             lines=len(self.outputs),
             cut_at_last_position=self.cut,
             weights=trained.weights_digest,
+            training=trained.training_digest,
             decoding=config.model_dump(),
             precision=trained.spec.training.precision,
             device=trained.device.type,

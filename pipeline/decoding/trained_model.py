@@ -11,6 +11,7 @@ from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.records.corpus import EncodedCorpus, read_corpus
+from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
 from pipeline.training.machine import choose_device, choose_threads, prepare
@@ -27,6 +28,8 @@ class TrainedModel:
     corpus: EncodedCorpus
     """That of the training."""
     weights_digest: str
+    training_digest: str | None
+    """Of the weights that its training ended in, from which those that are loaded may be averaged."""
 
     @classmethod
     def load(cls, weights: Path, threads: int | None = None) -> "TrainedModel":
@@ -46,7 +49,9 @@ class TrainedModel:
         prepare(device, choose_threads(threads))
         model = assemble(spec)
         load_weights(model, weights, run_key(run_folder))
-        return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"])
+        done = TrainedRun.read_if_there(run_folder / "done.json")
+        ended_in = done.weights_digest if done else None
+        return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"], ended_in)
 
     def require_positions(self, name: str, lengths: np.ndarray) -> None:
         """Raises UserError, counting them, when sequences are longer than the model has positions for.

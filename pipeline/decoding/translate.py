@@ -19,7 +19,6 @@ from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.models.weighted_transformer.model import WeightedTransformer
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> Non
     """Weighted Transformer, Table 3. Raises UserError when the model has no branches to weigh."""
     if config.branch_weights == "learned":
         return
-    if not isinstance(trained.model, WeightedTransformer):
+    if not trained.model.parameter_groups()["branch_weights"]:
         raise UserError(
             f"--decoding: branch_weights: {config.branch_weights}, but {trained.spec.name} is no Weighted Transformer"
         )

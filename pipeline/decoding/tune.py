@@ -23,7 +23,9 @@ from pipeline.decoding.choose_search import weighted_search
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.evaluation.error_rates import error_rate, error_statistics
+from pipeline.metrics.cer import METRIC as CER
+from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.wer import METRIC as WER
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.records.decoding import Tuned, TunedPoint
 from pipeline.training.parts import load_language_model
@@ -63,8 +65,8 @@ def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: L
         for batch in batches:
             with trained.autocast():
                 outputs += [best.tokens for best in search(batch)]
-        statistics = error_statistics(references, symbols.decode(outputs))
-        rates = {name: float(error_rate(rows.sum(axis=0))) for name, rows in statistics.items()}
+        transcripts = Transcripts(references, symbols.decode(outputs))
+        rates = {metric.name: float(metric.total(metric.statistics(transcripts).sum(axis=0))) for metric in (CER, WER)}
         points.append(TunedPoint(**weights, **rates))
         log.info("lambda %g, beta %g: WER %.2f, CER %.2f", weight, bonus, rates["wer"], rates["cer"])
     return points

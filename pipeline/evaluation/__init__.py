@@ -1,1 +1,1 @@
-"""From text to numbers: BLEU in three recipes, perplexity, intervals and paired tests."""
+"""From text to numbers: what is scored is read and checked, then measured by every metric that applies."""

@@ -10,7 +10,11 @@ import argparse
 import json
 from pathlib import Path
 
-from pipeline.evaluation.score_file import compare_scores
+from pipeline.errors import UserError
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.statistics.significance import Comparison, paired_bootstrap
+from pipeline.records.scores import ScoreFile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,3 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     print(json.dumps({"metric": args.metric, **vars(compare_scores(args.first, args.second, args.metric))}))
+
+
+def compare_scores(a: Path, b: Path, name: str) -> Comparison:
+    """Paired bootstrap of two score files on the metric `name`.
+
+    Raises:
+        UserError: they are of different test sets or references.
+    """
+    ours, theirs = ScoreFile.read(a), ScoreFile.read(b)
+    for key in ("test_set", "lines", "references"):
+        if (one := getattr(ours, key)) != (other := getattr(theirs, key)):
+            raise UserError(f"can't compare {a} and {b}: {key} differs ({one}, {other})")
+    return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)

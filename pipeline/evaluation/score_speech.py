@@ -1,29 +1,25 @@
-"""Score the transcripts of a split by character and word error rate, with 95 % intervals.
+"""Score the transcripts of a split by every metric of transcripts, with 95 % intervals.
 
     python -m pipeline score-speech --dataset workflow/datasets/grammar-speech-target.yaml \\
         --corpus work/corpora/grammar-speech-target/encoded --split test --transcripts transcripts/test.txt \\
         --out scores/test.json
 
 Writes scores/test.json: {dataset, split, test_set, lines, metrics: {cer, wer: {value, low, high, signature}},
-statistics, references, inputs}, and test.npz: edits and lengths of each utterance, for paired tests.
+statistics, references, inputs, training}, and test.npz: edits and lengths of each utterance, for paired tests.
 """
 
 import argparse
-import logging
 from pathlib import Path
 
+from pipeline.data.checked_lines import check_lines, read_lines, training_behind
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
+from pipeline.data.test_sets import name_of_split
 from pipeline.data.token_store import TokenStore, offsets_path, tokens_path
-from pipeline.evaluation.error_rates import error_statistics, signature
-from pipeline.evaluation.inputs import check_lines, read_lines
-from pipeline.evaluation.score_file import metric_named, write_statistics
-from pipeline.evaluation.significance import bootstrap_interval
-from pipeline.evaluation.test_sets import name_of_split
 from pipeline.files import sha256_file, sha256_json
-from pipeline.records.scores import MetricValue, ScoreFile
-
-log = logging.getLogger(__name__)
+from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.statistics.score_file import write_score
+from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,22 +37,13 @@ def run(args: argparse.Namespace) -> None:
     references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])
     hypotheses = read_lines(args.transcripts)
     check_lines(args.transcripts, hypotheses, len(references))
-    statistics = error_statistics(references, hypotheses)
-    metrics = {
-        name: MetricValue(**vars(bootstrap_interval(rows, metric_named(name))), signature=signature(name))
-        for name, rows in statistics.items()
-    }
-    record = ScoreFile(
+    record = Scored(
         dataset=dataset.name,
         split=args.split,
         test_set=name_of_split(dataset, args.split),
         lines=len(references),
-        metrics=metrics,
-        statistics=args.out.with_suffix(".npz").name,
         references=sha256_json([sha256_file(path(stem)) for path in (tokens_path, offsets_path)]),
         inputs={str(args.transcripts): sha256_file(args.transcripts)},
+        training=training_behind(args.transcripts),
     )
-    write_statistics(args.out.with_suffix(".npz"), statistics)
-    record.write(args.out)
-    for name, metric in metrics.items():
-        log.info("%s %.2f (%.2f to %.2f)  %s", name, metric.value, metric.low, metric.high, metric.signature)
+    write_score(args.out, Transcripts(references, hypotheses), record)

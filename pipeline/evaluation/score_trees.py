@@ -5,12 +5,9 @@
 
 reads   <prepared>/<split>.tok.en, <prepared>/<split>.trees: the words, and the gold trees over them
 writes  parses/test.trees: the parses, in brackets, each over exactly the words of its sentence
-        scores/parsing/test.json: {dataset, split, test_set, lines, metrics: {f1, f1_40, exact, tagging, balanced,
-        well_formed: {value, low, high, signature}}, recall, precision, repairs, statistics, references, inputs}
+        scores/parsing/test.json: {dataset, split, test_set, lines, metrics: {f1, f1_40, well_formed, …: {value,
+        low, high, signature}}, recall, precision, repairs, statistics, references, inputs, training}
         scores/parsing/test.npz: the statistics of each sentence, for paired tests
-
-f1 is the labelled bracketing F1 of all sentences, f1_40 of those of at most 40 words (parsing_f1.py); balanced is the
-share of outputs whose brackets match as written, well_formed of those that needed no repair at all (linearisation.py).
 """
 
 import argparse
@@ -18,31 +15,18 @@ import logging
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-
+from pipeline.data.checked_lines import check_lines, read_lines, training_behind
 from pipeline.data.dataset import load_treebank
 from pipeline.data.linearisation import Repairs, rebuild
+from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.trees import Tree, parse_tree, words
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_lines, read_lines
-from pipeline.evaluation.parsing_f1 import bracket_statistics, precision, recall
-from pipeline.evaluation.score_file import metric_named, write_statistics
-from pipeline.evaluation.significance import bootstrap_interval
-from pipeline.evaluation.test_sets import check_pairs, name_of_split
 from pipeline.files import atomic_write, sha256_file
-from pipeline.records.scores import MetricValue, ScoreFile
+from pipeline.metrics.statistics.brackets import Parses, precision, recall
+from pipeline.metrics.statistics.score_file import write_score
+from pipeline.records.scores import Scored
 
 log = logging.getLogger(__name__)
-
-EVALB = "labelled-brackets|rules:EVALB-COLLINS|punctuation:deleted-by-gold-tags|TOP:deleted|ADVP=PRT"
-SIGNATURES = {
-    "f1": f"{EVALB}|words:all",
-    "f1_40": f"{EVALB}|words:40-at-most",
-    "exact": f"{EVALB}|all-brackets-right|words:all",
-    "tagging": "part-of-speech-tags|punctuation:deleted-by-gold-tags",
-    "balanced": "outputs-with-matching-brackets",
-    "well_formed": "outputs-without-repair",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,30 +54,22 @@ def run(args: argparse.Namespace) -> None:
     parses, repairs = rebuilt(sequences, sentences)
     with atomic_write(args.trees) as output:
         output.writelines(f"{tree}\n" for tree in parses)
-    statistics = bracket_statistics(gold, parses) | repair_statistics(repairs)
-    totals = statistics["f1"].sum(axis=0)
-    metrics = {
-        name: MetricValue(**vars(bootstrap_interval(rows, metric_named(name))), signature=SIGNATURES[name])
-        for name, rows in statistics.items()
-    }
+    inputs = Parses(gold, parses, repairs)
+    totals = inputs.counts.sum(axis=0)
     found = dict(sum((Counter(vars(repair)) for repair in repairs), Counter()))
-    record = ScoreFile(
+    record = Scored(
         dataset=dataset.name,
         split=args.split,
         test_set=name_of_split(dataset, args.split),
         lines=len(gold),
-        metrics=metrics,
         recall=float(recall(totals)),
         precision=float(precision(totals)),
         repairs=found,
-        statistics=args.out.with_suffix(".npz").name,
         references=sha256_file(gold_path),
         inputs={str(path): sha256_file(path) for path in (args.sequences, words_path, gold_path)},
+        training=training_behind(args.sequences),
     )
-    write_statistics(args.out.with_suffix(".npz"), statistics)
-    record.write(args.out)
-    for name, metric in metrics.items():
-        log.info("%s %.2f (%.2f to %.2f)  %s", name, metric.value, metric.low, metric.high, metric.signature)
+    write_score(args.out, inputs, record)
     log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in found.items()) or "none")
 
 
@@ -109,11 +85,3 @@ def rebuilt(sequences: list[str], sentences: list[str]) -> tuple[list[Tree], lis
         rebuild(symbols.split(), sentence.split(" ")) for symbols, sentence in zip(sequences, sentences, strict=True)
     ]
     return [tree for tree, _ in pairs], [repairs for _, repairs in pairs]
-
-
-def repair_statistics(repairs: list[Repairs]) -> dict[str, np.ndarray]:
-    """{balanced, well_formed}: (N, 2) successes and trials."""
-    ones = np.ones(len(repairs), dtype=np.int64)
-    balanced = np.array([repair.balanced for repair in repairs], dtype=np.int64)
-    well_formed = np.array([not repair.any for repair in repairs], dtype=np.int64)
-    return {"balanced": np.stack([balanced, ones], axis=1), "well_formed": np.stack([well_formed, ones], axis=1)}

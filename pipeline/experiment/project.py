@@ -1,60 +1,37 @@
 """The whole project as data: what each run, decoding and table of each paper is at the configured scale."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import yaml
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
-from pipeline.data.dataset import AnyDataset, LicensedPackages, load_dataset
+from pipeline.data.dataset import AnyDataset, LicensedPackages, load_datasets
 from pipeline.errors import UserError
-from pipeline.experiment.claim import (
-    AlignmentClaim,
-    Claim,
-    Claims,
-    GateClaim,
-    load_claims,
-    scores_of,
-    systems_of,
-    terms_of,
-)
-from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, FigureEntry, systems_shown
-from pipeline.experiment.paper import (
-    Examples,
-    GapCell,
-    MeasuredCell,
-    Paper,
-    Row,
-    SystemEntry,
-    TableEntry,
-    TranscriptTable,
-    load_paper,
-)
+from pipeline.experiment.claims import Claims, load_claims
+from pipeline.experiment.decodings import paper_decoding
+from pipeline.experiment.paper import Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
+from pipeline.experiment.references import check_references
 from pipeline.experiment.scale import Scale
-from pipeline.kinds.scored import ScoredSplits, score_path
+from pipeline.kinds.cells.shared.cell import Row
+from pipeline.kinds.figures.shared.figure import Figure
+from pipeline.kinds.view import PaperView
 from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
-from pipeline.products import (
-    Alignments as Aligned,
-)
-from pipeline.products import (
-    AttentionMaps,
-    Encoded,
-    Gates,
-    LayerTimes,
-    Product,
-    RunId,
-    Score,
-    Trained,
-    Transcript,
-)
-from pipeline.schema import Closed, Count, load_yaml, validate
+from pipeline.products import Encoded, Product, RunId, Score, Trained, Transcript, Translation
+from pipeline.schema import Closed, known, load_yaml, validate
+from pipeline.yaml_file import parse_yaml
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Settings of a run by the record that they have to be."""
+
+
+MOST_SEEDS = 1000
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Config(Closed):
@@ -62,12 +39,28 @@ class Config(Closed):
 
     paper: str = Field(description="Paper whose tables `results/table<N>.csv` are")
     scale: str = Field(description="A file of workflow/scales")
-    seeds: list[int] | Count = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
-    work: str = Field(description="Folder of downloads, corpora and runs; may be on a scratch disk")
+    seeds: (
+        Annotated[list[Seed], Field(min_length=1, max_length=MOST_SEEDS)] | Annotated[int, Field(ge=1, le=MOST_SEEDS)]
+    ) = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
+    work: str = Field(min_length=1, description="Folder of downloads, corpora and runs; may be on a scratch disk")
     mirror: str | None = Field(default=None, description="Folder or URL tried before the public addresses")
-    licensed: dict[str, str] = Field(
+    licensed: dict[str, Annotated[str, Field(min_length=1)]] = Field(
         default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
     )
+
+    @field_validator("seeds")
+    @classmethod
+    def each_seed_stands_once(cls, seeds: list[int] | int) -> list[int] | int:
+        if isinstance(seeds, list) and len(set(seeds)) < len(seeds):
+            raise ValueError("each seed may stand there once")
+        return seeds
+
+    @field_validator("mirror")
+    @classmethod
+    def mirror_is_a_folder_or_an_address(cls, mirror: str | None) -> str | None:
+        if mirror is not None and not re.match(r"(https?|ftp|file)://.", mirror) and not is_folder(mirror):
+            raise ValueError("neither a folder nor a URL (https://…); null = none")
+        return mirror
 
     @property
     def seed_list(self) -> list[int]:
@@ -82,16 +75,6 @@ class CellRun:
     cell: str
     run: RunId
     decodings: list[str]
-    compared_with: bool = False
-    """Whether it is a run of another row that the cell is computed from."""
-
-
-@dataclass(frozen=True)
-class RunFile:
-    """A file in the folder of a run."""
-
-    run: RunId
-    path: str
 
 
 class Project:
@@ -117,10 +100,7 @@ class Project:
         path = self.root / "workflow/scales" / f"{name}.yaml"
         return validate(Scale, load_yaml(path), str(path))
 
-    @staticmethod
-    def known(name: str, names: Any, where: str) -> None:
-        if name not in names:
-            raise UserError(f"{where}: unknown name {name!r}; allowed: {', '.join(sorted(names))}")
+    known = staticmethod(known)
 
     @cached_property
     def datasets(self) -> dict[str, Path]:
@@ -130,13 +110,16 @@ class Project:
     @cached_property
     def dataset_records(self) -> dict[str, AnyDataset]:
         """What each dataset file says."""
-        return {name: load_dataset(path) for name, path in self.datasets.items()}
+        return load_datasets(self.root / "workflow/datasets")
 
     def stand_in(self, dataset: str) -> str:
-        """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named."""
+        """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named.
+
+        A dataset that the scale has no stand-in for stands for itself.
+        """
         where = f"workflow/scales/{self.config.scale}.yaml: datasets"
-        self.known(dataset, self.scale.datasets, where)
-        name = self.scale.datasets[dataset]
+        self.known(dataset, {*self.scale.datasets, *self.datasets}, where)
+        name = self.scale.datasets.get(dataset, dataset)
         self.known(name, self.datasets, f"{where}.{dataset}")
         record = self.dataset_records[name]
         if isinstance(record, LicensedPackages) and set(record.packages) - set(self.config.licensed):
@@ -155,10 +138,6 @@ class Project:
     def corpus(self, dataset: str) -> Path:
         """The folder of a corpus."""
         return self.layout.corpus(dataset)
-
-    def is_stand_in(self, dataset: str) -> bool:
-        """Whether scores on a dataset of this project can't be compared with what the papers printed."""
-        return self.dataset_records[dataset].stands_in_for is not None
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
         """(paper, system) of a reference written in `paper`: `name`, or `other/name`."""
@@ -262,25 +241,19 @@ class Project:
         reference = self.decoding(run.paper, run.system, name).language_model
         return self.referred(reference, run.paper, run.seed) if reference else None
 
-    def files_of(self, score: ScoredSplits, decodings: list[str]) -> list[str]:
-        """Where the scores of some decodings lie in a run's folder."""
-        scored_on = score.scored_on and self.stand_in(score.scored_on)
-        return [
-            score_path(score.metric, decoding, split, scored_on) for decoding in decodings for split in score.splits
-        ]
-
     def decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
         """A named decoding of the paper that owns `system`, with the system's differences, at this scale."""
         where = f"workflow/papers/{paper}/paper.yaml: decodings"
-        self.known(name, self.papers[paper].decodings, where)
-        settings = self.papers[paper].decodings[name].model_dump()
+        settings = paper_decoding(self.papers, paper, name).model_dump()
         lineage = self.lineage(paper, system)
         for entry in lineage.values():
             settings |= entry.decodings.get(name, {})
+        where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: decodings.{name}"
         scaled = self.scale.scaled("decoding", validate(DecodingConfig, settings, where).model_dump(), lineage)
-        return validate(DecodingConfig, scaled, where)
+        return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
     def table(self, paper: str, table: str) -> TableEntry:
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].tables, f"workflow/papers/{paper}/paper.yaml: tables")
         return self.papers[paper].tables[table]
 
@@ -289,37 +262,49 @@ class Project:
         tables = self.papers[paper].tables.items()
         return [name for name, table in tables if table.scales is None or self.config.scale in table.scales]
 
+    def table_products(self, paper: str, table: str) -> list[Product]:
+        """All that a table is filled in with."""
+        view, cells = PaperView(self, paper), self.table(paper, table).cells.values()
+        rows = self.printed[paper][table]
+        return list(dict.fromkeys(product for row in rows for cell in cells for product in cell.needs(view, row)))
+
     def cell_runs(self, paper: str, table: str) -> list[CellRun]:
         """Every run that a cell of the table needs."""
-        found = []
+        found: list[CellRun] = []
         for index, row in enumerate(self.printed[paper][table]):
-            for name, cell in self.table(paper, table).run_cells.items():
-                if row["source"] != "ours-to-run" or not row[cell.system]:
-                    continue
-                decodings = cell.decodings_of(row) if isinstance(cell, MeasuredCell) else []
-                runs = self.runs_of(paper, row[cell.system], cell.dataset)
-                found += [CellRun(index, name, run, decodings) for run in runs]
-                if isinstance(cell, GapCell):
-                    others = [run for end in cell.ends for run in self.runs_of(paper, end, cell.dataset)]
-                    found += [CellRun(index, name, run, [cell.ends_decoding], compared_with=True) for run in others]
+            for name, cell in self.table(paper, table).cells.items():
+                for product in cell.needs(PaperView(self, paper), row):
+                    if isinstance(product, Trained):
+                        found.append(CellRun(index, name, product.run, []))
+                    elif isinstance(product, Score) and product.decoding not in found[-1].decodings:
+                        found[-1].decodings.append(product.decoding)
         return found
 
     def transcript_table(self, paper: str, table: str) -> TranscriptTable:
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].transcripts, f"workflow/papers/{paper}/paper.yaml: transcripts")
         return self.papers[paper].transcripts[table]
 
-    def transcript_files(self, paper: str, table: str) -> dict[str, RunFile]:
-        """The transcripts that such a table shows or is chosen by, by system; those of the first seed."""
-        entry = self.transcript_table(paper, table)
-        path = f"transcripts/{entry.decoding}/{entry.split}@{self.stand_in(entry.scored_on)}.txt"
-        named = (entry.chosen_by, *(row["system"] for row in self.printed[paper][table] if row["system"]))
-        return {system: RunFile(self.runs_of(paper, system, entry.dataset)[0], path) for system in named}
+    def transcript_products(self, paper: str, table: str) -> list[Product]:
+        """The corpus whose utterances are shown, and what each system writes down of it."""
+        corpus = self.stand_in(self.transcript_table(paper, table).scored_on)
+        return [Encoded(corpus), *dict.fromkeys(self.transcripts(paper, table).values())]
 
-    def figure(self, paper: str, figure: str) -> FigureEntry:
+    def transcripts(self, paper: str, table: str) -> dict[str, Transcript]:
+        """What such a table shows or is chosen by, by system; of the first seed."""
+        entry = self.transcript_table(paper, table)
+        named = (entry.chosen_by, *(row["system"] for row in self.printed[paper][table] if row["system"]))
+        runs = {system: self.runs_of(paper, system, entry.dataset)[0] for system in named}
+        corpus = self.stand_in(entry.scored_on)
+        return {system: Transcript(run, entry.decoding, entry.split, corpus) for system, run in runs.items()}
+
+    def figure(self, paper: str, figure: str) -> Figure:
+        self.known(paper, self.papers, "--paper")
         self.known(figure, self.papers[paper].figures, f"workflow/papers/{paper}/paper.yaml: figures")
         return self.papers[paper].figures[figure]
 
     def examples(self, paper: str, table: str) -> Examples:
+        self.known(paper, self.papers, "--paper")
         self.known(table, self.papers[paper].examples, f"workflow/papers/{paper}/paper.yaml: examples")
         return self.papers[paper].examples[table]
 
@@ -329,11 +314,14 @@ class Project:
         rows = [row for row in self.printed[paper][table] if row["source"] == "ours-to-run"]
         return {row["item"]: self.runs_of(paper, row["system"], dataset)[0] for row in rows}
 
-    def example_files(self, paper: str, table: str) -> list[RunFile]:
-        """Scores of the runs of a table of examples; their translations lie beside them."""
-        entry = self.examples(paper, table)
-        paths = [score_path("sacrebleu", entry.decoding, split) for split in entry.splits]
-        return [RunFile(run, path) for run in self.example_runs(paper, table).values() for path in paths]
+    def example_products(self, paper: str, table: str) -> list[Product]:
+        """The corpus that a sentence is chosen from, its translations, and the scores that it is chosen by."""
+        entry, runs = self.examples(paper, table), self.example_runs(paper, table).values()
+        found: list[Product] = [Encoded(self.stand_in(entry.dataset))]
+        for run in runs:
+            found += [Translation(run, entry.decoding, split) for split in entry.splits]
+            found += [Score(run, "scores", entry.decoding, split) for split in entry.splits]
+        return list(dict.fromkeys(found))
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
         """A system's run with each seed; `system` as it is written in `paper`, `dataset` as the papers name it."""
@@ -341,67 +329,15 @@ class Project:
         used = self.stand_in(self.settings(owner, name, "datasets").get(dataset, dataset))
         return [RunId(owner, name, used, seed) for seed in self.config.seed_list]
 
-    def is_tested(self, claim: Claim) -> bool:
-        """Whether a claim can be tested at this scale."""
-        return claim.scales is None or self.config.scale in claim.scales
-
-    def claim_files(self, paper: str) -> list[RunFile]:
-        """All that the claims of a paper stand on, every run's training among it."""
-        found = {}
-        for claim in filter(self.is_tested, self.claims[paper].claims.values()):
-            for score in (self.claims[paper].scores[name] for name in scores_of(claim)):
-                for term in terms_of(claim):
-                    for run in self.runs_of(paper, term.system, score.dataset):
-                        paths = ["trained.json", *self.files_of(score, term.decodings or [score.decoding])]
-                        found |= {RunFile(run, path): None for path in paths}
-            for system in systems_of(claim):
-                for run in self.runs_of(paper, system, claim.dataset):
-                    found[RunFile(run, "trained.json")] = None
-                    if isinstance(claim, AlignmentClaim):
-                        found[RunFile(run, f"alignments/{claim.split}.json")] = None
-                    if isinstance(claim, GateClaim):
-                        found[RunFile(run, "gates.json")] = None
-        return list(found)
-
-    def figure_files(self, paper: str, figure: str) -> list[RunFile]:
-        """All that a figure is drawn from. Attention is looked at in the run of the first seed."""
-        entry = self.figure(paper, figure)
-        runs = [run for system in systems_shown(entry) for run in self.runs_of(paper, system, entry.dataset)]
-        if isinstance(entry, AttentionHeads):
-            return [RunFile(runs[0], f"attention/{entry.decoding}/{entry.split}-{entry.rule}.json")]
-        if isinstance(entry, BleuByLength):
-            return [RunFile(run, path) for run in runs for path in entry.files]
-        if isinstance(entry, Alignments):
-            first = [run for run in runs if run.seed == self.config.seed_list[0]]
-            return [RunFile(run, f"alignments/{entry.split}.json") for run in first]
-        return [RunFile(run, "trained.json") for run in runs]
-
-    def table_products(self, paper: str, table: str) -> list[Product]:
-        cells = self.table(paper, table).cells
-        found: dict[Product, None] = {}
-        for cell in self.cell_runs(paper, table):
-            found[Trained(cell.run)] = None
-            column = cells[cell.cell]
-            for path in self.files_of(column, cell.decodings) if cell.decodings else ():
-                found[product_at(cell.run, path)] = None
-        if any(cell.kind == "flops_by_time" for cell in cells.values()):
-            found[LayerTimes()] = None
-        return list(found)
-
     def figure_products(self, paper: str, figure: str) -> list[Product]:
-        return [product_at(file.run, file.path) for file in self.figure_files(paper, figure)]
-
-    def example_products(self, paper: str, table: str) -> list[Product]:
-        return [product_at(file.run, file.path) for file in self.example_files(paper, table)]
-
-    def transcript_products(self, paper: str, table: str) -> list[Product]:
-        heard = self.stand_in(self.transcript_table(paper, table).scored_on)
-        files = self.transcript_files(paper, table).values()
-        return [Encoded(heard), *(product_at(file.run, file.path) for file in files)]
+        """All that a figure is drawn from."""
+        return list(dict.fromkeys(self.figure(paper, figure).needs(PaperView(self, paper))))
 
     def claim_products(self, paper: str) -> list[Product]:
-        found = [product_at(file.run, file.path) for file in self.claim_files(paper)]
-        return found + ([LayerTimes()] if self.papers[paper].layer_costs else [])
+        """All that the claims of a paper stand on at this scale, every run's training among it."""
+        claims, view = self.claims[paper], PaperView(self, paper)
+        tested = [claim for claim in claims.claims.values() if claim.is_tested(self.config.scale)]
+        return list(dict.fromkeys(product for claim in tested for product in claim.needs(view, claims.scores)))
 
     def training_gpus(self, run: RunId) -> int:
         """GPUs that a training takes."""
@@ -413,44 +349,30 @@ class Project:
         Raises:
             UserError: naming the paper, system or cell at fault.
         """
-        records = (record for record in self.dataset_records.values() if isinstance(record, LicensedPackages))
-        packages = {package for record in records for package in record.packages}
-        for package in self.config.licensed:
-            self.known(package, packages, "config.yaml: licensed")
+        check_references(self)
         dataset = next(iter(self.scale.datasets.values()))
         for paper, record in self.papers.items():
             for system in record.systems:
                 self.run_spec(RunId(paper, system, dataset, 0))
-            for table in self.tables_here(paper):
-                for cell in self.cell_runs(paper, table):
-                    for decoding in cell.decodings:
-                        self.decoding_language_model(cell.run, decoding)
-            files = [file for figure in record.figures for file in self.figure_files(paper, figure)]
-            files += [file for table in record.examples for file in self.example_files(paper, table)]
-            files += [file for table in record.transcripts for file in self.transcript_files(paper, table).values()]
-            for file in (*files, *self.claim_files(paper)):
-                if file.path.count("/") == 2:  # <kind>/<decoding>/<split>
-                    self.decoding_language_model(file.run, file.path.split("/")[1])
+            for decoding in record.decodings:
+                paper_decoding(self.papers, paper, decoding)
+            products = [self.table_products(paper, table) for table in self.tables_here(paper)]
+            products += [self.figure_products(paper, figure) for figure in record.figures]
+            products += [self.example_products(paper, table) for table in record.examples]
+            products += [self.transcript_products(paper, table) for table in record.transcripts]
+            for product in chain(*products, self.claim_products(paper)):
+                if isinstance(product, Score | Translation | Transcript):
+                    self.decoding_language_model(product.run, product.decoding)
 
 
-def product_at(run: RunId, path: str) -> Product:
-    what, *rest = path.removesuffix(".json").removesuffix(".txt").split("/")
-    if what in ("trained", "gates"):
-        return (Trained if what == "trained" else Gates)(run)
-    if what == "alignments":
-        return Aligned(run, rest[0])
-    decoding, name = rest
-    split, _, scored_on = name.partition("@")
-    if what == "attention":
-        return AttentionMaps(run, decoding, *split.split("-"))
-    if what == "transcripts":
-        return Transcript(run, decoding, split, scored_on)
-    return Score(run, what, decoding, split, scored_on or None)
+def is_folder(name: str) -> bool:
+    return "\0" not in name and Path(name).is_dir()
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:
     """The project at `root` with its config.yaml, some of its keys replaced."""
-    return Project(root, (load_yaml(Path(root) / "config.yaml") or {}) | (overrides or {}))
+    path = Path(root) / "config.yaml"
+    return Project(root, validate(dict[str, Any], load_yaml(path) or {}, str(path)) | (overrides or {}))
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
@@ -458,4 +380,4 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         if "=" not in pair:
             raise UserError(f"--set {pair}: write KEY=VALUE, e.g. --set scale=small")
-    return {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in pairs)}
+    return {key: parse_yaml(value, f"--set {key}") for key, value in (pair.split("=", 1) for pair in pairs)}

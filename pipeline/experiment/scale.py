@@ -1,18 +1,20 @@
 """Scales: by which rule a paper's settings become smaller, so that what a sweep compares keeps its meaning."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.schema import Closed, Count
 
+Factor = Annotated[float, Field(ge=1e-6, le=1e9, strict=False)]
+
 
 class Rule(Closed):
     """What becomes of one number. Exactly one of divide, multiply and set."""
 
-    divide: float | None = Field(default=None, gt=0, strict=False, description="Divide the paper's value by this")
-    multiply: float | None = Field(default=None, gt=0, strict=False, description="Multiply the paper's value by this")
+    divide: Factor | None = Field(default=None, description="Divide the paper's value by this")
+    multiply: Factor | None = Field(default=None, description="Multiply the paper's value by this")
     set: float | int | str | bool | None = Field(default=None, description="Put this in the place of the paper's value")
     minimum: float | None = Field(default=None, strict=False, description="Never less than this")
     maximum: float | None = Field(default=None, strict=False, description="Never more than this")
@@ -22,6 +24,8 @@ class Rule(Closed):
     def one_operation(self):
         if sum(value is not None for value in (self.divide, self.multiply, self.set)) != 1:
             raise ValueError("needs exactly one of divide, multiply, set")
+        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+            raise ValueError(f"minimum {self.minimum} is above maximum {self.maximum}")
         return self
 
     def apply(self, value: Any) -> Any:
@@ -38,6 +42,9 @@ class Rule(Closed):
         if isinstance(value, int):
             return max(1, round(scaled)) if value > 0 else 0
         return round(scaled, 12)  # 3 x 0.1 is 0.3
+
+
+Job = Literal["prepare", "train", "decode", "score"]
 
 
 class Resources(Closed):
@@ -73,7 +80,7 @@ class Scale(Rules):
     systems: dict[str, SystemRules] = Field(
         default={}, description="Rules in the place of those, for `paper/system` and what differs from it"
     )
-    resources: dict[str, Resources] = Field(description="By kind of job: prepare, train, decode, score")
+    resources: dict[Job, Resources] = Field(description="By kind of job: prepare, train, decode, score")
 
     def training_gpus(self, lineage: Iterable[str]) -> int:
         """GPUs that a training takes. lineage: as for `scaled`."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.evaluation.significance import RESAMPLES, SEED, Metric, resampled
+from pipeline.metrics.statistics.significance import RESAMPLES, SEED, Total, resampled
 
 
 class Verdict(StrEnum):
@@ -89,7 +89,7 @@ class Sample:
         return float(low), float(high)
 
 
-def sample(statistics: Sequence[Sequence[np.ndarray]], metric: Metric, test_set: str) -> Sample:
+def sample(statistics: Sequence[Sequence[np.ndarray]], total: Total, test_set: str) -> Sample:
     """statistics[seed][i] (N_i, F), the same i of the same sentences; the scores of a seed are averaged.
 
     i counts decodings of one test set, or test sets.
@@ -99,8 +99,8 @@ def sample(statistics: Sequence[Sequence[np.ndarray]], metric: Metric, test_set:
     """
     if len({tuple(map(len, seed)) for seed in statistics}) != 1:
         raise UserError("can't compare scores of different numbers of sentences: they are not of one test set")
-    by_seed = [np.mean([metric(one.sum(axis=0)) for one in seed]) for seed in statistics]
-    draws = [np.mean([resampled(one, metric) for one in seed], axis=0) for seed in statistics]
+    by_seed = [np.mean([total(one.sum(axis=0)) for one in seed]) for seed in statistics]
+    draws = [np.mean([resampled(one, total) for one in seed], axis=0) for seed in statistics]
     return Sample(np.array(by_seed), np.mean(draws, axis=0), test_set)
 
 

@@ -1,17 +1,21 @@
 """What was measured for the cells of a table: scores, parameters and costs read from run folders."""
 
 import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from pipeline.evaluation.error_rates import domain_gap
-from pipeline.evaluation.score_file import metric_named, read_statistics
-from pipeline.experiment.paper import GapCell, MeasuredCell, ScoreCell
-from pipeline.experiment.project import CellRun, Project
+from pipeline.errors import UserError
 from pipeline.kinds.evidence import Sample, sample
-from pipeline.products import RunId
+from pipeline.kinds.scored import ScoredSplits
+from pipeline.kinds.view import Experiment, PaperView
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.products import LayerTimes, ModelSizes, RunId, Score, Trained
 from pipeline.records.probes import LayerCosts
+from pipeline.records.probes import ModelSizes as ModelSizesFile
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun, TrainingCost
 
@@ -39,16 +43,15 @@ class Measurement:
 class RunFolders:
     """Reads what the stages left in the run folders of one scale. A file that is not there is a run not run."""
 
-    def __init__(self, project: Project):
-        self.project = project
-        scale = Path(project.config.work) / project.config.scale
-        self.root, self.layer_times_path = scale / "runs", scale / "layer_times.json"
+    def __init__(self, experiment: Experiment):
+        self.layout = experiment.layout
+        self.layer_times_path = self.layout.path(LayerTimes())
 
     def folder(self, run: RunId) -> Path:
-        return self.root / run.folder
+        return self.layout.run(run)
 
     def trained(self, run: RunId) -> TrainedRun | None:
-        return TrainedRun.read_if_there(self.folder(run) / "trained.json")
+        return TrainedRun.read_if_there(self.layout.path(Trained(run)))
 
     def cost(self, run: RunId) -> TrainingCost | None:
         return TrainingCost.read_if_there(self.folder(run) / "cost.json")
@@ -58,34 +61,48 @@ class RunFolders:
         """What the stage layer_cost measured at this scale."""
         return LayerCosts.read_if_there(self.layer_times_path)
 
-    def gap(self, cells: list[CellRun], column: GapCell, seeds: list[int]) -> list[float]:
-        """The domain gap of each seed; none as long as one of its runs is missing."""
-        gaps = []
-        for seed in seeds:
-            here = [cell for cell in cells if cell.run.seed == seed]
-            own = [cell for cell in here if not cell.compared_with]
-            found = [self.measure(side, column) for side in (own, *([cell] for cell in here if cell.compared_with))]
-            if any(measured is None for measured in found):
-                return []
-            gaps.append(domain_gap(*(measured.mean for measured in found)))
-        return gaps
+    def score(self, product: Score) -> ScoreFile | None:
+        """A score file. Raises UserError when it is of other weights than the run's training ended in."""
+        path = self.layout.path(product)
+        score, trained = ScoreFile.read_if_there(path), self.trained(product.run)
+        if score and trained and score.training not in (None, trained.weights_digest):
+            raise UserError(
+                f"{path}: scores weights of another training (it ended in {score.training[:12]}) than that of its run "
+                f"({trained.weights_digest[:12]}); remove it and score the run again"
+            )
+        return score
 
-    def measure(self, cells: list[CellRun], column: MeasuredCell) -> Measurement | None:
-        """One cell's scores, or None as long as one of its runs is missing."""
-        files = [
-            [self.folder(cell.run) / path for path in self.project.files_of(column, [decoding])]
-            for cell in cells
-            for decoding in cell.decodings
-        ]
-        scores = [[ScoreFile.read_if_there(path) for path in paths] for paths in files]
-        if not scores or any(score is None for several in scores for score in several):
+
+class Measured(RunFolders):
+    """What was measured for the tables of one paper."""
+
+    def __init__(self, view: PaperView):
+        super().__init__(view.experiment)
+        self.view = view
+
+    @cached_property
+    def model_sizes(self) -> dict[tuple[str, int], int]:
+        """Parameters at the paper's size by system and vocabulary; none where they were not counted."""
+        counted = ModelSizesFile.read_if_there(self.layout.path(ModelSizes(self.view.paper)))
+        return {(one.system, one.vocab): one.parameters for one in counted.sizes} if counted else {}
+
+    def measure(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Measurement | None:
+        """Scores of some runs, each under every decoding; None as long as one is missing."""
+        products = [self.view.scores(run, scored, [decoding]) for run in runs for decoding in decodings]
+        records = [[self.score(product) for product in several] for several in products]
+        scores = [[record for record in several if record is not None] for several in records]
+        if not scores or scores != records:
             return None
-        metrics = [[score.metrics[column.metric] for score in several] for several in scores]
+        for product, score in zip(chain(*products), chain(*scores), strict=True):
+            if scored.metric not in score.metrics:
+                there_are = ", ".join(score.metrics)
+                raise UserError(f"{self.layout.path(product)}: no metric {scored.metric!r}; there are {there_are}")
+        metrics = [[score.metrics[scored.metric] for score in several] for several in scores]
         low, high = (
             mean_of(getattr(entry, side) for several in metrics for entry in several) for side in ("low", "high")
         )
-        if len(column.splits) > 1:
-            low, high = self.sample(cells, column).interval
+        if len(scored.splits) > 1:
+            low, high = self.sample(runs, decodings, scored).interval
         return Measurement(
             values=[statistics.fmean(entry.value for entry in several) for several in metrics],
             low=low,
@@ -94,17 +111,15 @@ class RunFolders:
             signature=metrics[0][0].signature,
         )
 
-    def sample(self, cells: list[CellRun], column: ScoreCell) -> Sample:
-        """One cell's metric over seeds, with its draws. Raises UserError when a score is missing."""
-        paths = [
-            [self.folder(cell.run) / path for path in self.project.files_of(column, cell.decodings)] for cell in cells
-        ]
-        rows = [[read_statistics(path, column.metric) for path in several] for several in paths]
+    def sample(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
+        """The metric over seeds, with its draws. Raises UserError when a score is missing."""
+        paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
+        rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
         test_sets = dict.fromkeys(ScoreFile.read(path).test_set for path in paths[0])
-        return sample(rows, metric_named(column.metric), ", ".join(test_sets))
+        return sample(rows, metric_named(scored.metric).total, ", ".join(test_sets))
 
 
-def mean_of(values: Any) -> float | None:
+def mean_of(values: Iterable[float | None]) -> float | None:
     """Mean, or None when a value is missing."""
-    values = list(values)
-    return None if any(value is None for value in values) else statistics.fmean(values)
+    known = list(values)
+    return None if None in known else statistics.fmean(value for value in known if value is not None)

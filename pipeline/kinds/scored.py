@@ -4,16 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipeline.kinds.names import DatasetName, MetricName
+from pipeline.metrics import metric_named
 from pipeline.schema import Closed
 
 ScoredSplit = Literal["dev", "test", "test2", "test3", "test4", "test5"]
-PHENOMENA = ("names", "rare_names", "idioms", "clauses", "reorderings")
-"""Metrics of the grammar's phenomena (pipeline/evaluation/phenomena.py)."""
 
 
 def measure_of(metric: str) -> str:
     """The folder of score files that a metric stands in."""
-    return "perplexities" if metric == "perplexity" else "phenomena" if metric in PHENOMENA else "scores"
+    return metric_named(metric).reads.folder
 
 
 def score_path(metric: str, decoding: str, split: str, scored_on: str | None = None) -> str:
@@ -24,12 +24,12 @@ def score_path(metric: str, decoding: str, split: str, scored_on: str | None = N
 class ScoredSplits(Closed):
     """A metric of one split, or its mean over several."""
 
-    metric: str = Field(description="Metric of the score file, e.g. bleu_paper, gleu, perplexity")
-    dataset: str = Field(description="Dataset as the paper names it; the scale says what stands in for it")
+    metric: MetricName = Field(description="Metric of the score file, e.g. bleu_paper, gleu, perplexity")
+    dataset: DatasetName = Field(description="Dataset as the paper names it; the scale says what stands in for it")
     split: ScoredSplit | Annotated[list[ScoredSplit], Field(min_length=2)] = Field(
         description="Split that is scored; of several, the mean of their scores"
     )
-    scored_on: str | None = Field(
+    scored_on: DatasetName | None = Field(
         default=None, description="Dataset whose split is scored; null = `dataset`, which the system is trained on"
     )
 

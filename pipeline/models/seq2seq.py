@@ -3,7 +3,7 @@
 Dimensions: B sentences, K hypotheses per sentence, S source subwords, T target subwords, V target vocabulary.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from torch import Tensor, nn
 
@@ -49,6 +49,10 @@ class Seq2Seq(nn.Module):
         """Parameters by learning-rate schedule: "weights", and "branch_weights" where a model has them."""
         return {"weights": [weight for weight in self.parameters() if weight.requires_grad], "branch_weights": []}
 
+    def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
+        """Set all branch weights, in place; of models that have them."""
+        raise NotImplementedError
+
     def after_step(self, frozen: bool) -> None:
         """Called after every optimiser step; `frozen` says whether the branch weights were left alone."""
 
@@ -57,10 +61,24 @@ class Seq2Seq(nn.Module):
         return {}
 
 
+class FrameModel(Seq2Seq):
+    """A model that gives the symbols of all frames at once, PAD for none, as CTC does: decoded by prefix search."""
+
+    def log_probs(self, batch) -> tuple[Tensor, Tensor]:
+        """log p(symbol | frame), (B, S', V) float32, and the frames of each utterance (B,)."""
+        raise NotImplementedError
+
+    def best_path(self, batch) -> list[list[int]]:
+        """What the most probable symbols of the frames stand for: the fastest guess."""
+        raise NotImplementedError
+
+
 class TaskModel(Seq2Seq):
-    """A model whose decoder shows its task state s_t: what a language model can be fused with (fusion.py)."""
+    """A model whose decoder shows its task state s_t: what a language model can be fused with (fusion/model.py)."""
 
     state_width: int
+    output: Any
+    """Its own output layer, if that is a module; a fusion removes it."""
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
         """prev_tokens (B, K) -> (task states (B, K, state_width), the cache grown)."""

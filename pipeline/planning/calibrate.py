@@ -22,22 +22,19 @@ from typing import TypeVar
 import torch
 
 from pipeline.config import DecodingConfig
-from pipeline.data.alphabet import IDS
 from pipeline.data.corpus_batches import AnyBatch, batch_size
+from pipeline.decoding.choose_search import fitting_search
 from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import Project, load_project, parse_settings
-from pipeline.models.build import build_run
-from pipeline.models.ctc.model import CTC
 from pipeline.models.flops import BACKWARD
-from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.seq2seq import Seq2Seq
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.random_batches import random_batch
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
-from pipeline.search.beam_search import beam_search
-from pipeline.search.ctc_prefix_search import TextScores, prefix_search
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
+from pipeline.training.parts import build_run
 from pipeline.training.schedule import Schedule
 from pipeline.training.trainer import autocast
 
@@ -159,7 +156,7 @@ def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device
 
 @torch.no_grad()
 def decoding_seconds(
-    model: torch.nn.Module,
+    model: Seq2Seq,
     forecast: RunForecast,
     corpus: Corpus,
     sequences: Callable[[int], AnyBatch],
@@ -171,26 +168,18 @@ def decoding_seconds(
     """
     update = forecast.update
     rows = max(1, DECODING.batch_tokens // max(1, round(update.src_length)))
-    probed = timed(lambda: decode(model, sequences(PROBE_SENTENCES)), device, 1)
+    reads_only = forecast.spec.model.reads == "text"
+    decode = (lambda batch: model.loss(batch, 0.0)) if reads_only else fitting_search(model, DECODING)
+    probed = timed(lambda: decode(sequences(PROBE_SENTENCES)), device, 1)
     batch = sequences(max(1, round(min(rows, PROBE_SENTENCES * LONGEST_S / probed))))
-    seconds = timed(lambda: decode(model, batch), device, 1)
+    seconds = timed(lambda: decode(batch), device, 1)
     count, src_length = batch.src_shape
-    if isinstance(model, LanguageModel | CTC):
+    if reads_only:
         positions = batch.tgt_out.numel()
     else:
         limits = batch.expected_length + 1 + DECODING.max_extra_length
         positions = DECODING.beam_size * count * int(limits.max())
     return flops_of(forecast.spec, corpus, count * src_length, positions, update) / (1 + BACKWARD), seconds
-
-
-def decode(model: torch.nn.Module, batch: AnyBatch) -> None:
-    match model:
-        case LanguageModel():
-            model.loss(batch, 0.0)
-        case CTC():
-            prefix_search(*model.log_probs(batch), DECODING.beam_size, TextScores(None, 0.0, IDS[" "]))
-        case _:
-            beam_search(model, batch, DECODING)
 
 
 def timed(work: Callable[[], object], device: torch.device, repeats: int) -> float:

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pipeline.data.dataset import AnyDataset, LicensedPackages
+from pipeline.data.dataset import AnyDataset, LicensedPackages, sources_of
 from pipeline.disk import size
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, datasets_in
@@ -27,7 +27,6 @@ from pipeline.planning.data_files import (
     is_extracted,
     package_files,
     silent_addresses,
-    sources_of,
 )
 
 log = logging.getLogger(__name__)
@@ -104,6 +103,8 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
     missing = [file for file in files if not file.is_here]
     log.info("%s: %s", name, record.title)
     log.info("  licence: %s", record.licence)
+    if kept := [source for source in sources_of(record).values() if not source.redistributable]:
+        log.info("  %d of its files are not to be passed on, or their licence doesn't say so", len(kept))
     unknown = sum(file.bytes is None for file in missing)
     log.info(
         "  %d of %d files are here; %s to fetch%s",

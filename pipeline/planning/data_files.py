@@ -8,17 +8,7 @@ from typing import Literal
 import requests
 
 from pipeline.data.collect_trees import documents_folder
-from pipeline.data.dataset import (
-    AnyDataset,
-    CharacterDataset,
-    DownloadedDataset,
-    LicensedPackages,
-    ReadAloudDataset,
-    RecordedDataset,
-    Source,
-    TreebankDataset,
-    TreeSource,
-)
+from pipeline.data.dataset import AnyDataset, LicensedPackages, Source, sources_of
 from pipeline.data.download import addresses, places
 from pipeline.data.packages import expanded
 from pipeline.data.verified import fault_of, is_noted, wrong_size
@@ -63,14 +53,6 @@ def is_extracted(corpus: Path) -> bool:
     return any((corpus / name).exists() for name in ("raw.done", "encoded/corpus.json"))
 
 
-def sources_of(dataset: AnyDataset) -> dict[str, Source]:
-    """What a dataset fetches."""
-    match dataset:
-        case DownloadedDataset() | TreebankDataset() | ReadAloudDataset() | RecordedDataset() | CharacterDataset():
-            return dataset.sources
-    return {}
-
-
 def fetched_files(dataset: AnyDataset, downloads: Path, mirror: str | None, verify: bool) -> list[DataFile]:
     """The files that a dataset fetches. verify: hash large ones too."""
     return [fetched_file(name, source, downloads, mirror, verify) for name, source in sources_of(dataset).items()]
@@ -91,7 +73,7 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
         else:
             return DataFile(name, "verified", str(path), here)
     known = dict.fromkeys(addresses(name, source, mirror), source.bytes)
-    if isinstance(source, TreeSource):
+    if source.documents:
         documents = documents_folder(name, downloads)
         if all((documents / document).exists() for document in source.documents.names):
             return DataFile(name, "present", f"{len(source.documents.names)} documents in {documents}", source.bytes)

@@ -22,11 +22,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.data.dataset import sources_of
 from pipeline.disk import size
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import sha256_file
-from pipeline.planning.data_files import is_extracted, sources_of
+from pipeline.planning.data_files import is_extracted
 from pipeline.products import OfRun, RunId
 from pipeline.records.training import TrainedRun
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord
+from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
 from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.data_files import fetched_files, is_extracted, sources_of
+from pipeline.planning.data_files import fetched_files, is_extracted
 from pipeline.planning.rates import Calibration
 from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
 from pipeline.products import (
@@ -29,12 +29,12 @@ from pipeline.products import (
 )
 
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
-PREPARED_A_SECOND = 6000
+PREPARED_PER_SECOND = 6000
 MEASURED = 64  # utterances that the stage alignments looks at
-ENCODED_A_SECOND = 11_000
-SPELT_A_SECOND = 100_000
+ENCODED_PER_SECOND = 11_000
+SPELT_PER_SECOND = 100_000
 # Measured by bench/features.py, of one core too: seconds of speech a second.
-SPOKEN_A_SECOND, HEARD_A_SECOND = 600, 340
+SPOKEN_PER_SECOND, FEATURES_PER_SECOND = 600, 340
 PREPARED_BYTES = 1.9  # cleaned and tokenised text, over raw text
 SUBWORD_BYTES, OFFSET_BYTES = 2, 8
 
@@ -120,14 +120,14 @@ class Jobs:
             case SpokenRecord():
                 if isinstance(record, ReadAloudDataset):
                     spoken = float((folder / "spoken.json").exists())
-                    yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_A_SECOND, disk_bytes=raw)
-                yield Job("features", name, name, seconds=seconds / HEARD_A_SECOND, **encoding)
+                    yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_PER_SECOND, disk_bytes=raw)
+                yield Job("features", name, name, seconds=seconds / FEATURES_PER_SECOND, **encoding)
             case TextRecord():
-                yield Job("encode", name, name, seconds=pairs / SPELT_A_SECOND, **encoding)
+                yield Job("encode", name, name, seconds=pairs / SPELT_PER_SECOND, **encoding)
             case _:
-                working = pairs / PREPARED_A_SECOND / threads
+                working = pairs / PREPARED_PER_SECOND / threads
                 yield Job("prepare", name, name, prepared, seconds=working, disk_bytes=PREPARED_BYTES * raw)
-                yield Job("encode", name, name, seconds=pairs / ENCODED_A_SECOND / threads, **encoding)
+                yield Job("encode", name, name, seconds=pairs / ENCODED_PER_SECOND / threads, **encoding)
 
     def encoded_bytes(self, name: str) -> float:
         corpus = self.corpus(name)

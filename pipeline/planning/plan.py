@@ -20,10 +20,11 @@ from typing import Any
 from pipeline.disk import size
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
+from pipeline.kinds.cells.shared.cell import short
 from pipeline.planning.devices import Device, load_devices
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.rates import Calibration
-from pipeline.reporting.markdown import grid, short
+from pipeline.reporting.markdown import grid
 
 log = logging.getLogger(__name__)
 

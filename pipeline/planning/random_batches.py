@@ -5,6 +5,7 @@ import torch
 from pipeline.config import RunSpec
 from pipeline.data.batches import TextBatch
 from pipeline.data.corpus_batches import AnyBatch, kind_read
+from pipeline.data.frame_store import FEATURES
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.data.text_only_batches import TextOnlyBatch
 from pipeline.planning.corpus_size import Corpus
@@ -26,7 +27,7 @@ def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt
         case "speech":
             counts = torch.full((count,), src_length)
             counts[1::2] -= 1
-            frames = torch.randn(count, src_length, spec.model.features)
+            frames = torch.randn(count, src_length, FEATURES)
             frames[1::2, -1] = 0.0
             return SpeechBatch(frames, counts, tgt_in, tgt)
     return TextBatch(symbols(corpus.src_vocab, count, src_length), tgt_in, tgt)

@@ -1,16 +1,18 @@
 """What one run will cost: parameters, updates, tokens and operations of its training and its decodings, and bytes.
 
-Operations are counted as the training itself counts them (`pipeline/models/flops.py`), from the mean update.
+Operations are counted as the training itself counts them (`pipeline/training/run_flops.py`), from the mean update.
 """
 
 from dataclasses import dataclass
 
 from pipeline.config import DecodingConfig, RunSpec
-from pipeline.models.build import build_run
-from pipeline.models.flops import BACKWARD, run_flops
+from pipeline.models.batch_shape import BatchShape
+from pipeline.models.flops import BACKWARD
 from pipeline.models.size import size_of
 from pipeline.planning.corpus_size import Corpus, UpdateShape
 from pipeline.training.checkpoint import RESUME_FILES
+from pipeline.training.parts import build_run
+from pipeline.training.run_flops import run_flops
 from pipeline.training.validation import FITTED_UPDATES
 
 BYTES = 4  # a weight on disk
@@ -91,4 +93,4 @@ def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int
 
 
 def flops_of(spec: RunSpec, corpus: Corpus, src: float, tgt: float, lengths: UpdateShape) -> float:
-    return run_flops(spec, corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length)
+    return run_flops(spec, BatchShape(corpus.tgt_vocab, src, tgt, lengths.src_length, lengths.tgt_length))

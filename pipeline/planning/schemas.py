@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipeline.config import RunSpec
-from pipeline.data.dataset import Dataset
-from pipeline.experiment.claim import Claims
+from pipeline.data.dataset import Dataset, Origin
+from pipeline.experiment.claims import Claims
 from pipeline.experiment.paper import Paper
 from pipeline.experiment.project import Config
 from pipeline.experiment.scale import Scale
@@ -27,6 +27,7 @@ RECORDS = {
     "claims": Claims,
     "scale": Scale,
     "dataset": Dataset,
+    "files": Origin,
     "devices": Devices,
     "run": RunSpec,
 }

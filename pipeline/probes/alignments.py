@@ -10,6 +10,7 @@ mean entropy of α in nats over `utterances` utterances, evenly spaced, teacher-
 import argparse
 import logging
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,7 +21,6 @@ from pipeline.data.corpus_batches import evaluation_batches, normalised_as, voca
 from pipeline.errors import UserError
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.models.speech_attention.model import SpeechAttention
 from pipeline.records.probes import AlignmentMaps
 from pipeline.symbols import PAD
 from pipeline.training.checkpoint import load_weights, weight_files
@@ -73,10 +73,18 @@ def run(args: argparse.Namespace) -> None:
     log.info("%s: entropy %.2f nats at first, %.2f in the end", args.out, entropies[0], entropies[-1])
 
 
-def recogniser_of(model: Seq2Seq, name: str) -> SpeechAttention:
+@runtime_checkable
+class AttentionOverSpeech(Protocol):
+    """What is looked into."""
+
+    def alignments(self, batch) -> Tensor:
+        """α of every target position, (B, T, S), teacher-forced."""
+
+
+def recogniser_of(model: Seq2Seq, name: str) -> AttentionOverSpeech:
     """The part that looks at speech. Raises UserError when there is none."""
     part = model.task if isinstance(model, FusedModel) else model
-    if not isinstance(part, SpeechAttention):
+    if not isinstance(part, AttentionOverSpeech):
         raise UserError(f"{name}: has no attention over speech")
     return part
 

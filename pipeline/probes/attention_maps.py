@@ -19,10 +19,11 @@ Dimensions: B sentences, H heads, S source positions.
 
 import argparse
 import logging
+from collections.abc import Sized
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -31,8 +32,6 @@ from pipeline.data.batches import EvaluationBatches
 from pipeline.data.vocabulary import Subwords
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.models.transformer.attention import attend
-from pipeline.models.transformer.model import Transformer, attention_mask
 from pipeline.records.probes import AttentionMap
 from pipeline.symbols import EOS
 
@@ -44,6 +43,16 @@ PRONOUNS = {"▁" + word for word in ("it", "its", "he", "him", "his", "she", "h
 PRONOUN_FIRST = 2.0
 """Added to a pronoun's score: more than any other word can reach."""
 Rule = Literal["distant", "pronoun", "contrast"]
+
+
+@runtime_checkable
+class SelfAttentive(Protocol):
+    """A model whose encoder is a stack of self-attentions."""
+
+    encoder: Sized
+
+    def encoder_attention(self, batch, layer: int) -> Tensor:
+        """Weights of one encoder layer (from 0), (B, H, S, S)."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +92,14 @@ def best_map(
         UserError: the model has no self-attention, or no sentence of the split serves.
     """
     model = trained.model
-    if not isinstance(model, Transformer):
+    if not isinstance(model, SelfAttentive):
         raise UserError(f"{trained.spec.name}: has no self-attention to draw")
     layer = max(0, len(model.encoder) - 2)
     best: tuple[Choice, dict] | None = None
     for indices, batch in batches:
         batch = batch.to(trained.device)
         with trained.autocast():
-            weights = encoder_attention(model, batch, layer).cpu()
+            weights = model.encoder_attention(batch, layer).cpu()
         for sentence, row, mask, maps in zip(
             indices.tolist(), batch.src.tolist(), batch.src_mask, weights, strict=True
         ):
@@ -116,23 +125,6 @@ def best_map(
         heads=choice.heads,
         weights_digest=trained.weights_digest,
     )
-
-
-@torch.inference_mode()
-def encoder_attention(model: Transformer, batch, layer: int) -> Tensor:
-    """Attention weights of one encoder layer (from 0), (B, H, S, S)."""
-    seen: list[Tensor] = []
-    attention = model.encoder[layer].attention
-    mask = attention_mask(batch.src_mask)
-    handle = attention.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    try:
-        model.encode(batch.src, mask)
-    finally:
-        handle.remove()
-    queries, keys, _ = attention.project(seen[0])
-    # With the identity for values, what is read is the weights.
-    identity = torch.eye(keys.shape[2], dtype=keys.dtype, device=keys.device).expand(*keys.shape[:2], -1, -1)
-    return attend(queries, keys, identity, mask, causal=False, drop=0.0).float()
 
 
 def piece(subwords: Subwords, token: int) -> str:

@@ -20,24 +20,35 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pipeline.data.batches import EvaluationBatches
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.evaluation.inputs import check_lines, read_lines
-from pipeline.evaluation.score_file import mean, write_statistics
-from pipeline.experiment.claim import WordKind
 from pipeline.grammar.chinese import FUNCTION_WORDS
-from pipeline.models.recurrent.model import RecurrentAttention
+from pipeline.kinds.claims.gate_values import WordKind
+from pipeline.metrics.statistics.rates import mean
+from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.records.probes import Gates, GateValue
 
 log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Gated(Protocol):
+    """A model whose annotations are blended from channels."""
+
+    gated_channels: list[str]
+
+    def channel_gates(self, batch) -> dict[str, Tensor]:
+        """z (B, S, D) of each gate, by the channel that it adds to those before."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -136,14 +147,14 @@ def gate_statistics(
         UserError: the model blends no channels.
     """
     model = trained.model
-    if not isinstance(model, RecurrentAttention) or not len(model.encoder.blends):
+    if not isinstance(model, Gated) or not model.gated_channels:
         raise UserError(f"{trained.spec.name}: has no gate between channels")
-    channels = model.config.channel_names[1:]
+    channels = model.gated_channels
     rows = {f"{channel}.{kind}": np.zeros((len(kinds), 2)) for channel in channels for kind in get_args(WordKind)}
     for indices, batch in batches:
         batch = batch.to(trained.device)
         with trained.autocast():
-            gates = model.encoder.gates(model.src_embedding(batch.src), batch.src_mask)
+            gates = model.channel_gates(batch)
         for channel, z in gates.items():
             values = z.float().mean(-1).cpu().numpy()
             for sentence, of_words in zip(indices.tolist(), values, strict=True):

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from pipeline.models.transformer.attention import attend
+from pipeline.models.transformer.multi_head_attention import attend
 from pipeline.provenance import provenance
 from pipeline.records.probes import LayerCosts, LayerTime
 from pipeline.training.machine import choose_device, facts, prepare

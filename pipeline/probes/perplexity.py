@@ -4,13 +4,12 @@
         --dataset workflow/datasets/grammar-en-de.yaml --split dev --out perplexities/final/dev.json
 
 Writes perplexities/final/dev.json: {dataset, split, test_set, lines, metrics: {perplexity: {value, low, high,
-signature}}, statistics, nll (nats), tokens, references, weights}, and dev.npz: nats and subwords of each batch, for
-intervals and paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need, Table 3:
-"per-wordpiece").
+signature}}, statistics, nll (nats), tokens, references, weights, training}, and dev.npz: nats and subwords of each
+batch, for intervals and paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need,
+Table 3: "per-wordpiece").
 """
 
 import argparse
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +17,13 @@ import torch
 
 from pipeline.data.corpus_batches import AnyEvaluationBatches, evaluation_batches, kind_read, normalised_as
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
+from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.evaluation.score_file import metric_named, write_statistics
-from pipeline.evaluation.significance import bootstrap_interval
-from pipeline.evaluation.test_sets import check_pairs, name_of_split
+from pipeline.metrics.perplexity import LogLikelihoods
+from pipeline.metrics.statistics.score_file import write_score
 from pipeline.records.corpus import EncodedCorpus, read_corpus
-from pipeline.records.scores import MetricValue, ScoreFile
-
-log = logging.getLogger(__name__)
+from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,31 +44,26 @@ def run(args: argparse.Namespace) -> None:
     record = read_corpus(corpus)
     if corpus != own:
         check_vocabulary(trained, record, corpus)
-    heard_as, kind = normalised_as(trained.spec), kind_read(trained.spec)
-    batches = evaluation_batches(corpus, args.split, args.batch_tokens, heard_as, kind)
+    kind = kind_read(trained.spec)
+    batches = evaluation_batches(corpus, args.split, args.batch_tokens, normalised_as(trained.spec), kind)
     pairs = len(batches.pairs.tgt)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
         check_pairs(dataset, args.split, pairs, str(corpus))
     statistics = cross_entropy(trained, batches)
     nll, tokens = statistics.sum(axis=0).tolist()
-    interval = bootstrap_interval(statistics, metric_named("perplexity"))
-    unit = "subword" if record.kind == "parallel" else "character"
-    signature = f"unit:{unit}|vocab:{record.vocab_sizes[1]}|eos:yes|smoothing:none"
-    result = ScoreFile(
+    result = Scored(
         dataset=dataset.name,
         split=args.split,
         test_set=name_of_split(dataset, args.split),
         lines=pairs,
-        metrics={"perplexity": MetricValue(**vars(interval), signature=signature)},
-        statistics=args.out.with_suffix(".npz").name,
         nll=nll,
         tokens=int(tokens),
         references=record.digest,
         weights=trained.weights_digest,
+        training=trained.training_digest,
     )
-    write_statistics(args.out.with_suffix(".npz"), {"perplexity": statistics})
-    result.write(args.out)
-    log.info("%s: perplexity %.3f over %d symbols", args.split, interval.value, tokens)
+    unit = "subword" if record.kind == "parallel" else "character"
+    write_score(args.out, LogLikelihoods(statistics, unit, record.vocab_sizes[1]), result)
 
 
 def check_vocabulary(trained: TrainedModel, record: EncodedCorpus, corpus: Path) -> None:

@@ -15,6 +15,7 @@ class Decoded(Record):
     lines: int
     cut_at_last_position: int = Field(description="Outputs as long as the model has positions for")
     weights: str = Field(description="Digest of the weights")
+    training: str | None = Field(default=None, description="Digest of the weights that the training ended in")
     decoding: dict[str, Any] = Field(description="All settings (pipeline/config/decoding.py)")
     precision: str
     device: str = Field(description="cpu or cuda")

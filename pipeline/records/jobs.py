@@ -1,15 +1,10 @@
 """Notes by which a job, those who wait for it and those who work on the same run understand each other."""
 
-import os
-from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from pipeline.errors import UserError
 from pipeline.records.record import Record
-
-Note = TypeVar("Note", bound=Record)
 
 
 class Done(Record):
@@ -98,16 +93,3 @@ class QueueSnapshot(Record):
     taken: float = Field(description="UNIX seconds of the last that succeeded")
     interval: float = Field(description="Seconds to the next")
     jobs: list[list[str]] = Field(description="(job, state, reason, nodes, name)")
-
-
-def read_note(kind: type[Note], path: Path) -> Note | None:
-    """`path` as a `kind`, or None while it is absent; lists the folder first, since NFS may hide a fresh file.
-
-    One that was removed meanwhile, was left empty by a crash or is of another version is as good as absent.
-    """
-    if not path.parent.is_dir() or path.name not in os.listdir(path.parent):
-        return None
-    try:
-        return kind.read(path)
-    except UserError:
-        return None

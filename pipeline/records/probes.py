@@ -72,3 +72,15 @@ class LayerCosts(Machine, Record):
     window: int = Field(description="Positions that restricted self-attention reads")
     on_processor: bool
     provenance: dict[str, str | int]
+
+
+class ModelSize(Closed):
+    system: str
+    vocab: int = Field(description="Rows of its embeddings")
+    parameters: int = Field(description="Trainable ones")
+
+
+class ModelSizes(Record):
+    """Sizes of a paper's systems at the paper's own size."""
+
+    sizes: list[ModelSize]

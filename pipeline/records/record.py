@@ -1,15 +1,18 @@
 """A JSON file as a closed record: written whole, and read only if it is of the format that this version knows."""
 
 import json
+import os
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from pipeline.errors import UserError
 from pipeline.files import write_json
 from pipeline.schema import Closed
+
+Note = TypeVar("Note", bound="Record")
 
 
 class Record(Closed):
@@ -57,6 +60,19 @@ def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[An
     """Each line of the file as a `kind`. Raises UserError as `Record.read` does, naming the line."""
     lines = enumerate(content_of(path, remedy).split(b"\n"), start=1)
     return [parsed(kind, line, f"{path}: line {number}", remedy) for number, line in lines if line]
+
+
+def read_note(kind: type[Note], path: Path) -> Note | None:
+    """`path` as a `kind`, or None while it is absent; lists the folder first, since NFS may hide a fresh file.
+
+    One that was removed meanwhile, was left empty by a crash or is of another version is as good as absent.
+    """
+    if not path.parent.is_dir() or path.name not in os.listdir(path.parent):
+        return None
+    try:
+        return kind.read(path)
+    except UserError:
+        return None
 
 
 def content_of(path: Path, remedy: str) -> bytes:

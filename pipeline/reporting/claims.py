@@ -12,17 +12,15 @@ import logging
 from collections import Counter
 from pathlib import Path
 
-from pipeline.experiment.claim import Claim, ProvedClaim, datasets_of
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
-from pipeline.kinds.evidence import Verdict, verdict
-from pipeline.reporting.claim_evidence import Gatherer
-from pipeline.reporting.claim_sources import NotRun
+from pipeline.kinds.claims.shared.claim import Claim, NotRun
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.evidence import Verdict
+from pipeline.kinds.view import PaperView
 from pipeline.reporting.markdown import grid
 
 log = logging.getLogger(__name__)
-
-TESTED = "tested"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
+    project.known(args.paper, project.papers, "--paper")
     rows = claim_rows(project, args.paper)
     write_csv(args.out, rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:
@@ -43,28 +42,26 @@ def run(args: argparse.Namespace) -> None:
 
 def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
     """The rows of the CSV, in the order of claims.yaml."""
-    gatherer = Gatherer(project, paper)
+    claims = project.claims[paper]
+    measured = Measurements(PaperView(project, paper), claims.scores)
     return [
-        {"claim": name, "statement": claim.statement, "printed": claim.printed, **judged(gatherer, claim)}
-        for name, claim in project.claims[paper].claims.items()
+        {"claim": name, "statement": claim.statement, "printed": claim.printed, **judged(claim, measured)}
+        for name, claim in claims.claims.items()
     ]
 
 
-def judged(gatherer: Gatherer, claim: Claim) -> dict[str, str]:
+def judged(claim: Claim, measured: Measurements) -> dict[str, str]:
     """What was found for one claim, and what follows from it."""
     columns = dict.fromkeys(("verdict", "ours", "evidence", "p_value", "test"), "")
-    if isinstance(claim, ProvedClaim):
-        return columns | {"verdict": TESTED, "test": "; ".join(claim.tests)}
     try:
-        found = gatherer.gather(claim)
+        found = claim.findings(measured)
     except NotRun as missing:
         return columns | {"verdict": Verdict.NOT_RUN, "evidence": str(missing)}
-    p_values = [one.p_value for one in found.evidence if one.p_value is not None]
-    return columns | {
-        "verdict": verdict(found.evidence),
+    return {
+        "verdict": found.verdict,
         "ours": found.ours,
         "evidence": "; ".join(map(str, found.evidence)),
-        "p_value": f"{max(p_values):.3g}" if p_values else "",
+        "p_value": "" if found.p_value is None else f"{found.p_value:.3g}",
         "test": found.test,
     }
 
@@ -76,7 +73,7 @@ def tally(rows: list[dict[str, str]]) -> str:
 def render(project: Project, paper: str, rows: list[dict[str, str]]) -> str:
     """For a terminal: the verdicts as a table, then every claim with all its evidence."""
     record, scale = project.papers[paper], project.config.scale
-    wanted = {project.stand_in(dataset): dataset for dataset in datasets_of(project.claims[paper])}
+    wanted = {project.stand_in(dataset): dataset for dataset in project.claims[paper].datasets}
     stand_ins = [f"`{ours}` for {theirs}" for ours, theirs in wanted.items() if ours != theirs]
     data = f" on {', '.join(stand_ins)}" if stand_ins else ""
     seeds = ", ".join(map(str, project.config.seed_list))

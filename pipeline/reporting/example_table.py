@@ -14,19 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import load_parallel
+from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
-from pipeline.evaluation.bleu import bleu
-from pipeline.evaluation.inputs import read_lines
-from pipeline.evaluation.score_file import read_statistics
-from pipeline.evaluation.test_sets import name_of_split
 from pipeline.experiment.paper import Examples
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.lengths import source_lengths
-from pipeline.kinds.measured import RunFolders
-from pipeline.kinds.scored import score_path
-from pipeline.products import RunId
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.products import RunId, Score, Translation
 from pipeline.reporting.markdown import grid
 
 log = logging.getLogger(__name__)
@@ -66,29 +64,28 @@ def run(args: argparse.Namespace) -> None:
 
 def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
     """The sentence about which the systems differ most. Raises UserError when none has a length in the range."""
-    folders, best = RunFolders(project), (-1.0, "", 0)
+    best = (-1.0, "", 0)
     fewest, most = entry.words
     for split in entry.splits:
         lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [split])
-        spread = np.std(list(sentence_scores(folders, entry, runs, split).values()), axis=0)
+        spread = np.std(list(sentence_scores(project, entry, runs, split).values()), axis=0)
         spread[(lengths < fewest) | (lengths > most)] = -1
         line = int(np.argmax(spread))
         if spread[line] > best[0]:
             best = (float(spread[line]), split, line)
-    spread, split, line = best
-    if spread < 0:
+    largest, chosen, line = best
+    if largest < 0:
         raise UserError(f"no sentence of {fewest} to {most} words in {', '.join(entry.splits)}; widen `words`")
-    lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [split])
-    found = sentence_scores(folders, entry, runs, split)
-    return Choice(split, line, int(lengths[line]), {item: float(scores[line]) for item, scores in found.items()})
+    lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [chosen])
+    found = sentence_scores(project, entry, runs, chosen)
+    return Choice(chosen, line, int(lengths[line]), {item: float(scores[line]) for item, scores in found.items()})
 
 
-def sentence_scores(folders: RunFolders, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:
+def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:
     """(N,) BLEU of each sentence alone, by row of the table."""
-    path = score_path(METRIC, entry.decoding, split)
-    return {
-        item: bleu(read_statistics(folders.folder(run) / path, METRIC), smoothing="exp") for item, run in runs.items()
-    }
+    metric = metric_named(METRIC)
+    paths = {item: project.layout.path(Score(run, "scores", entry.decoding, split)) for item, run in runs.items()}
+    return {item: metric.total(read_statistics(path, METRIC)) for item, path in paths.items()}
 
 
 def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list[dict[str, str]]:
@@ -104,8 +101,7 @@ def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list
     for printed in project.printed[paper][table]:
         item, source = printed["item"], printed["source"]
         if source == "ours-to-run":
-            file = f"translations/{entry.decoding}/{choice.split}.txt"
-            path = RunFolders(project).folder(runs[item]) / file
+            path = project.layout.text(Translation(runs[item], entry.decoding, choice.split))
         else:
             path = texts[source]
         score = f"{choice.scores[item]:.1f}" if item in choice.scores else ""

@@ -8,31 +8,16 @@ config.yaml; `--set scale=small` replaces one of them.
 
 import argparse
 import logging
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from matplotlib.figure import Figure
 
 from pipeline.errors import UserError
-from pipeline.experiment.figure import Alignments, AttentionHeads, BleuByLength, BranchWeights, DevCurves, LossCurves
 from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
-from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.figures.shared.figure import Drawing
 from pipeline.kinds.picture import save
-from pipeline.reporting import alignment_figure, attention_figure, branch_figure, dev_figure, length_figure, loss_figure
+from pipeline.kinds.view import PaperView
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure before it is written."""
-
-    picture: Figure
-    rows: list[dict[str, Any]]
-    facts: str
-    """What the runs add to the caption."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,36 +30,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
-    drawn = draw(project, args.paper, args.figure)
-    write_csv(args.out.with_suffix(".csv"), drawn.rows)
+    drawing = draw(project, args.paper, args.figure)
+    write_csv(args.out.with_suffix(".csv"), drawing.rows)
     with atomic_write(args.out.with_suffix(".md")) as handle:
-        handle.write(caption(project, args.paper, args.figure, drawn.facts))
-    save(drawn.picture, args.out)
-    log.info("%s: %d numbers drawn", args.out, len(drawn.rows))
+        handle.write(caption(project, args.paper, args.figure, drawing.facts))
+    save(drawing.picture, args.out)
+    log.info("%s: %d numbers drawn", args.out, len(drawing.rows))
 
 
-def draw(project: Project, paper: str, figure: str) -> Drawn:
-    """Raises UserError when a run that the figure shows was not made."""
-    entry = project.figure(paper, figure)
-    folders = RunFolders(project)
-    files = [folders.folder(file.run) / file.path for file in project.figure_files(paper, figure)]
-    for path in files:
+def draw(project: Project, paper: str, figure: str) -> Drawing:
+    """Raises UserError when something that the figure is drawn from was not made."""
+    for product in project.figure_products(paper, figure):
+        path = project.layout.path(product)
         if not path.exists():
             raise UserError(f"{path}: no such file; figure {figure} of {paper} is drawn from it, so make it first")
-    match entry:
-        case LossCurves():
-            return Drawn(*loss_figure.draw(project, paper, entry))
-        case BranchWeights():
-            return Drawn(*branch_figure.draw(project, paper, entry))
-        case BleuByLength():
-            return Drawn(*length_figure.draw(project, paper, entry))
-        case AttentionHeads():
-            return Drawn(*attention_figure.draw(entry, files[0]))
-        case DevCurves():
-            return Drawn(*dev_figure.draw(project, paper, entry))
-        case Alignments():
-            return Drawn(*alignment_figure.draw(project, paper, entry, files))
-    raise ValueError(f"no way to draw a figure of kind {entry.kind!r}")
+    return project.figure(paper, figure).draw(PaperView(project, paper))
 
 
 def caption(project: Project, paper: str, figure: str, facts: str) -> str:

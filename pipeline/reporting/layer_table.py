@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
+    project.known(args.paper, project.papers, "--paper")
     project.known(args.table, project.papers[args.paper].layer_costs, f"papers/{args.paper}: layer_costs")
     times = LayerTimes.read(args.layer_times)
     printed = project.printed[args.paper][args.table]

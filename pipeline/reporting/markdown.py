@@ -1,60 +1,38 @@
 """The Markdown twin of a table: what fits a terminal, with everything a reader must know below it."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from pandas import DataFrame, concat
+
+from pipeline.experiment.comparability import Reason, in_words
 from pipeline.experiment.project import Project
 from pipeline.experiment.scale import Rule
+from pipeline.kinds.cells.shared.cell import Cell, is_ours
 from pipeline.products import RunId
-
-FACTS = {
-    "domain_gap": "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %",
-    "parameters": "trainable parameters",
-    "fit": "perplexity a subword at the end of the training, of the data of its first updates, without dropout",
-    "flops": "operations of the training, counted from the model's matrix products, 2 a multiply-add",
-    "flops_by_time": "operations of the training by the paper's formula, time x devices x sustained single-precision "
-    "rate; that of devices which the paper does not name is measured, a product of two 1024 x 1024 matrices",
-}
+from pipeline.reporting.filled_table import FilledTable
 
 
-def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
+def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
     """The table with its caption above and its data, metrics, scale and deviations below."""
-    entry, record = project.table(paper, table), project.papers[paper]
-    header = [*entry.label, *entry.settings]
-    for name, cell in entry.cells.items():
-        interval = [f"{name} 95 %"] if cell.kind in ("score", "gain") else []
-        header += [f"{name} printed", f"{name} ours", *interval]
-    header += ["steps", "hours", "status", "notes"]
     parts = [
-        f"# {record.title}: {table}, scale {project.config.scale}",
-        entry.caption.strip(),
-        grid(header, [compact(entry, row) for row in rows]),
-        below(project, paper, table, rows),
+        f"# {project.papers[paper].title}: {name}, scale {project.config.scale}",
+        filled.entry.caption.strip(),
+        compact(filled),
+        below(project, paper, filled),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def compact(entry: Any, row: dict[str, Any]) -> list[str]:
-    """One row's cells in the order of the header."""
-    cells = [row[key] for key in (*entry.label, *entry.settings)]
-    for name, cell in entry.cells.items():
-        if cell.kind in ("score", "gain"):
-            spread = f" ± {row[f'{name}_spread']}" if row.get(f"{name}_spread") else ""
-            interval = f"{row[f'{name}_low']}–{row[f'{name}_high']}" if row[f"{name}_low"] else ""
-            cells += [row[f"{name}_printed"], row[f"{name}_ours"] + spread, interval]
-        else:
-            cells += [short(row[f"{name}_printed"]), short(row[f"{name}_ours"])]
-    return [*cells, row["steps"], row["device_hours"], row["status"], row["deviations"]]
-
-
-def short(number: str) -> str:
-    """A large number in a few characters: 65.1M, 3.30e+18."""
-    if not number:
-        return ""
-    value = float(number)
-    if value >= 1e9:
-        return f"{value:.2e}"
-    return f"{value / 1e6:.3g}M" if value >= 1e6 else f"{value / 1e3:.3g}K" if value >= 1e4 else f"{value:.4g}"
+def compact(filled: FilledTable) -> str:
+    """What fits a terminal: labels, settings, what each cell shows, and what the rows took."""
+    columns = [filled.labels]
+    for name, cell in filled.entry.cells.items():
+        shown = DataFrame([cell.shown(row) for row in filled.values(name)])
+        columns.append(shown.add_prefix(f"{name} "))
+    taken = filled.runs[["steps", "device_hours", "status", "deviations"]]
+    columns.append(taken.rename(columns={"device_hours": "hours", "deviations": "notes"}))
+    frame = concat(columns, axis=1)
+    return grid([str(column) for column in frame], frame.to_numpy().tolist())
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -75,46 +53,53 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def below(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
+def below(project: Project, paper: str, filled: FilledTable) -> str:
     """Stand-ins, test sets and metrics, scale rules and deviations, as lists."""
-    cells = project.table(paper, table).cells
-    lines = ["Data and metrics:", ""]
-    for name, cell in cells.items():
-        if cell.kind == "gain":
-            lines.append(f"- {name}: {cell.cell} less that of {cell.over}, paired by sentence.")
-            continue
-        if cell.kind == "size":
-            others = "".join(f", {vocab} for {system}" for system, vocab in cell.vocab_of.items())
-            rows_used = f"{cell.vocab} rows of embeddings{others}"
-            lines.append(f"- {name}: trainable parameters at the paper's size, with {rows_used}. {cell.why}")
-            continue
-        used = dict.fromkeys(run.run.dataset for run in project.cell_runs(paper, table) if run.cell == name)
-        stand_ins = " and ".join(f"`{dataset}`" for dataset in used if project.is_stand_in(dataset))
-        stand_in = f"; not comparable with the printed number, {stand_ins} standing in" if stand_ins else ""
-        if cell.kind == "score":
-            seen = {(row[f"{name}_test_set"], row[f"{name}_signature"]) for row in rows if row[f"{name}_ours"]}
-            made = "; ".join(f"{test_set}, {signature}" for test_set, signature in sorted(seen)) or "not run"
-            lines.append(
-                f"- {name}: {cell.metric} of {cell.dataset} ({', '.join(cell.splits)}){stand_in}. Ours: {made}."
-            )
-        else:
-            lines.append(f"- {name}: {FACTS[cell.kind]}, of the runs on {cell.dataset}{stand_in}.")
+    lines = ["Data and metrics:", "", *(f"- {name}: {note(filled, name)}" for name in filled.cells)]
     lines += [
         "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
-        "several, decodings."
+        "several, decodings.",
+        "- hours: device hours of training, restarts included, summed over the seeds of a row.",
+        "",
+        f"Scale `{project.config.scale}`: {project.scale.description}",
+        "",
+        *(f"- {line}" for line in scale_rules(project, filled.all_runs)),
+        "",
+        "Deviations:",
+        "",
     ]
-    lines += ["- hours: device hours of training, restarts included, summed over the seeds of a row.", ""]
-    lines += [f"Scale `{project.config.scale}`: {project.scale.description}", ""]
-    rules = scale_rules(project, {run.run for run in project.cell_runs(paper, table)})
-    lines += [f"- {line}" for line in rules] + ["", "Deviations:", ""]
-    for number, deviation in enumerate(project.papers[paper].deviations, start=1):
-        lines.append(f"{number}. Paper: {deviation.paper} Here: {deviation.here} Why: {deviation.why}")
+    for number, one in enumerate(project.papers[paper].deviations, start=1):
+        changes = f" Not comparable, as this changes the {' and the '.join(one.changes)}." if one.changes else ""
+        lines.append(f"{number}. Paper: {one.paper} Here: {one.here} Why: {one.why}{changes}")
     return "\n".join(lines)
 
 
-def scale_rules(project: Project, runs: set[RunId]) -> list[str]:
-    """The rules of the scale that change a setting of `runs`, or of a run that one of them starts from, in words."""
-    runs = runs | {taken for run in runs for taken in project.runs_taken(run)}
+def note(filled: FilledTable, name: str) -> str:
+    """What a column is, which data stood in, and where and why it can't be set against the printed one."""
+    cell, reasons = filled.entry.cells[name], filled.reasons[name]
+    if cell.printed:
+        remark = not_comparable(filled, cell, reasons)
+    else:
+        remark = in_words([reason for row in reasons for reason in row if reason.is_stand_in])
+    return cell.note(filled.values(name), f"; {remark}" if remark else "")
+
+
+def not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[Reason]]) -> str:
+    """Empty where every row is comparable; which rows are not is said unless all are."""
+    printed = [index for index, row in enumerate(filled.table.rows) if is_ours(row) and cell.printed_in(row)]
+    differing = [index for index in printed if reasons[index]]
+    if not differing:
+        return ""
+    names = ", ".join(" ".join(filter(None, map(str, filled.labels.loc[index]))) for index in differing)
+    where = "" if len(differing) == len(printed) else f"in {names}: "
+    why = in_words([reason for index in differing for reason in reasons[index]])
+    return f"{where}not comparable with the printed number, as {why}"
+
+
+def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
+    """The rules of the scale that change a setting of runs, or of a run that one of them starts from, in words."""
+    runs = set(of_runs)
+    runs |= {taken for run in runs for taken in project.runs_taken(run)}
     names = {name for run in runs for name in project.lineage(run.paper, run.system)}
     has = {
         section: {key for run in runs for key, value in project.section(run, section) if value is not None}

@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pandas import DataFrame
 
 from pipeline.data.alphabet import Alphabet
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
-from pipeline.evaluation.error_rates import error_statistics
-from pipeline.evaluation.inputs import check_lines, read_lines
 from pipeline.experiment.paper import TranscriptTable
-from pipeline.experiment.project import Project, RunFile, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project, parse_settings
 from pipeline.files import atomic_write, write_csv
-from pipeline.kinds.measured import RunFolders
+from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.wer import METRIC as WER
+from pipeline.products import Transcript
 
 log = logging.getLogger(__name__)
 
@@ -47,13 +49,13 @@ def run(args: argparse.Namespace) -> None:
 def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]:
     """The printed examples in their order, each model's text beside the printed one; a missing run's is empty."""
     entry, printed = project.transcript_table(paper, table), project.printed[paper][table]
-    texts = Texts(project, entry, project.transcript_files(paper, table))
-    chosen = texts.chosen(len({row["example"] for row in printed}))
+    texts = Texts(project, entry, project.transcripts(paper, table))
     places = list(dict.fromkeys(row["example"] for row in printed))
+    chosen = texts.chosen(len(places))
     rows = []
     for row in printed:
         number = chosen[places.index(row["example"])] if chosen else None
-        found = texts.of(row["system"], number) if chosen else {"ours": "", "word_errors": "", "run": ""}
+        found = {"ours": "", "word_errors": "", "run": ""} if number is None else texts.of(row["system"], number)
         rows.append(
             {
                 "example": row["example"],
@@ -69,28 +71,28 @@ def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any
 class Texts:
     """References and transcripts of the scored split."""
 
-    def __init__(self, project: Project, entry: TranscriptTable, files: dict[str, RunFile]):
-        self.entry, self.files = entry, files
-        self.folders, self.scored_on = RunFolders(project), project.stand_in(entry.scored_on)
-        store = TokenStore(Path(project.config.work) / f"corpora/{self.scored_on}/encoded/{entry.split}.tgt")
+    def __init__(self, project: Project, entry: TranscriptTable, made: dict[str, Transcript]):
+        self.entry, self.made, self.layout = entry, made, project.layout
+        self.scored_on = project.stand_in(entry.scored_on)
+        store = TokenStore(self.layout.corpus(self.scored_on) / f"encoded/{entry.split}.tgt")
         self.references = Alphabet().decode([store[index] for index in range(len(store))])
 
     def transcripts(self, system: str) -> tuple[str, list[str] | None]:
         """(run, lines) of a system with the first seed; None when it was not run."""
-        file = self.files[system]
-        path = self.folders.folder(file.run) / file.path
+        product = self.made[system]
+        path = self.layout.path(product)
         if not path.exists():
-            return file.run.folder, None
+            return product.run.folder, None
         lines = read_lines(path)
         check_lines(path, lines, len(self.references))
-        return file.run.folder, lines
+        return product.run.folder, lines
 
     def chosen(self, count: int) -> list[int] | None:
         """The utterances shown; None when the system that chooses was not run. Raises UserError if there are fewer."""
         _, lines = self.transcripts(self.entry.chosen_by)
         if lines is None:
             return None
-        errors, words = error_statistics(self.references, lines)["wer"].T
+        errors, words = WER.statistics(Transcripts(self.references, lines)).T
         long_enough = np.flatnonzero(words >= self.entry.least_words)
         if len(long_enough) < count:
             raise UserError(f"{self.scored_on}: {len(long_enough)} utterances have {self.entry.least_words} words")
@@ -103,7 +105,7 @@ class Texts:
         run, lines = self.transcripts(system)
         if lines is None:
             return {"ours": "", "word_errors": "", "run": run}
-        errors = error_statistics([self.references[number]], [lines[number]])["wer"][0, 0]
+        errors = WER.statistics(Transcripts([self.references[number]], [lines[number]]))[0, 0]
         return {"ours": lines[number], "word_errors": int(errors), "run": run}
 
 
@@ -111,9 +113,9 @@ def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]])
     """Example after example, the printed text above ours."""
     entry, record = project.transcript_table(paper, table), project.papers[paper]
     parts = [f"# {record.title}: {table}, scale {project.config.scale}", entry.caption.strip()]
-    for example in dict.fromkeys(row["example"] for row in rows):
+    for example, group in DataFrame(rows, dtype=object).groupby("example", sort=False):
         lines = [f"## Example {example}", ""]
-        for row in (row for row in rows if row["example"] == example):
+        for row in group.to_dict("records"):
             errors = f" ({row['word_errors']} word errors)" if row["word_errors"] != "" else ""
             lines += [
                 f"- {row['model']}",

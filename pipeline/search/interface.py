@@ -37,6 +37,19 @@ class IncrementalModel(Protocol):
         """(logits (B, K, V) float32, cache) after reading `prev_tokens` (B, K)."""
 
 
+class LanguageModel(Protocol):
+    """A model of the output alone, read symbol by symbol beside the other."""
+
+    def begin(self, sentences: int) -> Tree:
+        """The cache (B, K = 1, …) of hypotheses that have read nothing."""
+
+    def advance(self, prev_tokens: Tensor, cache: Tree) -> tuple[Tensor, Tree]:
+        """States (B, K, H), and the cache, after reading `prev_tokens` (B, K)."""
+
+    def logits(self, states: Tensor) -> Tensor:
+        """States (…, H) -> float32 (…, V)"""
+
+
 def output_limits(model: IncrementalModel, batch: SourceBatch, max_extra_length: int) -> Tensor:
     """(B,): the most symbols of each output, EOS not counted; its step needs a position too."""
     limits = batch.expected_length + max_extra_length

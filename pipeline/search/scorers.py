@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from pipeline.models.language_model.model import LanguageModel
-from pipeline.search.interface import IncrementalModel, SourceBatch, Tree
+from pipeline.search.interface import IncrementalModel, LanguageModel, SourceBatch, Tree
 
 
 class ModelScores:

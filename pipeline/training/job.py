@@ -21,7 +21,14 @@ from pathlib import Path
 import torch
 
 from pipeline.config import RunSpec, TrainingConfig, load_run
-from pipeline.data.corpus_batches import AnyTrainingBatches, batch_size, kind_read, normalised_as, training_batches
+from pipeline.data.corpus_batches import (
+    AnyTrainingBatches,
+    batch_size,
+    evaluation_batches,
+    kind_read,
+    normalised_as,
+    training_batches,
+)
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
@@ -81,7 +88,6 @@ def train_run(
     """
     run_folder = Path(run_folder)
     spec, key = load_run(run_folder / "run.yaml"), run_key(run_folder)
-    check(spec)
     group = Group.from_environment()
     checkpoints = Checkpoints(run_folder, key, spec.training.keep_checkpoints)
     if group.is_first:
@@ -97,7 +103,7 @@ def train_run(
     machine.prepare(chosen, threads)
     facts = machine.facts(chosen, threads, group.size)
     with StopRequest() as stop, group.connected(chosen):
-        trainer = build_trainer(spec, run_folder, checkpoints, group, chosen, facts, stop, save_every_s)
+        trainer = build_trainer(spec, checkpoints, group, chosen, facts, stop, save_every_s)
         trainer.try_largest()
         try:
             trainer.train()
@@ -107,13 +113,6 @@ def train_run(
             raise
         if group.is_first:
             finish(trainer)
-
-
-def check(spec: RunSpec) -> None:
-    """Raises UserError when a setting fits the model's architecture badly."""
-    weighted = spec.model.architecture == "weighted_transformer"
-    if weighted and spec.training.branch_warmup_steps is None:
-        raise UserError(f"{spec.name}: training.branch_warmup_steps is missing; the paper has 400")
 
 
 def tidy(checkpoints: Checkpoints) -> None:
@@ -149,7 +148,6 @@ def is_done(run_folder: Path, key: str) -> bool:
 
 def build_trainer(
     spec: RunSpec,
-    run_folder: Path,
     checkpoints: Checkpoints,
     group: Group,
     device: torch.device,
@@ -158,22 +156,14 @@ def build_trainer(
     save_every_s: float,
 ) -> Trainer:
     """All collaborators of the loop, in the state in which the run was left."""
-    training, corpus = spec.training, Path(spec.corpus)
+    training, corpus, run_folder = spec.training, Path(spec.corpus), checkpoints.run_folder
     torch.manual_seed(spec.seed)
     model = assemble(spec).to(device)
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, facts)
     batches = training_batches(spec)
-    validation = Validation(
-        corpus,
-        kind_read(spec),
-        batches,
-        batch_size(spec),
-        device,
-        group,
-        lambda: autocast(device, spec),
-        normalised_as(spec),
-    )
+    dev = evaluation_batches(corpus, "dev", batch_size(spec), normalised_as(spec), kind_read(spec))
+    validation = Validation(corpus, dev, batches, device, group, lambda: autocast(device, spec))
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, silent=not group.is_first)
     if group.is_first:
         JsonLines(run_folder / "samples.jsonl").rewind(state.step)

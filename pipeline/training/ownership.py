@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.records.jobs import Claim, read_note
+from pipeline.records.jobs import Claim
+from pipeline.records.record import read_note
 
 log = logging.getLogger(__name__)
 

@@ -6,14 +6,34 @@ import torch
 
 from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
-from pipeline.models.build import build_run
+from pipeline.models.build import build_model
+from pipeline.models.fusion.model import FusedModel
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.seq2seq import Seq2Seq
+from pipeline.models.seq2seq import Seq2Seq, TaskModel
 from pipeline.records.corpus import EncodedCorpus, read_corpus
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import DamagedFileError, read_tensor_file
 
 FINAL = "model.safetensors"
+
+
+def build_run(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
+    """The model that a run trains, with its fusion; frozen parts hold no trained weights yet.
+
+    Raises:
+        UserError: the model has no task state that a language model could be fused with.
+    """
+    model = build_model(spec.model, vocab_sizes)
+    if spec.fusion and spec.language_model:
+        if not isinstance(model, TaskModel):
+            raise UserError(f"{spec.name}: a model of architecture {spec.model.architecture} has no decoder to fuse")
+        language_model = LanguageModel(spec.language_model.model, vocab_sizes[1])
+        fused = FusedModel(spec.fusion, model, language_model, vocab_sizes[1])
+        if spec.training.trained_part == "fusion":
+            fused.freeze_task()
+        model = fused
+    model.sampling_rate = spec.training.scheduled_sampling
+    return model
 
 
 def assemble(spec: RunSpec) -> Seq2Seq:

@@ -33,9 +33,9 @@ class Schedule:
 
     def branch_weights(self, update: int) -> float:
         """The rate of kappa and alpha: eq. 3 with d_model / N in place of d_model, and a warm-up of its own."""
-        width = self.model.d_model / self.model.num_layers
         warmup_steps = self.training.branch_warmup_steps or self.training.warmup_steps
-        return self.training.branch_lr_factor * inverse_sqrt(width, update + 1, warmup_steps)
+        rate = inverse_sqrt(self.model.branch_schedule_width, update + 1, warmup_steps)
+        return self.training.branch_lr_factor * rate
 
     def frozen(self, update: int) -> bool:
         """Whether kappa and alpha keep their values in this update (the last `branch_freeze_steps`)."""

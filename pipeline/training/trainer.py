@@ -12,7 +12,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
-from pipeline.models.flops import run_flops
+from pipeline.models.batch_shape import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.records.training import Machine, SampleLine
 from pipeline.training.checkpoint import Checkpoints
@@ -22,6 +22,7 @@ from pipeline.training.guards import out_of_memory_explained, skip_update
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.prefetch import Prefetcher
 from pipeline.training.progress import JsonLines, Progress
+from pipeline.training.run_flops import run_flops
 from pipeline.training.signals import StopRequest
 from pipeline.training.state import Sums, TrainingState
 from pipeline.training.validation import Validation
@@ -148,7 +149,7 @@ class Trainer:
             return
         self.progress.validated(self.state)
         for sample in self.validation.samples(self.model):
-            self.samples.append(SampleLine(step=self.state.step, **sample))
+            self.samples.append(SampleLine.model_validate({"step": self.state.step, **sample}))
             for name, text in sample.items():
                 log.info("  %-11s %s", name, text)
 
@@ -185,7 +186,7 @@ class Trainer:
     def flops(self, batch: AnyBatch) -> float:
         (rows, src_len), tgt_len = batch.src_shape, batch.tgt_out.shape[1]
         vocab = self.validation.vocab_size
-        return run_flops(self.spec, vocab, rows * src_len, rows * tgt_len, src_len, tgt_len)
+        return run_flops(self.spec, BatchShape(vocab, rows * src_len, rows * tgt_len, src_len, tgt_len))
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches, Kind, evaluation_batches, vocabularies
-from pipeline.models.ctc.model import CTC
+from pipeline.data.corpus_batches import AnyBatch, AnyEvaluationBatches, AnyTrainingBatches, vocabularies
+from pipeline.data.text_only_batches import TextOnlyEvaluationBatches
+from pipeline.models.seq2seq import FrameModel
 from pipeline.records.training import Loss
 from pipeline.search.greedy import greedy
 from pipeline.training.distributed import Group
@@ -20,29 +21,24 @@ FITTED_UPDATES = 8
 
 
 class Validation:
-    """Reads split `dev` of an encoded corpus; the subword model lies beside its folder.
+    """Measures the model on split `dev` of an encoded corpus; the subword model lies beside its folder.
 
     Args:
-        kind: what is read of the corpus.
+        dev: the batches of that split.
         trained_on: the updates of the training; the first ones show how well its data are fitted.
-        batch_size: source positions held at once.
         precision: opens the autocast of the training.
-        heard_as: as of `evaluation_batches`.
     """
 
     def __init__(
         self,
         corpus_folder: Path,
-        kind: Kind,
+        dev: AnyEvaluationBatches,
         trained_on: AnyTrainingBatches,
-        batch_size: int,
         device: torch.device,
         group: Group,
         precision: Callable[[], AbstractContextManager],
-        heard_as: Path | None = None,
     ):
-        self.batches = evaluation_batches(corpus_folder, "dev", batch_size, heard_as, kind)
-        self.pairs, self.kind = self.batches.pairs, kind
+        self.batches, self.pairs = dev, dev.pairs
         self.src_symbols, self.tgt_symbols = vocabularies(corpus_folder)
         self.vocab_size = len(self.tgt_symbols)
         self.device, self.group, self.precision = device, group, precision
@@ -78,7 +74,7 @@ class Validation:
 
     def samples(self, model: torch.nn.Module) -> list[dict[str, str]]:
         """Source, reference and greedy hypothesis of three fixed sentences, tokenised text; none of text alone."""
-        if self.kind == "text":
+        if isinstance(self.batches, TextOnlyEvaluationBatches):
             return []
         chosen = np.unique([0, len(self.pairs.src) // 2, len(self.pairs.src) - 1])
         model.eval()
@@ -97,7 +93,7 @@ class Validation:
 
     def outputs(self, model: torch.nn.Module, batch: AnyBatch) -> list[list[int]]:
         """The fastest guess."""
-        return model.best_path(batch) if isinstance(model, CTC) else greedy(model, batch, MAX_EXTRA_LENGTH)
+        return model.best_path(batch) if isinstance(model, FrameModel) else greedy(model, batch, MAX_EXTRA_LENGTH)
 
     def sources(self, chosen: np.ndarray) -> list[str]:
         """What can be shown of the source side."""

@@ -1,5 +1,6 @@
 """Dataset files are closed records, and every shipped one is valid."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,19 @@ import yaml
 from pydantic import TypeAdapter
 from toy_corpus import make_dataset, record
 
-from pipeline.data.dataset import Dataset, DownloadedDataset, LicensedPackages, load_dataset
+from pipeline.data.dataset import (
+    Dataset,
+    DownloadedDataset,
+    LicensedPackages,
+    load_dataset,
+    load_datasets,
+    load_files,
+    sources_of,
+)
 from pipeline.errors import UserError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow/datasets").glob("*.yaml"))
+FILES = SHIPPED[0].parents[1] / "files"
 OWN = {path.stem for path in SHIPPED if path.stem.startswith("own-")}
 """Of the user's own."""
 UNPUBLISHED = {"tedlium3", "tedlium3-text", "librispeech-text", "librispeech-tedlium3-text"}
@@ -45,12 +55,14 @@ def test_shipped_datasets_are_valid_and_assert_their_test_sets(path):
         assert all(source.bytes or source.md5 for source in dataset.sources.values())
 
 
-def test_shipped_datasets_share_a_file_only_if_it_is_the_same_file():
-    known = {}
-    for path in SHIPPED:
-        dataset = load_dataset(path)
-        for name, source in getattr(dataset, "sources", {}).items():
-            assert known.setdefault(name, source) == source, name
+def test_every_file_to_fetch_is_described_once_and_used_with_its_terms():
+    files = load_files(FILES)
+    datasets = load_datasets(FILES.parent / "datasets")
+    assert {name for dataset in datasets.values() for name in sources_of(dataset)} == set(files)
+    for dataset in datasets.values():
+        for name, source in sources_of(dataset).items():
+            assert source == files[name] and source.licence in dataset.licence
+    assert not any(re.search(r"^ *(sha256|md5): |https?://.*\.t?gz", path.read_text(), re.M) for path in SHIPPED)
 
 
 def test_a_downloaded_dataset_loads(tmp_path):
@@ -58,7 +70,7 @@ def test_a_downloaded_dataset_loads(tmp_path):
     assert isinstance(dataset, DownloadedDataset) and dataset.name == "toy" and dataset.languages == ("en", "de")
 
 
-SIDE = {"source": "b.gz"}
+SIDE = {"source": "a.gz"}
 FAULTS = {
     "unknown key": ({"cleaning": {"max_tokens": 5, "max_ratio": 2, "min_tokens": 1}}, "min_tokens"),
     "ratio below one": ({"cleaning": {"max_tokens": 5, "max_ratio": 0.5}}, "max_ratio.*0.5"),
@@ -72,6 +84,53 @@ FAULTS = {
     "unknown kind": ({"kind": "downlaod"}, "downlaod"),
     "unknown language": ({"src": "xx"}, "src.*xx"),
 }
+
+
+ORIGIN = {"licence": "none", "redistributable": True, "files": {"a.gz": SOURCE}}
+
+
+def save_project(folder: Path, record: dict, **origins: dict) -> Path:
+    """A dataset file beside the files that origins describe."""
+    for name in ("files", "datasets"):
+        (folder / name).mkdir()
+    for name, origin in origins.items():
+        (folder / f"files/{name}.yaml").write_text(yaml.safe_dump(origin))
+    return save(folder / "datasets", record)
+
+
+def test_a_file_is_found_by_its_name_and_brings_its_licence(tmp_path):
+    content = {key: value for key, value in downloaded().items() if key not in ("sources", "licence")}
+    dataset = load_dataset(save_project(tmp_path, content, origin=ORIGIN))
+    assert dataset.sources["a.gz"].known_hash == f"sha256:{'0' * 64}" and dataset.sources["a.gz"].redistributable
+    assert dataset.licence == "none" and list(dataset.sources) == ["a.gz"]
+
+
+def test_what_a_dataset_describes_itself_is_not_looked_for(tmp_path):
+    own = SOURCE | {"sha256": "1" * 64}
+    dataset = load_dataset(save_project(tmp_path, downloaded(sources={"a.gz": own}), origin=ORIGIN))
+    assert dataset.sources["a.gz"].sha256 == "1" * 64
+
+
+def test_a_file_that_nothing_describes_is_named_with_the_nearest_spelling(tmp_path):
+    path = save_project(tmp_path, downloaded(sources={}), origin=ORIGIN | {"files": {"aa.gz": SOURCE}})
+    with pytest.raises(UserError, match=r"toy\.yaml: splits name a\.gz, which is neither .*; did you mean 'aa\.gz'\?$"):
+        load_dataset(path)
+
+
+def test_a_file_described_twice_or_used_by_no_dataset_is_an_error(tmp_path):
+    path = save_project(tmp_path, downloaded(), first=ORIGIN, second=ORIGIN)
+    with pytest.raises(UserError, match=r"second\.yaml: files\.a\.gz: .*already"):
+        load_dataset(path)
+    (tmp_path / "files/second.yaml").write_text(yaml.safe_dump(ORIGIN | {"files": {"b.gz": SOURCE}}))
+    with pytest.raises(UserError, match=r"files: b\.gz: no dataset uses it"):
+        load_datasets(tmp_path / "datasets")
+
+
+@pytest.mark.parametrize("key", ["licence", "redistributable", "files", "more"])
+def test_the_description_of_an_origin_is_closed(tmp_path, key):
+    origin = ORIGIN | {"more": 1} if key == "more" else {name: ORIGIN[name] for name in ORIGIN if name != key}
+    with pytest.raises(UserError, match=rf"first\.yaml: {key}: (missing|unknown) key"):
+        load_dataset(save_project(tmp_path, downloaded(), first=origin))
 
 
 @pytest.mark.parametrize("fault", FAULTS)

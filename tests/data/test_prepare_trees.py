@@ -16,7 +16,8 @@ from pipeline.data.subwords import learn_subwords
 from pipeline.data.trees import Tree, clean, parse_tree, words
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.errors import UserError
-from pipeline.evaluation.parsing_f1 import bracket_statistics, f1
+from pipeline.metrics.f1 import METRIC as F1
+from pipeline.metrics.statistics.brackets import Parses
 from pipeline.records.preparation import PreparedTrees
 
 SPLITS = ("train", "dev", "test")
@@ -145,4 +146,4 @@ def test_an_error_is_one_bracket_wrong_and_one_missing():
     wrong = with_errors(gold, 1.0, Random(1))
     assert str(wrong) == "(TOP (S (NP (NN a)) (VP (VB b) (NP (NN c)))) (NN d))"
     assert with_errors(gold, 0.0, Random(1)) == gold
-    assert f1(bracket_statistics([gold], [wrong])["f1"].sum(axis=0)) < 100
+    assert F1.total(F1.statistics(Parses([gold], [wrong], [])).sum(axis=0)) < 100

@@ -13,8 +13,8 @@ from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
 from pipeline.data.raw_text import write_raw_splits
 from pipeline.data.subwords import learn_subwords
+from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
-from pipeline.evaluation.test_sets import name_of_split
 from pipeline.grammar.splits import write_splits
 from pipeline.schema import validate
 

@@ -206,7 +206,7 @@ def run(folder, **training) -> RunSpec:
     settings = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
     model = {"architecture": "ctc", "channels": 1, "num_layers": 1, "hidden_width": 2}
     names = {"paper": "p", "system": "s", "dataset": "d", "scale": "c", "seed": 5}
-    settings |= {"sentences_per_update": 8} | training
+    settings |= {"sentences_per_update": 8, "label_smoothing": 0.0} | training
     return validate(RunSpec, {**names, "corpus": str(folder), "model": model, "training": settings}, "run")
 
 
@@ -221,9 +221,12 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
         training_batches(run(folder, sentences_per_update=None, tokens_per_update=10))
     shutil.copytree(folder, tmp_path / "text")
     text_corpus().write(tmp_path / "text/corpus.json")
-    assert isinstance(training_batches(run(tmp_path / "text")), TextOnlyBatches)
+    with pytest.raises(UserError, match=r"ctc reads speech, but .* is text"):
+        training_batches(run(tmp_path / "text"))
     lm = LanguageModelConfig(architecture="language_model", hidden_width=2)
-    assert isinstance(training_batches(run(folder).model_copy(update={"model": lm})), TextOnlyBatches)
+    for corpus_folder in (folder, tmp_path / "text"):
+        on_text = run(folder).model_copy(update={"model": lm, "corpus": str(corpus_folder)})
+        assert isinstance(training_batches(on_text), TextOnlyBatches)
     assert isinstance(evaluation_batches(tmp_path / "text", "dev", 100), TextOnlyEvaluationBatches)
     text = (tmp_path / "text/corpus.json").read_text()
     (tmp_path / "text/corpus.json").write_text(text.replace('"text"', '"smell"'))

@@ -43,6 +43,7 @@ def write_run(folder: Path, corpus: Path, model: dict, sharpness: float = 6.0, *
         "max_steps": 1,
         "warmup_steps": 1,
         "sentences_per_update": 4,
+        "label_smoothing": 0.0,
         "validate_every": 1,
         "checkpoint_every": 1,
     }

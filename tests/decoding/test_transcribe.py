@@ -13,9 +13,10 @@ from pipeline.config import load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import evaluation_batches, normalised_as, training_batches
 from pipeline.data.token_store import TokenStore
-from pipeline.evaluation.error_rates import error_rate, error_statistics
-from pipeline.evaluation.score_file import read_statistics
 from pipeline.files import read_json
+from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.wer import METRIC as WER
 from pipeline.records.corpus import SpeechCorpus
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
@@ -125,7 +126,7 @@ def test_the_weights_of_least_error_on_the_development_set_are_chosen_and_used(t
     assert record["wer"] == min(point["wer"] for point in record["grid"])
     beside = ["--language-model", str(lm)]
     dev = transcribe(run, corpus, *beside, "--split", "dev", "--tuned", str(chosen), **settings)
-    rates = error_rate(error_statistics(references(corpus, "dev"), dev)["wer"].sum(axis=0))
+    rates = WER.total(WER.statistics(Transcripts(references(corpus, "dev"), dev)).sum(axis=0))
     assert record["wer"] == pytest.approx(float(rates))
     assert transcribe(run, corpus, *beside, **settings) is None  # without the choice
 

@@ -11,7 +11,7 @@ from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.data.batches import EvaluationBatches, ParallelSplit
 from pipeline.data.moses import detokenise
-from pipeline.evaluation.score_file import read_statistics
+from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.search.beam_search import beam_search
 from pipeline.search.greedy import greedy
 from pipeline.symbols import BOS, EOS, PAD

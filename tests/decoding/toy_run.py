@@ -42,7 +42,7 @@ def write_corpus(folder: Path, pairs: int = 23) -> list[str]:
 def write_run(folder: Path, corpus: Path, model: TransformerConfig = TRANSFORMER, checkpoints: int = 0, seed: int = 1):
     """run.yaml, final weights, `checkpoints` earlier ones and done.json; returns the final model."""
     steps = max(checkpoints, 1)
-    training = {"max_steps": steps, "warmup_steps": 1, "tokens_per_update": 100}
+    training = {"max_steps": steps, "warmup_steps": 1, "branch_warmup_steps": 1, "tokens_per_update": 100}
     spec = {"paper": "toy", "system": "base", "dataset": "toy", "scale": "demo", "seed": seed}
     spec |= {"corpus": str(corpus / "encoded"), "model": model.model_dump()}
     spec |= {"training": training | {"validate_every": 1, "checkpoint_every": 1}}

@@ -8,9 +8,11 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.data.subwords import most_frequent_words
 from pipeline.data.trees import parse_tree
-from pipeline.evaluation.phenomena import clauses, contains, in_order, reorderings
-from pipeline.evaluation.score_file import read_statistics
 from pipeline.grammar.corpus import generate
+from pipeline.metrics.clauses import clauses
+from pipeline.metrics.reorderings import reorderings
+from pipeline.metrics.statistics.phenomena import contains, in_order
+from pipeline.metrics.statistics.score_file import read_statistics
 
 TREE = parse_tree(
     "(TOP (S (NP (NP (DT The) (NN dog)) (SBAR (WHNP (WDT that)) (S (NP (DT the) (NN writer)) (VP (VBD found)))))"

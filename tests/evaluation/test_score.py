@@ -10,8 +10,9 @@ import yaml
 
 from pipeline.__main__ import main
 from pipeline.errors import UserError
-from pipeline.evaluation.score_file import compare_scores, read_statistics
+from pipeline.evaluation.compare import compare_scores
 from pipeline.files import sha256_file
+from pipeline.metrics.statistics.score_file import read_statistics
 
 LINES = 40
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
@@ -64,7 +65,7 @@ def test_a_score_file_names_each_metric_with_interval_and_signature(corpus, tmp_
     assert score(corpus, out) == 0
     found = json.loads(out.read_text())
     assert (found["test_set"], found["lines"]) == ("toy", LINES)
-    assert set(found["metrics"]) == {"bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu", "gleu"}
+    assert set(found["metrics"]) == {"bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu", "gleu", "chrf"}
     for metric in found["metrics"].values():
         assert set(metric) == {"value", "low", "high", "signature"}
         assert 0 < metric["low"] < metric["value"] < metric["high"] < 100
@@ -83,7 +84,7 @@ def test_the_same_inputs_give_the_same_bytes(corpus, tmp_path):
 def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
     ours, perfect, other = (tmp_path / f"{name}.json" for name in ("ours", "perfect", "other"))
     score(corpus, ours), score(corpus, perfect, hypothesis="perfect")
-    for name in ("bleu_paper", "sacrebleu", "gleu"):
+    for name in ("bleu_paper", "sacrebleu", "chrf", "gleu"):
         found = compare_scores(perfect, ours, name)
         assert found.low > 0
         assert found.p_value < 0.01

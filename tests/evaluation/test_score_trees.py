@@ -13,8 +13,10 @@ from pipeline.data.linearisation import linearise, rebuild
 from pipeline.data.trees import parse_tree, words
 from pipeline.errors import UserError
 from pipeline.evaluation import score_trees
-from pipeline.evaluation.parsing_f1 import f1, sentence_counts
-from pipeline.evaluation.score_file import compare_scores, metric_named, read_statistics
+from pipeline.evaluation.compare import compare_scores
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.brackets import sentence_counts
+from pipeline.metrics.statistics.score_file import read_statistics
 
 SYMBOLS = ["(S", "(NP", "(VP", "/S", "/NP", "/VP", "NN", "VB", "."]
 
@@ -75,7 +77,7 @@ def test_any_sequences_are_scored_over_all_sentences(tmp_path, gold):
     parses = [parse_tree(line, "") for line in (tmp_path / "a/test.trees").read_text().split("\n")[:-1]]
     assert [words(tree) for tree in parses] == [words(tree) for tree in gold]
     totals = np.sum([sentence_counts(*pair)[:3] for pair in zip(gold, parses, strict=True)], axis=0)
-    assert record["metrics"]["f1"]["value"] == pytest.approx(float(f1(totals)))
+    assert record["metrics"]["f1"]["value"] == pytest.approx(float(metric_named("f1").total(totals)))
     assert record["metrics"]["f1"]["low"] < record["metrics"]["f1"]["value"] < record["metrics"]["f1"]["high"]
     balanced = [
         rebuild(symbols.split(), words(tree))[1].balanced for symbols, tree in zip(sequences, gold, strict=True)
@@ -85,7 +87,7 @@ def test_any_sequences_are_scored_over_all_sentences(tmp_path, gold):
     for name, metric in record["metrics"].items():
         statistics = read_statistics(tmp_path / "a/test.json", name)
         assert len(statistics) == 30
-        assert metric["value"] == pytest.approx(float(metric_named(name)(statistics.sum(axis=0))))
+        assert metric["value"] == pytest.approx(float(metric_named(name).total(statistics.sum(axis=0))))
 
 
 def test_two_parsers_are_compared_sentence_by_sentence(tmp_path, gold):

@@ -5,17 +5,24 @@ from pathlib import Path
 import numpy as np
 from made_records import data_loss, score_file, start_cost, trained_run, training_cost, validation_line
 
-from pipeline.evaluation.score_file import metric_named, write_statistics
 from pipeline.experiment.project import Project
 from pipeline.kinds.scored import score_path
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.products import RunId
 from pipeline.records.training import MonitorLine
+from pipeline.reporting.filled_table import fill
 
 SENTENCES = 200
 
 
 def folder_of(project: Project, run: RunId) -> Path:
     return Path(project.config.work) / project.config.scale / "runs" / run.folder
+
+
+def table_rows(project: Project, paper: str, table: str) -> list[dict[str, str]]:
+    """A table as its CSV has it."""
+    return fill(project, paper, table).frame.to_dict("records")
 
 
 def perplexity_statistics(nll: float, seed: int = 0) -> np.ndarray:
@@ -43,10 +50,8 @@ def write_score(project: Project, run: RunId, metric: str, decoding: str, split:
     path = folder_of(project, run) / score_path(metric, decoding, split)
     arrays = dict(np.load(path.with_suffix(".npz"))) if path.exists() else {}
     arrays[metric] = statistics
-    metrics = {
-        name: {"value": float(metric_named(name)(rows.sum(axis=0))), "low": None, "high": None, "signature": "toy"}
-        for name, rows in arrays.items()
-    }
+    values = {name: float(metric_named(name).total(rows.sum(axis=0))) for name, rows in arrays.items()}
+    metrics = {name: {"value": value, "low": None, "high": None, "signature": "toy"} for name, value in values.items()}
     write_statistics(path.with_suffix(".npz"), arrays)
     score_file(metrics, SENTENCES).write(path)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
-from pipeline.models.speech_attention.settings import SpeechAttentionConfig
+from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 from pipeline.symbols import BOS, EOS, PAD
 
 VOCAB, FEATURES = 12, 40
@@ -57,10 +57,10 @@ def speech(frame_counts: list[int], characters: list[int]) -> Speech:
     return Speech(frames, torch.tensor(frame_counts), tgt_in, tgt_out)
 
 
-def attention_config(**changes) -> SpeechAttentionConfig:
+def attention_config(**changes) -> AttentionRecogniserConfig:
     settings = {"encoder_layers": 3, "encoder_width": 6, "decoder_width": 10, "embedding_width": 5}
     settings |= {"attention_width": 7, "location_filters": 3, "location_width": 5}
-    return SpeechAttentionConfig(architecture="speech_attention", **(settings | changes))
+    return AttentionRecogniserConfig(architecture="speech_attention", **(settings | changes))
 
 
 def lm_config(**changes) -> LanguageModelConfig:

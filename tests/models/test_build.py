@@ -16,5 +16,5 @@ def test_untied_model_takes_two_vocabularies():
 
 
 def test_branches_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(UserError, match="num_branches 6"):
-        build_model(weighted_config(num_branches=6), (30, 30))
+    with pytest.raises(ValueError, match="num_branches 6 must divide d_model 32"):
+        weighted_config(num_branches=6)

@@ -4,8 +4,11 @@ from small_models import VOCAB, pairs
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model
 from pipeline.models.flops import training_flops
+
+SHAPE = BatchShape(VOCAB, src_positions=640, tgt_positions=768, src_length=10, tgt_length=12)
 
 
 def test_count_equals_the_products_of_a_step(config):
@@ -13,7 +16,7 @@ def test_count_equals_the_products_of_a_step(config):
     model, batch = build_model(config, (VOCAB, VOCAB)), pairs([10] * 64, [12] * 64)
     with FlopCounterMode(display=False) as counter:
         model.loss(batch, 0.1).loss.backward()
-    ours = training_flops(config, VOCAB, 640, 768, 10, 12)
+    ours = training_flops(config, SHAPE)
     products = len(getattr(model, "blocks", [])) * 6 * 32 * 8 * 48
     products *= 4 if getattr(config, "ffn_mode", "") == "shared" else 1
     assert counter.get_total_flops() == pytest.approx(ours + products, rel=0.02)
@@ -43,4 +46,4 @@ def test_count_equals_the_products_of_a_recurrent_or_convolutional_step(name):
     model, batch = build_model(config, (VOCAB, VOCAB)), pairs([10] * 64, [12] * 64)
     with ProductCounter() as counter:
         model.loss(batch, 0.1).loss.backward()
-    assert 2 * counter.products == pytest.approx(training_flops(config, VOCAB, 640, 768, 10, 12), rel=0.02)
+    assert 2 * counter.products == pytest.approx(training_flops(config, SHAPE), rel=0.02)

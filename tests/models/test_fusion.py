@@ -14,7 +14,7 @@ from pipeline.models.fusion.model import FusedModel, FusionLayer
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.unrolling import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
-from pipeline.models.speech_attention.model import SpeechAttention
+from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.models.transformer.model import Transformer
 
 
@@ -24,7 +24,7 @@ def row(request) -> str:
 
 
 def fused(row: str) -> FusedModel:
-    task = SpeechAttention(attention_config(), VOCAB)
+    task = AttentionRecogniser(attention_config(), VOCAB)
     return FusedModel(fusion_config(row), task, LanguageModel(lm_config(), VOCAB), VOCAB)
 
 

@@ -7,14 +7,17 @@ from speech_batches import FUSIONS, VOCAB, attention_config, ctc_config, fusion_
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.config import LanguageModelRun, RunSpec, TrainingConfig
-from pipeline.models.build import build_run
-from pipeline.models.flops import run_flops
+from pipeline.models.batch_shape import BatchShape
+from pipeline.training.parts import build_run
+from pipeline.training.run_flops import run_flops
 
 FRAMES, CHARACTERS, ROWS = 64, 9, 16
+SHAPE = BatchShape(VOCAB, ROWS * FRAMES, ROWS * (CHARACTERS + 1), FRAMES, CHARACTERS + 1)
 
 
 def spec(model, row: str | None = None, trained_part: str = "all") -> RunSpec:
     sizes = {"max_steps": 1, "warmup_steps": 1, "sentences_per_update": 1, "validate_every": 1, "checkpoint_every": 1}
+    sizes |= {"label_smoothing": 0.0}
     fused = {}
     if row:
         fused = {"fusion": fusion_config(row), "language_model": LanguageModelRun(run="lm", model=lm_config())}
@@ -36,24 +39,23 @@ def counted(run: RunSpec, batch, vocab: int) -> float:
 @pytest.mark.parametrize("model", [attention_config(frame_stacking=2), ctc_config(), lm_config()])
 def test_operations_of_an_update(model):
     batch = speech([FRAMES] * ROWS, [CHARACTERS] * ROWS)
-    ours = run_flops(spec(model), VOCAB, ROWS * FRAMES, ROWS * (CHARACTERS + 1), FRAMES, CHARACTERS + 1)
+    ours = run_flops(spec(model), SHAPE)
     assert counted(spec(model), batch, VOCAB) == pytest.approx(ours, rel=0.03)
 
 
 @pytest.mark.parametrize("row", FUSIONS)
 def test_operations_of_a_fusion(row):
     batch, run = speech([FRAMES] * ROWS, [CHARACTERS] * ROWS), spec(attention_config(), row)
-    ours = run_flops(run, VOCAB, ROWS * FRAMES, ROWS * (CHARACTERS + 1), FRAMES, CHARACTERS + 1)
+    ours = run_flops(run, SHAPE)
     assert counted(run, batch, VOCAB) == pytest.approx(ours, rel=0.03)
 
 
 def test_a_fusion_trained_alone_does_less_than_one_trained_with_its_model():
-    shape = (VOCAB, ROWS * FRAMES, ROWS * 10, FRAMES, 10)
-    alone, together = (run_flops(spec(attention_config(), "CF4", part), *shape) for part in ("fusion", "all"))
+    alone, together = (run_flops(spec(attention_config(), "CF4", part), SHAPE) for part in ("fusion", "all"))
     assert alone < 0.6 * together
 
 
 def test_operations_of_a_fused_translation_model():
     run = spec(transformer_config(tie_embeddings="none"), "CF4")
-    ours = run_flops(run, 40, 640, 768, 10, 12)
+    ours = run_flops(run, BatchShape(40, 640, 768, 10, 12))
     assert counted(run, pairs([10] * 64, [12] * 64), 40) == pytest.approx(ours, rel=0.1)

@@ -9,10 +9,10 @@ from speech_batches import VOCAB, attention_config, ctc_config, lm_config, speec
 
 from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.unrolling import drawn, unrolled_logits
+from pipeline.models.layers.unrolling import sampled, unrolled_logits
 from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEncoder, pooled
 from pipeline.models.speech_attention.hybrid_attention import HybridAttention
-from pipeline.models.speech_attention.model import SpeechAttention
+from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.symbols import BOS, EOS, PAD
 
 
@@ -71,7 +71,7 @@ def test_attention_equals_the_formulas_of_chorowski_written_out():
 @pytest.mark.parametrize("task_state", ["state and context", "state"])
 @torch.no_grad()
 def test_padding_changes_no_character_of_the_recogniser(task_state):
-    model = SpeechAttention(attention_config(task_state=task_state), VOCAB).eval()
+    model = AttentionRecogniser(attention_config(task_state=task_state), VOCAB).eval()
     batch = speech([37, 21, 9], [6, 3, 4])
     together = unrolled_logits(model, batch, 0.0)
     for row, count in enumerate([7, 4, 5]):
@@ -81,7 +81,7 @@ def test_padding_changes_no_character_of_the_recogniser(task_state):
 
 @torch.no_grad()
 def test_alignments_are_distributions_over_the_utterance():
-    model, batch = SpeechAttention(attention_config(), VOCAB).eval(), speech([37, 9], [6, 3])
+    model, batch = AttentionRecogniser(attention_config(), VOCAB).eval(), speech([37, 9], [6, 3])
     alignments = model.alignments(batch)
     assert alignments.shape == (2, 7, 10)
     torch.testing.assert_close(alignments.sum(-1), torch.ones(2, 7))
@@ -99,7 +99,7 @@ def test_language_model_step_by_step_equals_the_whole_text():
 
 def test_scheduled_sampling_reads_predictions_as_often_as_asked_and_only_in_training():
     """The recogniser's own predictions are made to be symbol 4 alone, which no reference holds."""
-    model, seen = SpeechAttention(attention_config(), VOCAB), []
+    model, seen = AttentionRecogniser(attention_config(), VOCAB), []
     model.output.bias.data[4] = 1e4
     model.embedding.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
     batch = speech([9] * 200, [11] * 200)
@@ -118,7 +118,7 @@ def test_scheduled_sampling_reads_predictions_as_often_as_asked_and_only_in_trai
 
 
 def test_scheduled_sampling_is_fixed_by_the_seed():
-    model, batch = SpeechAttention(attention_config(), VOCAB), speech([20, 9], [8, 6])
+    model, batch = AttentionRecogniser(attention_config(), VOCAB), speech([20, 9], [8, 6])
     model.sampling_rate = 0.5
 
     def loss(seed):
@@ -130,7 +130,7 @@ def test_scheduled_sampling_is_fixed_by_the_seed():
 
 def test_drawn_symbols_follow_the_distribution_without_reserved_ones():
     logits = torch.randn(1, 1, 7).expand(20000, 1, 7)
-    counts = torch.bincount(drawn(logits).flatten(), minlength=7) / 20000
+    counts = torch.bincount(sampled(logits).flatten(), minlength=7) / 20000
     assert not counts[[PAD, BOS, EOS]].any()
     kept = [1, 4, 5, 6]
     torch.testing.assert_close(counts[kept], logits[0, 0, kept].softmax(-1), rtol=0, atol=0.02)

@@ -4,7 +4,7 @@ from small_models import VOCAB, pairs, weighted_config
 from torch.nn import functional as F
 
 from pipeline.models.build import build_model
-from pipeline.models.transformer.attention import Mix, SelfAttention
+from pipeline.models.transformer.multi_head_attention import Mix, SelfAttention
 from pipeline.models.weighted_transformer.model import BranchedMix, WeightedTransformer, keep_largest
 
 MODES = ("split", "shared")

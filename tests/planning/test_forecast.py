@@ -12,6 +12,7 @@ from pipeline.config import RunSpec, TrainingConfig
 from pipeline.data.batches import TrainingBatches
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
+from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model
 from pipeline.models.flops import training_flops
 from pipeline.models.seq2seq import count_parameters
@@ -96,7 +97,7 @@ def test_operations_are_those_that_the_training_counts(encoded):
     run, batches = spec(), real_batches(encoded)
     counted = [
         training_flops(
-            run.model, VOCABULARY, *(side.numel() for side in (b.src, b.tgt_out)), b.src.shape[1], b.tgt_out.shape[1]
+            run.model, BatchShape(VOCABULARY, b.src.numel(), b.tgt_out.numel(), b.src.shape[1], b.tgt_out.shape[1])
         )
         for step in range(len(batches))
         for b in batches.update(step)
@@ -110,7 +111,7 @@ def test_operations_are_those_that_the_training_counts(encoded):
 def test_validations_and_decodings_are_counted(encoded):
     corpus, found = corpus_of(encoded), forecast_run(spec(), corpus_of(encoded))
     src, tgt = corpus.src_subwords + 1, corpus.tgt_subwords + 1
-    once = training_flops(spec().model, VOCABULARY, 20 * src, 20 * tgt, src, tgt) / 3
+    once = training_flops(spec().model, BatchShape(VOCABULARY, 20 * src, 20 * tgt, src, tgt)) / 3
     again = FITTED_UPDATES * found.update_flops / 3
     assert found.validation_flops == pytest.approx(3 * (once + again))  # after updates 15, 30 and 40
     project = project_at(encoded)

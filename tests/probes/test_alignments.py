@@ -35,6 +35,7 @@ def write_run(tmp_path, model: dict):
         "max_steps": 2,
         "warmup_steps": 1,
         "sentences_per_update": 2,
+        "label_smoothing": 0.0,
         "validate_every": 1,
         "checkpoint_every": 1,
     }

@@ -5,7 +5,7 @@ import torch
 from pipeline.data.batches import TextBatch
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
-from pipeline.probes.attention_maps import choose, encoder_attention, farthest, most_different, sharpest
+from pipeline.probes.attention_maps import choose, farthest, most_different, sharpest
 
 H, N = 3, 12
 
@@ -20,7 +20,7 @@ def test_maps_are_the_softmax_of_the_scaled_products_of_that_layer():
     model = Transformer(config, 20, 20).eval()
     src = torch.randint(4, 20, (2, 7))
     src[1, 5:] = 0
-    found = encoder_attention(model, TextBatch(src, src, src), 1)
+    found = model.encoder_attention(TextBatch(src, src, src), 1)
     mask = (src != 0)[:, None, None, :]
     with torch.no_grad():
         x = model.encoder[0](model.embed(model.src_embedding, src, model.src_positions(0, 7)), mask)

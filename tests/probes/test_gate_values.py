@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from fabricated import folder_of
 from made_records import parallel_corpus
 
 from pipeline.__main__ import main
@@ -16,14 +15,10 @@ from pipeline.data.batches import ParallelSplit
 from pipeline.data.subwords import most_frequent_words
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
-from pipeline.evaluation.score_file import read_statistics, write_statistics
-from pipeline.experiment.project import load_project
-from pipeline.files import write_json
 from pipeline.grammar.corpus import generate
+from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.models.build import build_model
 from pipeline.probes.gate_values import covered, kinds_of
-from pipeline.reporting.claim_evidence import Gatherer
-from pipeline.reporting.claims import judged
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 
@@ -130,57 +125,3 @@ def test_a_model_of_one_channel_has_no_gate(corpus, tmp_path, capsys):
     write_run(tmp_path, corpus, channels="rnn")
     assert gate_values(tmp_path, corpus) == 1
     assert "no gate between channels" in capsys.readouterr().err
-
-
-def put_gates(project, claim, means: dict[str, float], words: int = 2) -> None:
-    """`words` of each kind in every one of 200 sentences, their gates spread around the mean of their kind."""
-    rng = np.random.default_rng(3)
-
-    def rows(mean: float) -> np.ndarray:
-        noise = rng.normal(0, 0.02, 200)
-        return np.stack((words * (mean + noise - noise.mean()), np.full(200, words)), axis=1)
-
-    named = {f"{claim.channel}.{kind}": rows(mean) for kind, mean in means.items()}
-    for run in project.runs_of("multichannel", claim.system, claim.dataset):
-        write_statistics(folder_of(project, run) / "gates.npz", named)
-        write_json(folder_of(project, run) / "gates.json", {"statistics": "gates.npz"})
-
-
-@pytest.fixture
-def project(tmp_path):
-    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "second", "expected"),
-    [
-        ("gate-idioms-full", 0.4, 0.5, "upheld"),
-        ("gate-idioms-full", 0.5, 0.5, "not distinguishable"),
-        ("gate-idioms-full", 0.5, 0.4, "contradicted"),
-        ("gate-names-states", 0.4, 0.5, "upheld"),
-        ("gate-names-states", 0.5, 0.4, "upheld"),
-        ("gate-names-states", 0.5, 0.51, "not distinguishable"),
-        ("gate-names-states", 0.5, 0.5, "contradicted"),
-    ],
-)
-def test_every_verdict_follows_from_the_gates(project, name, first, second, expected):
-    claim = project.claims["multichannel"].claims[name]
-    put_gates(project, claim, dict(zip(claim.words, (first, second), strict=True)))
-    found = judged(Gatherer(project, "multichannel"), claim)
-    assert found["verdict"] == expected
-    assert found["ours"] == f"mean z: {claim.words[0]} {first:.3f}, {claim.words[1]} {second:.3f}"
-    assert found["test"] == "paired bootstrap over sentences"
-
-
-def test_too_few_words_say_nothing_and_no_run_is_no_verdict(project):
-    claim = project.claims["multichannel"].claims["gate-idioms-full"]
-    gatherer = Gatherer(project, "multichannel")
-    assert judged(gatherer, claim)["verdict"] == "not run"
-    put_gates(project, claim, {"names": 0.4, "idioms": 0.5}, words=0)
-    found = judged(gatherer, claim)
-    assert found["verdict"] == "not distinguishable" and found["ours"] == "fewer than 20 words of names"
-
-
-def test_a_claim_about_gates_asks_for_those_of_its_system(project):
-    files = {file.run.system for file in project.claim_files("multichannel") if file.path == "gates.json"}
-    assert files == {"RNN-EMB", "NTM-RNN-EMB"}

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fabricated import folder_of, write_score, write_training
+from fabricated import folder_of, table_rows, write_score, write_training
 
 from pipeline.__main__ import main
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.token_store import write_tokens
-from pipeline.evaluation.error_rates import domain_gap
 from pipeline.experiment.project import load_project
+from pipeline.metrics.statistics.edits import domain_gap
 from pipeline.records.probes import AlignmentMaps
 from pipeline.reporting.claims import claim_rows
-from pipeline.reporting.table import table_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SAID = ["the dog barks at the small cat", "we go home", "many bakers try to visit a hotel", "they sing one song a day"]
@@ -127,18 +126,18 @@ def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(
     stem = tmp_path / f"corpora/{project.stand_in('target')}/encoded/test.tgt"
     with write_tokens(stem, len(Alphabet())) as store:
         store.append(np.concatenate(ids), [len(one) for one in ids])
-    heard = [
+    written_down = [
         "the dog parks add the small cat",
         "no no no no",
         "many bakers try to visit a hotel",
         "they sing one song today",
     ]
-    files = project.transcript_files("coldfusion", "table1")
-    for system, file in files.items():
+    made = project.transcripts("coldfusion", "table1")
+    for system, product in made.items():
         if system != "tuned-9-5":
-            path = folder_of(project, file.run) / file.path
+            path = project.layout.path(product)
             path.parent.mkdir(parents=True)
-            path.write_text("".join(f"{line}\n" for line in (heard if system == entry.chosen_by else SAID)))
+            path.write_text("".join(f"{line}\n" for line in (written_down if system == entry.chosen_by else SAID)))
     out = tmp_path / "table1.csv"
     arguments = [
         "transcript-table",
@@ -155,7 +154,11 @@ def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(
     rows = list(csv.DictReader(out.open(encoding="utf-8")))
     assert [row["utterance"] for row in rows if row["model"] == "Ground Truth"] == ["1", "3", "4"]
     plain = [row for row in rows if row["model"] == "Plain Seq2Seq"]
-    assert [(row["ours"], row["word_errors"]) for row in plain] == [(heard[0], "2"), (heard[2], "0"), (heard[3], "2")]
+    assert [(row["ours"], row["word_errors"]) for row in plain] == [
+        (written_down[0], "2"),
+        (written_down[2], "0"),
+        (written_down[3], "2"),
+    ]
     assert {row["ours"] for row in rows if row["model"] == "Cold Fusion (Fine-tuned)"} == {""}
     text = out.with_suffix(".md").read_text(encoding="utf-8")
     assert "not run" in text and json.dumps(SAID[0]).strip('"') in text

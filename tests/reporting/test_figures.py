@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fabricated import folder_of, write_branches, write_training
+from fabricated import write_branches, write_training
 
 from pipeline.__main__ import main
 from pipeline.experiment.project import load_project
+from pipeline.kinds.figures.attention_heads import shown_as
+from pipeline.kinds.figures.branch_weights import mean_filter
 from pipeline.kinds.picture import COLOURS
 from pipeline.records.probes import AttentionMap
-from pipeline.reporting.attention_figure import shown_as
-from pipeline.reporting.branch_figure import mean_filter
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]
@@ -35,7 +35,7 @@ def project(tmp_path):
 
 
 def put_map(project, figure, query, heads):
-    (file,) = project.figure_files("attention", figure)
+    (product,) = project.figure_products("attention", figure)
     maps = np.random.default_rng(0).dirichlet(np.ones(len(TOKENS)), (len(heads), len(TOKENS)))
     facts = {
         "rule": project.figure("attention", figure).rule,
@@ -47,7 +47,7 @@ def put_map(project, figure, query, heads):
         "weights_digest": "abc",
     }
     record = {"tokens": TOKENS, "heads": heads, "query": query, "weights": maps.tolist()}
-    AttentionMap.model_validate(facts | record).write(folder_of(project, file.run) / file.path)
+    AttentionMap.model_validate(facts | record).write(project.layout.path(product))
 
 
 def test_loss_curves_have_a_point_a_validation(project, tmp_path):

@@ -1,20 +1,18 @@
-"""Means over test sets, gains, long sentences and the chosen example, from made-up scores."""
+"""Means over test sets, gains and the chosen example, from made-up scores."""
 
 import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fabricated import SENTENCES, bleu_statistics, folder_of, write_score
+from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_score
 
 from pipeline.__main__ import main
 from pipeline.data.token_store import write_tokens
-from pipeline.evaluation.bleu import bleu
-from pipeline.evaluation.significance import resampled
 from pipeline.experiment.project import load_project
-from pipeline.kinds.evidence import verdict
-from pipeline.reporting.claim_evidence import Gatherer
-from pipeline.reporting.table import table_rows
+from pipeline.files import write_json
+from pipeline.metrics.statistics.bleu import bleu
+from pipeline.metrics.statistics.significance import resampled
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, DATA = "multichannel", "nist-zh-en"
@@ -42,6 +40,7 @@ def put_scores(project, systems, rows=rows_of):
 
 def put_lengths(project, lengths):
     corpus = project.corpus(project.stand_in(DATA))
+    write_json(corpus / "encoded/corpus.json", {})
     for split, words in lengths.items():
         with write_tokens(corpus / f"encoded/{split}.src", 100) as store:
             store.append(np.full(int(words.sum()), 5), words)
@@ -76,29 +75,6 @@ def test_the_gain_is_over_the_named_row_and_empty_without_it(project):
     assert gain == pytest.approx(float(rows["RNN"]["avg_ours"]) - float(rows["DL4MT"]["avg_ours"]), abs=0.011)
     assert float(rows["RNN"]["gain_low"]) <= gain <= float(rows["RNN"]["gain_high"])
     assert rows["DL4MT"]["gain_ours"] == ""
-
-
-@pytest.mark.parametrize(("better_at", "expected"), [("long", "upheld"), ("short", "contradicted")])
-def test_an_advantage_on_long_sentences_is_told_from_one_on_short_ones(project, better_at, expected):
-    lengths = {split: np.where(np.arange(SENTENCES) % 2, 25, 8) for split in SPLITS}
-    put_lengths(project, lengths)
-    helped = lengths["test"] > 20 if better_at == "long" else lengths["test"] <= 20
-
-    def rows(system, split):
-        plain = bleu_statistics(0.5, seed=SPLITS.index(split))
-        better = bleu_statistics(0.7, seed=SPLITS.index(split))
-        return np.where(helped[:, None], better, plain) if system == "NTM-RNN-EMB" else plain
-
-    put_scores(project, ["RNN", "NTM-RNN-EMB"], rows)
-    found = Gatherer(project, PAPER).gather(project.claims[PAPER].claims["long-sentences-20"])
-    assert verdict(found.evidence) == expected
-
-
-def test_without_long_sentences_nothing_is_distinguished(project):
-    put_lengths(project, {split: np.full(SENTENCES, 8) for split in SPLITS})
-    put_scores(project, ["RNN", "NTM-RNN-EMB"])
-    found = Gatherer(project, PAPER).gather(project.claims[PAPER].claims["long-sentences-20"])
-    assert verdict(found.evidence) == "not distinguishable"
 
 
 def test_the_figure_scores_what_is_longer_of_one_sample(project, tmp_path):

@@ -5,11 +5,16 @@ import statistics
 from pathlib import Path
 
 import pytest
+from fabricated import table_rows
 from made_records import layer_costs, score_file, start_cost, trained_run, training_cost
 
+from pipeline.__main__ import main
+from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.reporting.markdown import grid, scale_rules, short
-from pipeline.reporting.table import table_rows
+from pipeline.files import read_json, write_json
+from pipeline.kinds.cells.shared.cell import short
+from pipeline.products import ModelSizes
+from pipeline.reporting.markdown import grid, scale_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,10 +66,22 @@ def test_mean_and_spread_are_over_seeds_and_a_missing_seed_leaves_the_row_not_ru
 
 
 def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
-    found = [
-        {row["parameters_ours"] for row in table_rows(project_in(tmp_path, scale=scale), "attention", "table3")}
-        for scale in ("smoke", "paper")
-    ]
+    found = []
+    for scale in ("smoke", "paper"):
+        project = project_in(tmp_path, scale=scale)
+        assert {row["parameters_ours"] for row in table_rows(project, "attention", "table3")} == {""}
+        (wanted,) = (one for one in project.table_products("attention", "table3") if isinstance(one, ModelSizes))
+        command = [
+            "model-sizes",
+            "--root",
+            str(ROOT),
+            "--paper",
+            "attention",
+            "--out",
+            str(project.layout.path(wanted)),
+        ]
+        assert main([*command, "--set", f"scale={scale}"]) == 0
+        found.append({row["parameters_ours"] for row in table_rows(project, "attention", "table3")})
     assert found[0] == found[1] and {"65073152", "35672064", "214171648"} < found[0]
 
 
@@ -72,14 +89,6 @@ def test_operations_of_cited_systems_are_shown_for_both_pairs_of_languages(tmp_p
     rows = {row["model"]: row for row in table_rows(project_in(tmp_path), "attention", "table2")}
     cited = rows["Deep-Att + PosUnk"]
     assert (cited["flops_ende_printed"], cited["flops_enfr_printed"]) == ("", "1e+20")
-
-
-def test_numbers_on_stand_in_data_are_marked_not_comparable(tmp_path):
-    for scale, expected in (("demo", "not comparable"), ("paper", "+4.20")):
-        project = project_in(tmp_path, scale=scale)
-        cell = next(cell for cell in project.cell_runs("weighted", "table2") if cell.row == 0)
-        fabricate(project, cell, "dev", 27.9)  # printed: 23.7
-        assert table_rows(project, "weighted", "table2")[0]["bleu_difference"] == expected
 
 
 def test_several_decodings_of_a_row_are_averaged(tmp_path):
@@ -133,3 +142,31 @@ def test_below_a_table_stand_the_rules_of_the_scale_that_its_systems_follow(tmp_
     assert "coldfusion/" not in rules["weighted"] and "d_state" not in rules["weighted"]
     assert "coldfusion/lm-source: " in rules["coldfusion"]
     assert "multichannel/" not in rules["coldfusion"] and "num_branches" not in rules["coldfusion"]
+
+
+def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
+    project = project_in(tmp_path)
+    cell = next(cell for cell in project.cell_runs("weighted", "table2") if cell.row == 0)
+    fabricate(project, cell, "dev", 20.0)
+    folder = Path(project.config.work) / project.config.scale / "runs" / cell.run.folder
+    score = folder / "scores/final/dev.json"
+    for path, key in ((folder / "trained.json", "weights_digest"), (score, "training")):
+        write_json(path, read_json(path) | {key: "a" * 64})
+    assert table_rows(project, "weighted", "table2")[0]["bleu_ours"] == "20.00"
+    write_json(score, read_json(score) | {"training": "b" * 64})
+    with pytest.raises(
+        UserError, match=r"scores/final/dev\.json: scores weights of another training \(it ended in bbb"
+    ):
+        table_rows(project, "weighted", "table2")
+
+
+def test_a_metric_that_a_score_does_not_have_is_named_with_those_that_it_has(tmp_path):
+    project = project_in(tmp_path)
+    cell = next(cell for cell in project.cell_runs("attention", "table3") if cell.row == 0 and cell.cell == "bleu")
+    fabricate(project, cell, "dev", 20.0)
+    path = Path(project.config.work) / project.config.scale / "runs" / cell.run.folder / "scores/final/dev.json"
+    record = read_json(path)
+    del record["metrics"]["bleu_paper"]
+    write_json(path, record)
+    with pytest.raises(UserError, match=r"dev\.json: no metric 'bleu_paper'; there are gleu"):
+        table_rows(project, "attention", "table3")

@@ -85,7 +85,7 @@ def new_run(tmp_path, copy_corpus) -> Callable[..., Path]:
             "scale": "test",
             "seed": seed,
             "corpus": str(copy_corpus),
-            "model": {"architecture": architecture} | MODELS[architecture] | (model or {}),
+            "model": {"architecture": architecture} | MODELS.get(architecture, {}) | (model or {}),
             "training": {
                 "max_steps": 12,
                 "warmup_steps": 20,

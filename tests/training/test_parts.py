@@ -7,9 +7,8 @@ from made_records import parallel_corpus
 
 from pipeline.config import load_run
 from pipeline.errors import UserError
-from pipeline.models.build import build_run
 from pipeline.training.key import run_key
-from pipeline.training.parts import assemble, load_language_model
+from pipeline.training.parts import assemble, build_run, load_language_model
 from pipeline.training.tensor_file import load_into, tensors_of, write_tensor_file
 
 VOCAB = 12

@@ -3,14 +3,13 @@ import random
 import pytest
 
 from pipeline.config import TrainingConfig
-from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.schedule import Schedule
 
 
 def schedule(d_model: int, num_layers: int, **training) -> Schedule:
-    model = TransformerConfig(
-        architecture="transformer", num_layers=num_layers, d_model=d_model, d_ff=8, num_heads=1, d_k=1, d_v=1
-    )
+    shape = {"num_layers": num_layers, "d_model": d_model, "d_ff": 8, "num_heads": 1, "d_k": 1, "d_v": 1}
+    model = WeightedTransformerConfig(architecture="weighted_transformer", **shape)
     required = {"max_steps": 60000, "tokens_per_update": 1, "validate_every": 1, "checkpoint_every": 1}
     return Schedule(model, TrainingConfig(**(required | {"warmup_steps": 4000} | training)))
 

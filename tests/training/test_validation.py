@@ -29,7 +29,7 @@ def validation(corpus, batch_tokens: int) -> Validation:
     def precision():
         return torch.autocast("cpu", enabled=False)
 
-    return Validation(corpus, "parallel", updates(corpus), batch_tokens, CPU, Group(), precision)
+    return Validation(corpus, EvaluationBatches(corpus, "dev", batch_tokens), updates(corpus), CPU, Group(), precision)
 
 
 def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothing_or_dropout(copy_corpus, model):

@@ -73,14 +73,3 @@ def test_each_of_the_gpus_gets_a_micro_batch_of_an_update():
         elif gpus > 1:  # of sentences that are longer than a few words there are several for each
             parts = -(-training.sentences_per_update // rows)
             assert (parts >= gpus).mean() > 0.8
-
-
-def test_every_file_and_command_of_the_page_exists():
-    text = PAGE.read_text(encoding="utf-8")
-    for path in re.findall(r"\b(?:workflow|bench|slurm)/[\w./-]+\w", text):
-        assert (ROOT / path).exists(), path
-    for stage in re.findall(r"python -m pipeline ([\w-]+)", text):
-        done = subprocess.run(
-            [sys.executable, "-m", "pipeline", stage, "--help"], cwd=ROOT, capture_output=True, check=False
-        )
-        assert done.returncode == 0, stage

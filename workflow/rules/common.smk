@@ -2,11 +2,12 @@
 # stage is called. What the files hold is the pipeline's business.
 import json
 import os
-import shlex
+import sys
 
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
+from pipeline.experiment.targets import unknown_target
 from pipeline.products import (
     Alignments,
     AttentionMaps,
@@ -19,6 +20,7 @@ from pipeline.products import (
     Gates,
     LayerTable,
     LayerTimes,
+    ModelSizes,
     Parse,
     Placeholders,
     Prepared,
@@ -214,3 +216,16 @@ def check_files(jobs):
         check(project, sorted({job.wildcards.dataset for job in jobs if job.rule.name in fetching}))
     except UserError as error:
         raise WorkflowError(str(error)) from None
+
+
+def check_targets(rules):
+    """Stop with the names that exist, and the nearest, when nothing makes one of the targets.
+
+    Snakemake knows its targets after it has read this file only, so they are looked for among its words: results
+    anywhere, and whatever stands behind `--`.
+    """
+    words = sys.argv[1:]
+    last = words[words.index("--") + 1 :] if "--" in words else []
+    named = dict.fromkeys([word for word in words if word.startswith("results/")] + last)
+    if faults := [fault for target in named if (fault := unknown_target(project, target, frozenset(rules)))]:
+        raise WorkflowError("\n".join(faults))

@@ -119,3 +119,24 @@ rule layer_times:
             --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
             --folder {params.job:q} --makes {output:q} -- layer-times --out {output:q} >{log:q} 2>&1
         """
+
+
+rule model_sizes:
+    """Count the parameters of a paper's systems at the paper's own size."""
+    input:
+        "workflow/papers/{paper}/paper.yaml",
+    output:
+        pattern(ModelSizes),
+    log:
+        log_of(ModelSizes, "model-sizes", "{paper}"),
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    params:
+        command=stage("model-sizes --paper {wildcards.paper} {settings} --out {output}"),
+    message:
+        "{rule} -> {output}"
+    shell:
+        """
+        python -m pipeline {params.command:q} >{log:q} 2>&1
+        """

@@ -6,22 +6,24 @@ from pipeline.data.dataset.base import (
     DatasetRecord,
     GrammarSource,
     LicensedPackages,
-    Source,
     SplitName,
     SymbolVocabulary,
     TokenisedRecord,
     WordVocabulary,
 )
+from pipeline.data.dataset.files import Origin, Source, load_files
 from pipeline.data.dataset.loading import (
     AnyDataset,
     Dataset,
     TokenisedDataset,
     load_dataset,
+    load_datasets,
     load_parallel,
     load_spoken,
     load_text,
     load_tokenised,
     load_treebank,
+    sources_of,
 )
 from pipeline.data.dataset.parallel import (
     Cleaning,
@@ -57,7 +59,6 @@ from pipeline.data.dataset.treebank import (
     TreebankDataset,
     TreebankRecord,
     TreePart,
-    TreeSource,
 )
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "GrammarTreebank",
     "LicensedPackages",
     "ManifestDataset",
+    "Origin",
     "OwnText",
     "Part",
     "ReadAloudDataset",
@@ -98,16 +100,18 @@ __all__ = [
     "TokenisedDataset",
     "TokenisedRecord",
     "TreePart",
-    "TreeSource",
     "Treebank",
     "TreebankDataset",
     "TreebankRecord",
     "WordVocabulary",
     "WrittenDataset",
     "load_dataset",
+    "load_datasets",
+    "load_files",
     "load_parallel",
     "load_spoken",
     "load_text",
     "load_tokenised",
     "load_treebank",
+    "sources_of",
 ]

@@ -1,36 +1,15 @@
 """What the records of all datasets are made of."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count
+from pipeline.schema import Closed, Count, nearest
 
 Language = Literal["en", "de", "fr", "zh"]
 SplitName = Literal["train", "dev", "test", "test2", "test3", "test4", "test5"]
 FURTHER_TESTS: tuple[SplitName, ...] = ("test2", "test3", "test4", "test5")
-Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-
-
-class Source(Closed):
-    """One file to fetch."""
-
-    urls: list[str] = Field(default=[], description="Addresses, tried in turn; none = only a mirror has it")
-    mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
-    sha256: Sha256 | None = Field(default=None, description="SHA-256 of the file")
-    md5: Md5 | None = Field(default=None, description="MD5 of the file, where nobody published a SHA-256")
-    bytes: Count | None = Field(default=None, description="Size of the file, in bytes, where known")
-
-    @model_validator(mode="after")
-    def has_one_checksum(self):
-        if (self.sha256 is None) == (self.md5 is None):
-            raise ValueError("needs exactly one of sha256 and md5")
-        return self
-
-    @property
-    def known_hash(self) -> str:
-        return f"sha256:{self.sha256}" if self.sha256 else f"md5:{self.md5}"
 
 
 class BpeSubwords(Closed):
@@ -76,7 +55,7 @@ class DatasetRecord(Closed):
 
     name: str = Field(description="Name of the file, given by `load_dataset`")
     title: str = Field(description="What it is, in a line")
-    licence: str = Field(description="Under which terms the text may be used")
+    licence: str = Field(description="Under which terms the text may be used; by default those of the files it names")
     citation: str = Field(description="What to cite when using it")
     stands_in_for: str | None = Field(default=None, description="What it replaces at a smaller scale, and why")
     dev_set: str = Field(description="Name of the dev set, shown with every score on it")
@@ -119,6 +98,14 @@ def check_splits(dataset: DatasetRecord, described: dict[SplitName, Any]) -> Non
         raise ValueError(f"split {', '.join(sorted(missing))} is missing")
     if unknown := set(described) - set(dataset.split_names):
         raise ValueError(f"split {', '.join(sorted(unknown))} has no name under further_test_sets")
+
+
+def check_places(named: set[str], described: Iterable[str], key: str) -> None:
+    """Raises ValueError unless the splits name exactly what is described under `key`."""
+    for name in sorted(named - set(described)):
+        raise ValueError(f"splits name {name}, which is not under {key}{nearest(name, described)}")
+    if unused := set(described) - named:
+        raise ValueError(f"no split uses {key.removesuffix('s')} {', '.join(sorted(unused))}")
 
 
 class LicensedPackages(Closed):

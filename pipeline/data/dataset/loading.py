@@ -6,9 +6,18 @@ from typing import Annotated
 from pydantic import Field
 
 from pipeline.data.dataset.base import TokenisedRecord
+from pipeline.data.dataset.files import Source, complete, load_files
 from pipeline.data.dataset.parallel import CorpusRecord, DownloadedDataset, GrammarDataset
-from pipeline.data.dataset.speech import CharacterDataset, OwnText, SpokenDataset, SpokenRecord, WrittenDataset
-from pipeline.data.dataset.treebank import Treebank, TreebankRecord
+from pipeline.data.dataset.speech import (
+    CharacterDataset,
+    OwnText,
+    ReadAloudDataset,
+    RecordedDataset,
+    SpokenDataset,
+    SpokenRecord,
+    WrittenDataset,
+)
+from pipeline.data.dataset.treebank import Treebank, TreebankDataset, TreebankRecord
 from pipeline.errors import UserError
 from pipeline.schema import load_yaml, validate
 
@@ -18,12 +27,37 @@ Dataset = Annotated[AnyDataset, Field(discriminator="kind")]
 
 
 def load_dataset(path: Path) -> AnyDataset:
-    """Read a dataset file. Raises UserError on unknown keys, bad values or a missing file."""
+    """Read a dataset file, `<folder>/datasets/<name>.yaml`; `<folder>/files` describes the files that it names.
+
+    Raises:
+        UserError: unknown keys, bad values, an unknown name of a file, or a missing dataset file.
+    """
     path = Path(path)
-    record = load_yaml(path)
+    return read_dataset(path, load_files(path.absolute().parent.parent / "files"))
+
+
+def load_datasets(folder: Path) -> dict[str, AnyDataset]:
+    """All datasets of a folder by name. Raises UserError as `load_dataset`, and when a described file is in none."""
+    files = load_files(folder.parent / "files")
+    datasets = {path.stem: read_dataset(path, files) for path in sorted(folder.glob("*.yaml"))}
+    if unused := sorted(set(files) - {name for dataset in datasets.values() for name in sources_of(dataset)}):
+        raise UserError(f"{folder.parent / 'files'}: {unused[0]}: no dataset uses it; remove it")
+    return datasets
+
+
+def read_dataset(path: Path, files: dict[str, Source]) -> AnyDataset:
+    record = complete(load_yaml(path), files, str(path))
     if isinstance(record, dict):
         record = {"name": path.stem} | record
     return validate(Dataset, record, str(path))
+
+
+def sources_of(dataset: AnyDataset) -> dict[str, Source]:
+    """What a dataset fetches."""
+    match dataset:
+        case DownloadedDataset() | TreebankDataset() | ReadAloudDataset() | RecordedDataset() | CharacterDataset():
+            return dataset.sources
+    return {}
 
 
 def load_parallel(path: Path) -> DownloadedDataset | GrammarDataset:

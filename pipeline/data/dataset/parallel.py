@@ -1,6 +1,5 @@
 """Records of parallel text."""
 
-from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -9,12 +8,12 @@ from pipeline.data.dataset.base import (
     GrammarSource,
     Language,
     LicensedPackages,
-    Sha256,
-    Source,
     SplitName,
     TokenisedRecord,
+    check_places,
     check_splits,
 )
+from pipeline.data.dataset.files import Sha256, Sources
 from pipeline.schema import Closed, Count
 
 
@@ -24,7 +23,7 @@ class Side(Closed):
     `.gz` is unpacked, `.sgm` and `.xml` are read by segments.
     """
 
-    source: str | None = Field(default=None, description="A name under `sources`")
+    source: str | None = Field(default=None, description="A name in workflow/files, or under `sources`")
     package: str | None = Field(default=None, description="A name under `packages`")
     member: str | None = Field(
         default=None, description="Path in the archive or below the package's folder; null = the file itself"
@@ -134,7 +133,7 @@ class DownloadedDataset(CorpusRecord, LicensedPackages):
 
     collector: ClassVar = "download"
     kind: Literal["download"] = Field(description="Fetched, or taken from the folder of a licensed package")
-    sources: dict[str, Source] = Field(default={}, description="Files to fetch, by file name")
+    sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
     splits: dict[SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
 
     @property
@@ -156,12 +155,7 @@ class DownloadedDataset(CorpusRecord, LicensedPackages):
             raise ValueError("splits.train: training pairs have one translation")
         for where in ("source", "package"):
             named, described = {getattr(side, where) for side in self.sides} - {None}, set(getattr(self, f"{where}s"))
-            if unknown := named - described:
-                raise ValueError(f"splits name {', '.join(sorted(unknown))}, which is not under {where}s")
-            if unused := described - named:
-                raise ValueError(f"no split uses {where} {', '.join(sorted(unused))}")
-        if unsafe := [name for name in self.sources if name != Path(name).name]:
-            raise ValueError(f"source {unsafe[0]!r} must be a plain file name")
+            check_places(named, described, f"{where}s")
         return self
 
 

@@ -1,11 +1,11 @@
 """Records of speech, read aloud or recorded, and of text in its characters."""
 
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, Sha256, Source, SplitName, check_splits
+from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, SplitName, check_places, check_splits
+from pipeline.data.dataset.files import Sha256, Source, Sources
 from pipeline.schema import Closed, Count
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
@@ -16,7 +16,7 @@ Range = Annotated[tuple[float, float], Field(strict=False)]
 class TextPart(Closed):
     """Lines of one file."""
 
-    source: str = Field(description="A name under `sources`")
+    source: str = Field(description="A name in workflow/files, or under `sources`")
     member: str | None = Field(
         default=None, description="Pattern of paths in the archive, such as LM/*.gz; null = the file itself"
     )
@@ -34,7 +34,7 @@ class FetchedText(Closed):
     """Text from public addresses, in English."""
 
     kind: Literal["fetched"] = Field(description="Fetched, as the sources say")
-    sources: dict[str, Source] = Field(description="Files to fetch, by file name")
+    sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
     splits: dict[SplitName, list[TextPart]] = Field(description="Which lines each split is drawn from")
 
     @model_validator(mode="after")
@@ -62,11 +62,8 @@ Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
 
 
 def check_named(named: set[str], described: dict[str, Source]) -> None:
-    """Raises ValueError unless exactly the described sources are named, by plain file names."""
-    if named != set(described):
-        raise ValueError(f"splits name {sorted(named)}, but described are {sorted(described)}")
-    if unsafe := [name for name in described if name != Path(name).name]:
-        raise ValueError(f"source {unsafe[0]!r} must be a plain file name")
+    """Raises ValueError unless exactly the described sources are named."""
+    check_places(named, described, "sources")
 
 
 class SpeechSize(Closed):
@@ -143,9 +140,9 @@ class ReadAloudDataset(SpokenRecord):
 class RecordingPart(Closed):
     """Utterances from one archive."""
 
-    source: str = Field(description="A name under `sources`: an archive of audio")
+    source: str = Field(description="A name in workflow/files, or under `sources`: an archive of audio")
     members: str = Field(description="Pattern of the paths in it that are taken, such as an4/train/*")
-    table: str | None = Field(default=None, description="Layout `table`: a name under `sources`, a TSV file")
+    table: str | None = Field(default=None, description="Layout `table`: a TSV file, named likewise")
 
 
 class RecordedDataset(SpokenRecord):
@@ -157,7 +154,7 @@ class RecordedDataset(SpokenRecord):
         description="How audio and transcript find each other: <chapter>.trans.txt beside the audio; <talk>.stm beside "
         "<talk>.sph; or a table of path, speaker and transcript"
     )
-    sources: dict[str, Source] = Field(description="Files to fetch, by file name")
+    sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
     splits: dict[SplitName, list[RecordingPart]] = Field(description="Where each split comes from")
 
     @model_validator(mode="after")

@@ -7,32 +7,19 @@ from pydantic import Field, model_validator
 from pipeline.data.dataset.base import (
     GrammarSource,
     LicensedPackages,
-    Sha256,
-    Source,
     SplitName,
     TokenisedRecord,
+    check_places,
     check_splits,
 )
+from pipeline.data.dataset.files import Sha256, Sources
 from pipeline.schema import Closed, Count
-
-
-class Documents(Closed):
-    """Files of one folder on the web, read one after the other; they are verified by the digest of the split."""
-
-    folder: str = Field(pattern="/$", description="Address of the folder")
-    names: list[str] = Field(min_length=1, description="Files in it, in the order in which they are read")
-
-
-class TreeSource(Source):
-    """Trees in Penn bracketing: one file, or else the documents that it was joined from."""
-
-    documents: Documents = Field(description="Where the trees are published, if the one file is nowhere to be had")
 
 
 class TreePart(Closed):
     """Trees from one place: of a source, or of files of a licensed package."""
 
-    source: str | None = Field(default=None, description="A name under `sources`")
+    source: str | None = Field(default=None, description="A name in workflow/files, or under `sources`")
     package: str | None = Field(default=None, description="A name under `packages`")
     files: list[str] = Field(default=[], description="Files of the package; `{0200..0299}` stands for each number")
     first: Count = Field(default=1, description="Number of the first tree taken")
@@ -84,7 +71,7 @@ class TreebankDataset(TreebankRecord, LicensedPackages):
 
     collector: ClassVar = "collect-trees"
     kind: Literal["treebank"] = Field(description="Fetched, or taken from the folder of a licensed package")
-    sources: dict[str, TreeSource] = Field(default={}, description="Files to fetch, by file name")
+    sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
     splits: dict[SplitName, TreeSplit] = Field(description="Where train, dev and test come from")
 
     def package_members(self, package: str) -> list[str]:
@@ -96,12 +83,8 @@ class TreebankDataset(TreebankRecord, LicensedPackages):
     def splits_name_places(self):
         check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split.parts]
-        for places, named in (
-            (self.sources, {part.source for part in parts if part.source}),
-            (self.packages, {part.package for part in parts if part.package}),
-        ):
-            if named != set(places):
-                raise ValueError(f"splits name {sorted(named)}, but described are {sorted(places)}")
+        check_places({part.source for part in parts if part.source}, self.sources, "sources")
+        check_places({part.package for part in parts if part.package}, self.packages, "packages")
         return self
 
 

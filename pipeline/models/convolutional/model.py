@@ -14,6 +14,7 @@ from pipeline.models.convolutional.normed_linear import NormedLinear
 from pipeline.models.convolutional.settings import ConvolutionalConfig
 from pipeline.models.layers.dropout import dropout
 from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.positions import LearnedPositions
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 from pipeline.symbols import PAD
@@ -63,7 +64,7 @@ class Encoder(nn.Module):
         super().__init__()
         keep = math.sqrt(1 - config.dropout)
         self.widen = NormedLinear(config.d_embedding, config.d_hidden, gain=keep)
-        self.layers = nn.ModuleList(
+        self.layers = Modules[GatedConvolution](
             GatedConvolution(config.d_hidden, config.encoder_kernel, config.dropout)
             for _ in range(config.encoder_layers)
         )
@@ -126,12 +127,12 @@ class Convolutional(TaskModel):
 
     def __init__(self, config: ConvolutionalConfig, src_vocab: int, tgt_vocab: int):
         super().__init__()
-        self.config, self.state_width, self.max_positions = config, config.d_readout, config.max_positions
+        self.config, self.state_width, self.max_positions = config, config.state_width, config.max_positions
         keep = math.sqrt(1 - config.dropout)
         self.src_embedding, self.tgt_embedding = Embedding(src_vocab, config), Embedding(tgt_vocab, config)
         self.encoder = Encoder(config)
         self.widen = NormedLinear(config.d_embedding, config.d_hidden, gain=keep)
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.layers = Modules[DecoderLayer](DecoderLayer(config) for _ in range(config.decoder_layers))
         self.narrow = NormedLinear(config.d_hidden, config.d_readout, gain=1.0)
         self.output = NormedLinear(config.d_readout, tgt_vocab, gain=keep)
 
@@ -177,3 +178,7 @@ class Convolutional(TaskModel):
             x = layer.read(x, layer.convolution(padded).squeeze(2), embedded, source)
         states = self.narrow(x)
         return states, {"position": cache["position"] + 1, "past": grown}
+
+
+def build(config: ConvolutionalConfig, vocab_sizes: tuple[int, int]) -> Convolutional:
+    return Convolutional(config, *vocab_sizes)

@@ -4,10 +4,11 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count, Probability
+from pipeline.models.settings import ModelSettings
+from pipeline.schema import Count, Probability
 
 
-class ConvolutionalConfig(Closed):
+class ConvolutionalConfig(ModelSettings):
     """Convolutional Sequence to Sequence Learning (Gehring et al. 2017), as fairseq-lua's `fconv` has it."""
 
     architecture: Literal["convolutional"] = Field(description="Gated convolutions and multi-step attention")
@@ -29,5 +30,8 @@ class ConvolutionalConfig(Closed):
 
     @property
     def schedule_width(self) -> int:
-        """Stands for d_model in the learning rate's schedule."""
         return self.d_hidden
+
+    @property
+    def state_width(self) -> int:
+        return self.d_readout

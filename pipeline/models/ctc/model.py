@@ -8,15 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.models.ctc.settings import CTCConfig
-from pipeline.models.seq2seq import LossSums, Seq2Seq
+from pipeline.models.ctc.settings import KERNELS, CTCConfig
+from pipeline.models.layers.modules import Modules
+from pipeline.models.seq2seq import FrameModel, LossSums
 from pipeline.models.speech_attention.encoder import reordered, reversal, within, zero_behind
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
 BLANK = PAD
 NEVER_WRITTEN = [UNK, BOS, EOS]
-KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
-"""Width in frames and in features, stride in frames and in features, of the two convolutions."""
 
 
 class SequenceBatchNorm(nn.Module):
@@ -24,6 +23,9 @@ class SequenceBatchNorm(nn.Module):
 
     Deep Speech 2, section 3.2. Running statistics, used outside training, are updated as torch's own are.
     """
+
+    running_mean: Tensor
+    running_variance: Tensor
 
     def __init__(self, width: int, momentum: float = 0.1, eps: float = 1e-5):
         super().__init__()
@@ -61,7 +63,7 @@ class BidirectionalGRU(nn.Module):
         return self.ahead(x)[0] + reordered(self.back(reordered(x, places))[0], places)
 
 
-class CTC(Seq2Seq):
+class CTC(FrameModel):
     """Two convolutions over time and frequency, bidirectional GRUs, and a distribution over symbols a frame."""
 
     def __init__(self, config: CTCConfig, vocab: int):
@@ -73,9 +75,9 @@ class CTC(Seq2Seq):
                 nn.Conv2d(inputs, config.channels, (width, height), (stride, jump), (width // 2, height // 2))
             )
             inputs, bands = config.channels, -(-bands // jump)
-        self.convolutions = nn.ModuleList(convolutions)
+        self.convolutions = Modules[nn.Conv2d](convolutions)
         widths = [config.channels * bands] + [config.hidden_width] * (config.num_layers - 1)
-        self.layers = nn.ModuleList(BidirectionalGRU(width, config.hidden_width) for width in widths)
+        self.layers = Modules[BidirectionalGRU](BidirectionalGRU(width, config.hidden_width) for width in widths)
         self.output = nn.Linear(config.hidden_width, vocab)
 
     def log_probs(self, batch) -> tuple[Tensor, Tensor]:
@@ -105,7 +107,7 @@ class CTC(Seq2Seq):
         return LossSums(loss, loss.detach(), int(counts.sum()))
 
     def best_path(self, batch) -> list[list[int]]:
-        """The characters of the most probable symbol of each frame, repeats merged and blanks left out."""
+        """Repeats merged, blanks left out."""
         log_probs, lengths = self.log_probs(batch)
         return [collapse(row[:length].tolist()) for row, length in zip(log_probs.argmax(-1), lengths, strict=True)]
 
@@ -113,3 +115,7 @@ class CTC(Seq2Seq):
 def collapse(path: list[int]) -> list[int]:
     """What a path of symbols, one a frame, stands for."""
     return [one for one, before in zip(path, [BLANK, *path[:-1]], strict=True) if one not in (before, BLANK)]
+
+
+def build(config: CTCConfig, vocab_sizes: tuple[int, int]) -> CTC:
+    return CTC(config, vocab_sizes[1])

@@ -1,17 +1,33 @@
 """Settings of the CTC recogniser."""
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from pipeline.schema import Closed, Count
+from pipeline.models.settings import ModelSettings, Reads
+from pipeline.schema import Count
+
+KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
+"""Width in frames and in features, stride in frames and in features, of the two convolutions."""
 
 
-class CTCConfig(Closed):
+class CTCConfig(ModelSettings):
     """Cold Fusion, Table 3, first row: Deep Speech 2's shape, trained with CTC."""
+
+    reads: ClassVar[Reads] = "speech"
 
     architecture: Literal["ctc"] = Field(description="Convolutions, bidirectional GRUs, CTC (Amodei et al. 2015)")
     features: Count = Field(default=40, description="Log-mel filter banks of a frame")
     channels: Count = Field(default=32, description="Channels of both convolutions over time and frequency")
     num_layers: Count = Field(default=5, description="Bidirectional GRU layers")
     hidden_width: Count = Field(default=800, description="Units of a GRU layer, each direction; not printed")
+
+    @property
+    def schedule_width(self) -> int:
+        return self.hidden_width
+
+    def check_training(self, training: Any) -> None:
+        if training.label_smoothing:
+            raise ValueError(
+                f"CTC has no label smoothing: training.label_smoothing must be 0, got {training.label_smoothing}"
+            )

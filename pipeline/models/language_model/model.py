@@ -64,3 +64,7 @@ class LanguageModel(Seq2Seq):
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tensor) -> tuple[Tensor, Tensor]:
         states, cache = self.advance(prev_tokens, cache)
         return self.logits(states), cache
+
+
+def build(config: LanguageModelConfig, vocab_sizes: tuple[int, int]) -> LanguageModel:
+    return LanguageModel(config, vocab_sizes[1])

@@ -61,13 +61,13 @@ class ProjectedCrossEntropy(Function):
             chunk_nll = -probs.gather(1, target).float().clamp_min(SMALLEST).log()
             nll += chunk_nll.sum()
             log_partitions += (scores.gather(1, target).float() + chunk_nll).sum()
-            if differentiate:
+            if gradients:
                 gradients.add(first, chunk, narrow, probs, target.squeeze(1))
         # Sums over all rows of what is linear in the features need no N x V.
         features_sum, weight_sum = features.sum(0, dtype=torch.float32), weight.sum(0)
         all_scores = features_sum @ weight_sum + (0 if bias is None else len(features) * bias.sum())
         loss = peak * nll + base * (len(weight) * log_partitions - all_scores)
-        if differentiate:
+        if gradients:
             gradients.subtract_uniform(base, features_sum, weight_sum)
             ctx.save_for_backward(gradients.features, gradients.weight, gradients.bias)
         ctx.set_materialize_grads(False)

@@ -20,6 +20,8 @@ def sinusoids(first: int, last: int, d_model: int, device: torch.device | None =
 
 
 class SinusoidPositions(nn.Module):
+    table: Tensor
+
     def __init__(self, d_model: int):
         super().__init__()
         self.d_model = d_model

@@ -38,14 +38,14 @@ def unrolled_logits(model: Seq2Seq, batch, rate: float) -> Tensor:
     for position in range(batch.tgt_in.shape[1]):
         symbols = batch.tgt_in[:, position : position + 1]
         if position and rate:
-            symbols = torch.where(own[:, position : position + 1], drawn(steps[-1]), symbols)
+            symbols = torch.where(own[:, position : position + 1], sampled(steps[-1]), symbols)
         logits, cache = model.step(symbols, source, cache)
         steps.append(logits)
     return torch.cat(steps, dim=1)
 
 
 @torch.no_grad()
-def drawn(logits: Tensor) -> Tensor:
+def sampled(logits: Tensor) -> Tensor:
     """One symbol a distribution, (B, 1) of (B, 1, V): the first of exponential clocks to ring, by Gumbel's argument."""
     clocks = torch.empty_like(logits).exponential_()
     log_rates = logits.index_fill(-1, torch.tensor(NEVER_READ, device=logits.device), -torch.inf)

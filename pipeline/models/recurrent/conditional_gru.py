@@ -5,10 +5,13 @@
 
 Nothing of a step can be computed before the step that precedes it but W y of the first unit and the keys of the
 attention. In training the loop's gradient is therefore written by hand (see gru_record.py): a step is a third of the
-operations that automatic differentiation makes of it, and no gradient of a weight is computed step by step.
+operations that automatic differentiation makes of it, and no gradient of a weight is computed step by step. The same
+loop in plain words is `conditional_gru` of reference.py.
 
 Dimensions: B sentences, K hypotheses, T steps, S source positions, H units, D annotation, A hidden units of attention.
 """
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -45,20 +48,22 @@ class ConditionalGRU(nn.Module):
     def forward(self, y: Tensor, state: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """All steps. y (B, T, E), state (B, H) before the first, annotations (B, S, D), mask (B, S)
         -> states (B, T, H) and contexts (B, T, D)"""
-        states, contexts = Unrolled.apply(
-            self.first.project(y.transpose(0, 1)),
-            state,
-            self.attention.keys(annotations),
-            annotations,
-            mask,
-            self.first.weight_state,
-            self.attention.query,
-            self.attention.score,
-            self.second.weight_input,
-            self.second.weight_state,
-            *self.second.biases(),
-            matrix_type(state),
+        read_bias, recur_bias = self.second.biases()
+        given = Given(
+            projected=self.first.project(y.transpose(0, 1)),
+            start=state,
+            keys=self.attention.keys(annotations),
+            annotations=annotations,
+            mask=mask,
+            recur_first=self.first.weight_state,
+            query=self.attention.query,
+            score=self.attention.score,
+            read_second=self.second.weight_input,
+            recur_second=self.second.weight_state,
+            read_bias=read_bias,
+            recur_bias=recur_bias,
         )
+        states, contexts = Unrolled.apply(matrix_type(state), *given)
         return states.transpose(0, 1), contexts.transpose(0, 1)
 
     def step(self, y: Tensor, state: Tensor, keys: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,26 +73,38 @@ class ConditionalGRU(nn.Module):
         return self.second.step(self.second.project(context), middle), context
 
 
+class Given(NamedTuple):
+    """What the loop is given, and in the same places the gradients by it."""
+
+    projected: Tensor
+    """W y and bias of the first unit, (T, B, 3H)"""
+    start: Tensor
+    """(B, H)"""
+    keys: Tensor
+    """(B, S, A)"""
+    annotations: Tensor
+    """(B, S, D)"""
+    mask: Tensor | None
+    """(B, S), which has no gradient"""
+    recur_first: Tensor
+    """U of the first unit"""
+    query: Tensor
+    """W and v of the attention"""
+    score: Tensor
+    read_second: Tensor
+    """W, U and what is added to each, of the second unit"""
+    recur_second: Tensor
+    read_bias: Tensor
+    recur_bias: Tensor
+
+
 class Unrolled(Function):
     """States (T, B, H) and contexts (T, B, D) of all steps; matrix products and attention in the type `kind`."""
 
     @staticmethod
-    def forward(
-        ctx,
-        projected: Tensor,
-        start: Tensor,
-        keys: Tensor,
-        annotations: Tensor,
-        mask: Tensor,
-        recur_first: Tensor,
-        query: Tensor,
-        score: Tensor,
-        read_second: Tensor,
-        recur_second: Tensor,
-        read_bias: Tensor,
-        recur_bias: Tensor,
-        kind: torch.dtype,
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx, kind: torch.dtype, *given: Tensor) -> tuple[Tensor, Tensor]:
+        projected, start, keys, annotations, mask, recur_first, query, score, *second_unit = given
+        read_second, recur_second, read_bias, recur_bias = second_unit
         (steps, batch, _), (width, hidden) = projected.shape, (start.shape[1], len(score))
         first, second = (GRURecord.empty(steps, batch, width, start) for _ in range(2))
         states, middles = start.new_empty(steps + 1, batch, width), start.new_empty(steps, batch, width)
@@ -157,18 +174,18 @@ class Unrolled(Function):
         by_recur, by_read = by_asked[..., hidden : hidden + 3 * width], by_asked[..., hidden + width :]
         by_annotations = torch.bmm(weights.permute(1, 2, 0), by_contexts.transpose(0, 1))
         by_score = 2 * torch.mv(activations.flatten(0, 2).t(), by_scores.flatten()).to(score.dtype)
-        return (
-            by_first[..., width:],
-            by_state,
-            2 * by_keys * score,
-            by_annotations,
-            None,
-            candidate_last(weight_gradient(by_first[..., : 3 * width], states[:-1], kind)),
-            weight_gradient(by_asked[..., :hidden], middles, kind) * (4 * score.unsqueeze(1)),
-            by_score,
-            weight_gradient(by_read, contexts, kind),
-            candidate_last(weight_gradient(by_recur, middles, kind)),
-            by_read.sum((0, 1)),
-            candidate_last(by_recur.sum((0, 1))),
-            None,
+        gradients = Given(
+            projected=by_first[..., width:],
+            start=by_state,
+            keys=2 * by_keys * score,
+            annotations=by_annotations,
+            mask=None,
+            recur_first=candidate_last(weight_gradient(by_first[..., : 3 * width], states[:-1], kind)),
+            query=weight_gradient(by_asked[..., :hidden], middles, kind) * (4 * score.unsqueeze(1)),
+            score=by_score,
+            read_second=weight_gradient(by_read, contexts, kind),
+            recur_second=candidate_last(weight_gradient(by_recur, middles, kind)),
+            read_bias=by_read.sum((0, 1)),
+            recur_bias=candidate_last(by_recur.sum((0, 1))),
         )
+        return None, *gradients

@@ -6,6 +6,7 @@ Dimensions: B sentences, S source positions, E embedding, H units of a layer, D 
 import torch
 from torch import Tensor, nn
 
+from pipeline.models.layers.modules import Modules
 from pipeline.models.recurrent.channel_blending import Blend
 from pipeline.models.recurrent.external_memory import MemoryGRU
 from pipeline.models.recurrent.gru import GRU
@@ -26,7 +27,7 @@ class RecurrentEncoder(nn.Module):
         self.forward_layer = layer(config, config.d_embedding)
         self.backward_layer = layer(config, config.d_state if stacked else config.d_embedding)
         first, *others = config.channel_names
-        self.blends = nn.ModuleList(
+        self.blends = Modules[Blend](
             Blend(
                 widths[first] if index == 0 else config.d_annotation, widths[name], config.d_annotation, config.blending
             )
@@ -58,7 +59,7 @@ class RecurrentEncoder(nn.Module):
         read = ahead if self.config.backward_reads == "forward" else x
         back, memory_back = self.run(self.backward_layer, reordered(read, backwards), x, mask)
         found = {"rnn": torch.cat((ahead, reordered(back, backwards)), dim=2), "emb": x}
-        if self.config.has_memory:
+        if memory_ahead is not None and memory_back is not None:
             found["ntm"] = torch.cat((memory_ahead, memory_back), dim=2)
         return found
 

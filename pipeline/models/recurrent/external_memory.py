@@ -8,12 +8,13 @@ One cell a source position, at first the position's embedding. A step reads and 
 
 With memory_write tanh_content, u_t = sigmoid(W_F s_t) is both gates and U_t = u_t * tanh(W_U s_t). The read gate is the
 same for all cells, so it is applied to their sum. Almost all operations are those of U_m M_{t-1}, a product that no
-other order of computing spares; the gradient of the loop is written by hand (see gru_record.py).
+other order of computing spares; the gradient of the loop is written by hand (see gru_record.py). The same loop in plain
+words is `memory_gru` of reference.py.
 
 Dimensions: B sentences, S source positions, cells and steps alike, H units, A hidden units of the addressing.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -55,42 +56,48 @@ class MemoryGRU(nn.Module):
     def forward(self, x: Tensor, cells: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, S, H) in the order of reading, padding last; cells (B, S, H) before the first step; mask (B, S)
         -> states (B, S, H) in the order of x, and the cells after each sentence's last step"""
-        states, cells = Unrolled.apply(
-            self.gru.project(x.transpose(0, 1)),
-            cells,
-            mask,
-            self.gru.weight_state,
-            self.addressing.query,
-            self.addressing.key,
-            self.addressing.bias,
-            self.addressing.score,
-            self.read_gate,
-            self.write_gates,
-            self.write,
-            matrix_type(cells),
+        given = Given(
+            projected=self.gru.project(x.transpose(0, 1)),
+            cells=cells,
+            mask=mask,
+            recur=self.gru.weight_state,
+            query=self.addressing.query,
+            key=self.addressing.key,
+            bias=self.addressing.bias,
+            score=self.addressing.score,
+            read_gate=self.read_gate,
+            write_gates=self.write_gates,
         )
+        states, cells = Unrolled.apply(self.write, matrix_type(cells), *given)
         return states.transpose(0, 1), cells
+
+
+class Given(NamedTuple):
+    """What the loop is given, and in the same places the gradients by it."""
+
+    projected: Tensor
+    """W x and bias of the GRU, (T, B, 3H)"""
+    cells: Tensor
+    """(B, S, H)"""
+    mask: Tensor | None
+    """(B, S), which has no gradient"""
+    recur: Tensor
+    """U of the GRU"""
+    query: Tensor
+    """Of the addressing, as in `AdditiveAttention`"""
+    key: Tensor
+    bias: Tensor
+    score: Tensor
+    read_gate: Tensor
+    write_gates: Tensor
 
 
 class Unrolled(Function):
     """States (T, B, H) of all steps and the cells (B, S, H) after them; large products in the type `kind`."""
 
     @staticmethod
-    def forward(
-        ctx,
-        projected: Tensor,
-        cells: Tensor,
-        mask: Tensor,
-        recur: Tensor,
-        query: Tensor,
-        key: Tensor,
-        bias: Tensor,
-        score: Tensor,
-        read_gate: Tensor,
-        write_gates: Tensor,
-        write: Write,
-        kind: torch.dtype,
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx, write: Write, kind: torch.dtype, *given: Tensor) -> tuple[Tensor, Tensor]:
+        projected, cells, mask, recur, query, key, bias, score, read_gate, write_gates = given
         batch, steps, width = cells.shape
         hidden = len(score)
         record = GRURecord.empty(steps, batch, width, cells)
@@ -178,20 +185,19 @@ class Unrolled(Function):
                 accumulate(by_state, by_asked[t], ask)
         slots = by_slots.flatten(2)
         by_query = weight_gradient(by_asked, states[:-1], kind)
-        return (
-            slots[..., width:],
-            by_memory,
-            None,
-            candidate_last(weight_gradient(slots[..., : 3 * width], contexts, kind)),
-            by_query[:hidden] * scale,
-            by_key * scale,
-            by_asked[..., :hidden].sum((0, 1)) * scale.squeeze(1),
-            2 * torch.mv(activations.flatten(0, 2).t(), by_scores.flatten()).to(score.dtype),
-            by_query[hidden:],
-            weight_gradient(by_written, states[1:], kind),
-            None,
-            None,
+        gradients = Given(
+            projected=slots[..., width:],
+            cells=by_memory,
+            mask=None,
+            recur=candidate_last(weight_gradient(slots[..., : 3 * width], contexts, kind)),
+            query=by_query[:hidden] * scale,
+            key=by_key * scale,
+            bias=by_asked[..., :hidden].sum((0, 1)) * scale.squeeze(1),
+            score=2 * torch.mv(activations.flatten(0, 2).t(), by_scores.flatten()).to(score.dtype),
+            read_gate=by_query[hidden:],
+            write_gates=weight_gradient(by_written, states[1:], kind),
         )
+        return None, None, *gradients
 
 
 def activate(written: Tensor, write: Write) -> tuple[Tensor, Tensor]:

@@ -27,7 +27,7 @@ def orthogonal(module: nn.Module, scale: float) -> None:
     attention normal."""
     for name, parameter in module.named_parameters(recurse=False):
         if parameter.dim() == 2:
-            for matrix in drawn_alone(module, parameter):
+            for matrix in separate_matrices(module, parameter):
                 if matrix.shape[0] == matrix.shape[1] and not isinstance(module, nn.Linear):
                     nn.init.orthogonal_(matrix)
                 else:
@@ -38,7 +38,7 @@ def orthogonal(module: nn.Module, scale: float) -> None:
             parameter.zero_()
 
 
-def drawn_alone(module: nn.Module, parameter: Tensor) -> Sequence[Tensor]:
+def separate_matrices(module: nn.Module, parameter: Tensor) -> Sequence[Tensor]:
     """The matrices that `parameter` is put together from: a GRU's three, or its gates' two as one where what it reads
     has another width than its state. That one is square too where the decoder reads an annotation."""
     if not isinstance(module, GRU):

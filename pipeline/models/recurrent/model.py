@@ -32,12 +32,12 @@ class Embedding(nn.Module):
         return vectors if self.bias is None else vectors + self.bias
 
 
-class RecurrentAttention(TaskModel):
+class Recurrent(TaskModel):
     """Task state o_t = tanh((W_s s_t + b_1) + (W_y y_{t-1} + b_2) + (W_c c_t + b_3)); p(v_t) = softmax(W_o o_t)."""
 
     def __init__(self, config: RecurrentConfig, src_vocab: int, tgt_vocab: int):
         super().__init__()
-        self.config, self.state_width = config, config.d_readout
+        self.config, self.state_width = config, config.state_width
         self.src_embedding = Embedding(src_vocab, config.d_embedding, config.embedding_bias)
         self.tgt_embedding = Embedding(tgt_vocab, config.d_embedding, config.embedding_bias)
         self.encoder = RecurrentEncoder(config)
@@ -48,6 +48,7 @@ class RecurrentAttention(TaskModel):
         self.read_context = nn.Linear(config.d_annotation, config.d_readout)
         self.output_weight = nn.Parameter(torch.empty(tgt_vocab, config.d_readout))
         self.output_bias = nn.Parameter(torch.empty(tgt_vocab)) if config.output_bias else None
+        self.gated_channels = config.channel_names[1:]
         initialise(self, config)
 
     def encode(self, src: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,6 +77,10 @@ class RecurrentAttention(TaskModel):
     def logits(self, states: Tensor) -> Tensor:
         return F.linear(states, self.output_weight, self.output_bias).float()
 
+    def channel_gates(self, batch) -> dict[str, Tensor]:
+        """z (B, S, D) of the gate before each of `gated_channels`."""
+        return self.encoder.gates(self.src_embedding(batch.src), batch.src_mask)
+
     def loss(self, batch, label_smoothing: float) -> LossSums:
         real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
         features = self.states(batch).flatten(0, 1).index_select(0, real)
@@ -93,3 +98,7 @@ class RecurrentAttention(TaskModel):
         previous = self.tgt_embedding(prev_tokens)
         state, context = self.decoder.step(previous, cache, source["keys"], source["annotations"], source["mask"])
         return self.readout(state, previous, context), state
+
+
+def build(config: RecurrentConfig, vocab_sizes: tuple[int, int]) -> Recurrent:
+    return Recurrent(config, *vocab_sizes)

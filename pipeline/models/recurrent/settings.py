@@ -4,10 +4,11 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count, Probability
+from pipeline.models.settings import ModelSettings
+from pipeline.schema import Count, Probability
 
 
-class RecurrentConfig(Closed):
+class RecurrentConfig(ModelSettings):
     """Multi-channel Encoder (Xiong et al. 2017): GRUs with attention, and the channels that the attention reads."""
 
     architecture: Literal["recurrent"] = Field(description="GRU encoder and conditional-GRU decoder with attention")
@@ -72,5 +73,8 @@ class RecurrentConfig(Closed):
 
     @property
     def schedule_width(self) -> int:
-        """Stands for d_model in the learning rate's schedule."""
         return self.d_state
+
+    @property
+    def state_width(self) -> int:
+        return self.d_readout

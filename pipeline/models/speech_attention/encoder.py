@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.models.speech_attention.settings import SpeechAttentionConfig
+from pipeline.models.layers.modules import Modules
+from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 
 
 class BidirectionalLSTM(nn.Module):
@@ -34,11 +35,11 @@ class SpeechEncoder(nn.Module):
     """Frames to annotations h_j: BLSTM layers, each with a residual connection where widths allow one (all but the
     first), the first `pooled_layers` of them followed by max-pooling of width and stride 2 in time."""
 
-    def __init__(self, config: SpeechAttentionConfig):
+    def __init__(self, config: AttentionRecogniserConfig):
         super().__init__()
-        self.config, self.output_width = config, 2 * config.encoder_width
+        self.config, self.output_width = config, config.annotation_width
         widths = [config.features * config.frame_stacking] + [self.output_width] * (config.encoder_layers - 1)
-        self.layers = nn.ModuleList(BidirectionalLSTM(width, config.encoder_width) for width in widths)
+        self.layers = Modules[BidirectionalLSTM](BidirectionalLSTM(width, config.encoder_width) for width in widths)
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """frames (B, S, F), lengths (B,) -> annotations (B, S', 2 H), zero behind the end, and mask (B, S')."""

@@ -11,16 +11,16 @@ from pipeline.models.layers.unrolling import unrolled_loss
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 from pipeline.models.speech_attention.encoder import SpeechEncoder
 from pipeline.models.speech_attention.hybrid_attention import Annotations, HybridAttention
-from pipeline.models.speech_attention.settings import SpeechAttentionConfig
+from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 
 
-class SpeechAttention(TaskModel):
+class AttentionRecogniser(TaskModel):
     """c_t by attention from d_{t-1}; d_t = GRU([Emb(y_{t-1}); c_t], d_{t-1}); P(y_t) = softmax(W_o s_t + b_o).
 
     The task state s_t is [d_t; c_t].
     """
 
-    def __init__(self, config: SpeechAttentionConfig, vocab: int):
+    def __init__(self, config: AttentionRecogniserConfig, vocab: int):
         super().__init__()
         self.config = config
         self.encoder = SpeechEncoder(config)
@@ -30,7 +30,7 @@ class SpeechAttention(TaskModel):
         )
         self.embedding = nn.Embedding(vocab, config.embedding_width)
         self.gru = nn.GRUCell(config.embedding_width + annotation, config.decoder_width)
-        self.state_width = config.decoder_width + (annotation if config.task_state == "state and context" else 0)
+        self.state_width = config.state_width
         self.output = nn.Linear(self.state_width, vocab)
 
     def start(self, batch) -> tuple[Annotations, Tree]:
@@ -63,3 +63,7 @@ class SpeechAttention(TaskModel):
             _, cache = self.advance(batch.tgt_in[:, position : position + 1], source, cache)
             found.append(cache["alignment"])
         return torch.cat(found, dim=1)
+
+
+def build(config: AttentionRecogniserConfig, vocab_sizes: tuple[int, int]) -> AttentionRecogniser:
+    return AttentionRecogniser(config, vocab_sizes[1])

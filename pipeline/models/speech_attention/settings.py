@@ -1,14 +1,17 @@
 """Settings of the attention recogniser."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pipeline.schema import Closed, Count
+from pipeline.models.settings import ModelSettings, Reads
+from pipeline.schema import Count
 
 
-class SpeechAttentionConfig(Closed):
+class AttentionRecogniserConfig(ModelSettings):
     """Cold Fusion, section 4.3: the plain Seq2Seq recogniser."""
+
+    reads: ClassVar[Reads] = "speech"
 
     architecture: Literal["speech_attention"] = Field(description="BLSTM encoder, GRU decoder with hybrid attention")
     features: Count = Field(default=40, description="Log-mel filter banks of a frame")
@@ -26,3 +29,16 @@ class SpeechAttentionConfig(Closed):
     task_state: Literal["state and context", "state"] = Field(
         default="state and context", description="s_t that the output layer, or a fusion, reads: [d_t; c_t] or d_t"
     )
+
+    @property
+    def annotation_width(self) -> int:
+        """Of what the attention reads at an encoder position: both directions."""
+        return 2 * self.encoder_width
+
+    @property
+    def schedule_width(self) -> int:
+        return self.decoder_width
+
+    @property
+    def state_width(self) -> int:
+        return self.decoder_width + (self.annotation_width if self.task_state == "state and context" else 0)

@@ -9,12 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pipeline.errors import UserError
 from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
 from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
-from pipeline.models.transformer.attention import CrossAttention, Mix, SelfAttention, projection
-from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.transformer.multi_head_attention import CrossAttention, Mix, SelfAttention, attend, projection
+from pipeline.models.transformer.settings import AnyTransformerConfig
 from pipeline.symbols import PAD
 
 LAYER_NORM_EPS = 1e-6
@@ -23,7 +25,7 @@ LAYER_NORM_EPS = 1e-6
 class ResidualNorm(nn.Module):
     """LayerNorm(x + Dropout(sublayer(x))) (section 5.4)."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: AnyTransformerConfig):
         super().__init__()
         self.dropout = config.dropout
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
@@ -36,7 +38,7 @@ class ResidualNorm(nn.Module):
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 (eq. 2)."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: AnyTransformerConfig):
         super().__init__()
         self.dropout = config.relu_dropout
         self.inner = projection(config.d_model, config.d_ff)
@@ -51,7 +53,7 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then a feed-forward network unless the attention holds one itself."""
 
-    def __init__(self, config: TransformerConfig, attention: SelfAttention, feed_forward: nn.Module | None):
+    def __init__(self, config: AnyTransformerConfig, attention: SelfAttention, feed_forward: nn.Module | None):
         super().__init__()
         self.attention, self.attention_norm = attention, ResidualNorm(config)
         self.feed_forward = feed_forward
@@ -59,7 +61,9 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         x = self.attention_norm(x, self.attention(x, mask, causal=False))
-        return self.feed_forward_norm(x, self.feed_forward(x)) if self.feed_forward else x
+        if self.feed_forward is None or self.feed_forward_norm is None:
+            return x
+        return self.feed_forward_norm(x, self.feed_forward(x))
 
 
 class DecoderLayer(nn.Module):
@@ -67,7 +71,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(
         self,
-        config: TransformerConfig,
+        config: AnyTransformerConfig,
         self_attention: SelfAttention,
         cross_attention: CrossAttention,
         feed_forward: nn.Module | None,
@@ -89,28 +93,40 @@ class DecoderLayer(nn.Module):
 
     def read_source(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
         x = self.cross_norm(x, self.cross_attention(x, keys_values, mask))
-        return self.feed_forward_norm(x, self.feed_forward(x)) if self.feed_forward else x
+        if self.feed_forward is None or self.feed_forward_norm is None:
+            return x
+        return self.feed_forward_norm(x, self.feed_forward(x))
 
 
 class Transformer(TaskModel):
     """Encoder and decoder stacks around embeddings that are also the pre-softmax matrix (section 3.4)."""
 
-    def __init__(self, config: TransformerConfig, src_vocab: int, tgt_vocab: int):
+    config: AnyTransformerConfig
+
+    def __init__(self, config: AnyTransformerConfig, src_vocab: int, tgt_vocab: int):
+        """Raises UserError when two vocabularies of different size shall share one matrix."""
         super().__init__()
-        self.config, self.state_width = config, config.d_model
-        self.src_embedding = embedding(src_vocab, config.d_model)
         tied = config.tie_embeddings == "three-way"
+        if tied and src_vocab != tgt_vocab:
+            raise UserError(
+                f"model.tie_embeddings: three-way needs one vocabulary for both sides, got {src_vocab} source and "
+                f"{tgt_vocab} target subwords; set it to none or use a joint subword model"
+            )
+        self.config, self.state_width = config, config.state_width
+        self.src_embedding = embedding(src_vocab, config.d_model)
         self.tgt_embedding = self.src_embedding if tied else embedding(tgt_vocab, config.d_model)
         self.output = None if tied else embedding(tgt_vocab, config.d_model)
         self.src_positions, self.tgt_positions = positions(config), positions(config)
         self.max_positions = config.max_positions if config.positions == "learned" else None
-        self.encoder = nn.ModuleList(self.encoder_layer(config) for _ in range(config.num_layers))
-        self.decoder = nn.ModuleList(self.decoder_layer(config) for _ in range(config.num_layers))
+        self.encoder = Modules[EncoderLayer](self.encoder_layer() for _ in range(config.num_layers))
+        self.decoder = Modules[DecoderLayer](self.decoder_layer() for _ in range(config.num_layers))
 
-    def encoder_layer(self, config: TransformerConfig) -> EncoderLayer:
+    def encoder_layer(self) -> EncoderLayer:
+        config = self.config
         return EncoderLayer(config, SelfAttention(config, Mix(config)), FeedForward(config))
 
-    def decoder_layer(self, config: TransformerConfig) -> DecoderLayer:
+    def decoder_layer(self) -> DecoderLayer:
+        config = self.config
         return DecoderLayer(
             config, SelfAttention(config, Mix(config)), CrossAttention(config, Mix(config)), FeedForward(config)
         )
@@ -138,6 +154,18 @@ class Transformer(TaskModel):
         for layer in self.decoder:
             x = layer(x, layer.cross_attention.keys_values(encoded), mask)
         return x
+
+    @torch.inference_mode()
+    def encoder_attention(self, batch, layer: int) -> Tensor:
+        """Weights of the self-attention of one encoder layer (from 0), (B, H, S, S)."""
+        mask = attention_mask(batch.src_mask)
+        x = self.embed(self.src_embedding, batch.src, self.src_positions(0, batch.src.shape[1]))
+        for below in list(self.encoder)[:layer]:
+            x = below(x, mask)
+        queries, keys, _ = list(self.encoder)[layer].attention.project(x)
+        # With the identity for values, what is read is the weights.
+        identity = torch.eye(keys.shape[2], dtype=keys.dtype, device=keys.device).expand(*keys.shape[:2], -1, -1)
+        return attend(queries, keys, identity, mask, causal=False, drop=0.0).float()
 
     def states(self, batch) -> Tensor:
         mask = attention_mask(batch.src_mask)
@@ -180,7 +208,7 @@ def embedding(rows: int, width: int) -> nn.Embedding:
     return table
 
 
-def positions(config: TransformerConfig) -> nn.Module:
+def positions(config: AnyTransformerConfig) -> nn.Module:
     match config.positions:
         case "sinusoid":
             return SinusoidPositions(config.d_model)
@@ -194,3 +222,7 @@ def positions(config: TransformerConfig) -> nn.Module:
 def attention_mask(src_mask: Tensor) -> Tensor | None:
     """(B, S), True = a subword -> (B, 1, 1, S) for the heads, or None when nothing is padded."""
     return None if bool(src_mask.all()) else src_mask[:, None, None, :]
+
+
+def build(config: AnyTransformerConfig, vocab_sizes: tuple[int, int]) -> Transformer:
+    return Transformer(config, *vocab_sizes)

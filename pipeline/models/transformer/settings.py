@@ -4,13 +4,13 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count, Probability
+from pipeline.models.settings import ModelSettings
+from pipeline.schema import Count, Probability
 
 
-class TransformerConfig(Closed):
-    """Attention Is All You Need, section 3 and Table 3."""
+class AnyTransformerConfig(ModelSettings):
+    """What every Transformer has."""
 
-    architecture: Literal["transformer"] = Field(description="Post-norm Transformer (Vaswani et al. 2017)")
     num_layers: Count = Field(description="N: layers per stack")
     d_model: Count = Field(description="Width of embeddings and of every sub-layer's output")
     d_ff: Count = Field(description="Inner width of the feed-forward sub-layer")
@@ -36,7 +36,10 @@ class TransformerConfig(Closed):
 
     @property
     def schedule_width(self) -> int:
-        """Stands for d_model in the learning rate's schedule."""
+        return self.d_model
+
+    @property
+    def state_width(self) -> int:
         return self.d_model
 
     @property
@@ -46,3 +49,9 @@ class TransformerConfig(Closed):
     @property
     def value_width(self) -> int:
         return self.d_v or self.d_model // self.num_heads
+
+
+class TransformerConfig(AnyTransformerConfig):
+    """Attention Is All You Need, section 3 and Table 3."""
+
+    architecture: Literal["transformer"] = Field(description="Post-norm Transformer (Vaswani et al. 2017)")

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.errors import UserError
 from pipeline.models.layers.dropout import relu_dropout
-from pipeline.models.transformer.attention import CrossAttention, Mix, SelfAttention, projection
 from pipeline.models.transformer.model import DecoderLayer, EncoderLayer, Transformer
+from pipeline.models.transformer.multi_head_attention import CrossAttention, Mix, SelfAttention, projection
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.models.weighted_transformer.simplex import project_to_simplex
 
@@ -53,14 +52,13 @@ class BranchedMix(nn.Module):
 
     def branch_weights(self) -> tuple[Tensor, Tensor]:
         """(kappa, alpha), each (M,)."""
+        weights: list[Tensor] = [*self.branch_parameters()]
         if self.config.weights == "random":
-            # Drawn anew in every forward pass; out of training their expectation.
-            drawn = [self.random_in_training() for _ in self.branch_parameters()]
+            # Sampled anew in every forward pass; out of training their expectation.
+            weights = [self.random_in_training() for _ in weights]
         elif self.config.normalisation == "softmax":
-            drawn = [F.softmax(parameter, dim=0) for parameter in self.branch_parameters()]
-        else:
-            drawn = self.branch_parameters()
-        return drawn[0], keep_largest(drawn[-1], self.config.top_k)
+            weights = [F.softmax(parameter, dim=0) for parameter in weights]
+        return weights[0], keep_largest(weights[-1], self.config.top_k)
 
     def random_in_training(self) -> Tensor:
         weights = random_weights(len(self.kappa)) if self.training else torch.full_like(self.kappa, 1 / len(self.kappa))
@@ -103,10 +101,12 @@ class WeightedTransformer(Transformer):
         super().__init__(config, src_vocab, tgt_vocab)
         self.blocks = [module for module in self.modules() if isinstance(module, BranchedMix)]
 
-    def encoder_layer(self, config: WeightedTransformerConfig) -> EncoderLayer:
+    def encoder_layer(self) -> EncoderLayer:
+        config = self.config
         return EncoderLayer(config, SelfAttention(branch_heads(config), BranchedMix(config)), feed_forward=None)
 
-    def decoder_layer(self, config: WeightedTransformerConfig) -> DecoderLayer:
+    def decoder_layer(self) -> DecoderLayer:
+        config = self.config
         if config.branched_attention == "cross":
             over_target = SelfAttention(config, Mix(config))
             over_source = CrossAttention(branch_heads(config), BranchedMix(config))
@@ -126,13 +126,13 @@ class WeightedTransformer(Transformer):
         """Project every kappa and alpha onto the simplex, all blocks at once."""
         if frozen or self.config.normalisation == "softmax" or self.config.weights == "random":
             return
-        weights = self.parameter_groups()["branch_weights"]
+        weights: list[Tensor] = [*self.parameter_groups()["branch_weights"]]
         torch._foreach_copy_(weights, list(project_to_simplex(torch.stack(weights)).unbind()))
 
     @torch.no_grad()
     def monitors(self) -> dict[str, list[float]]:
         """{"encoder.0.kappa": (M,), "encoder.0.alpha": …}: the branch weights of every block, by stack and layer."""
-        found = {}
+        found: dict[str, list[float]] = {}
         for name, block in self.named_modules():
             if isinstance(block, BranchedMix):
                 stack, layer = name.split(".")[:2]
@@ -144,28 +144,26 @@ class WeightedTransformer(Transformer):
 
     @torch.no_grad()
     def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
-        """Table 3: set every kappa and alpha, in place, to independent random draws (fixed by `seed`) or to 1/M."""
+        """Table 3: independent random draws, fixed by `seed`, or 1/M; or leave them as they are."""
         if kind == "learned":
             return
         generator = torch.Generator().manual_seed(seed)
         for block in self.blocks:
             for parameter in block.branch_parameters():
-                drawn = random_weights(len(parameter), generator)
-                chosen = drawn if kind == "random" else torch.full_like(drawn, 1 / len(drawn))
+                sample = random_weights(len(parameter), generator)
+                chosen = sample if kind == "random" else torch.full_like(sample, 1 / len(sample))
                 parameter.copy_(block.to_parameter(chosen))
 
 
 def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig:
     """The settings of an attention whose M branches stand in the place of the h heads."""
-    if (config.d_k is None or config.d_v is None) and config.d_model % config.branches:
-        raise UserError(f"num_branches {config.branches} must divide d_model {config.d_model}, or set d_k and d_v")
     return config.model_copy(update={"num_heads": config.branches})
 
 
 def random_weights(branches: int, generator: torch.Generator | None = None) -> Tensor:
     """U(0, 1) draws divided by their sum, (M,)."""
-    drawn = torch.rand(branches, generator=generator)
-    return drawn / drawn.sum()
+    draws = torch.rand(branches, generator=generator)
+    return draws / draws.sum()
 
 
 def keep_largest(weights: Tensor, top_k: int | None) -> Tensor:
@@ -174,3 +172,7 @@ def keep_largest(weights: Tensor, top_k: int | None) -> Tensor:
         return weights
     chosen = torch.zeros_like(weights).scatter(0, weights.topk(top_k).indices, 1.0)
     return weights * chosen
+
+
+def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> WeightedTransformer:
+    return WeightedTransformer(config, *vocab_sizes)

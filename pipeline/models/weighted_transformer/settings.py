@@ -1,14 +1,14 @@
 """Settings of the Weighted Transformer."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.transformer.settings import AnyTransformerConfig
 from pipeline.schema import Count
 
 
-class WeightedTransformerConfig(TransformerConfig):
+class WeightedTransformerConfig(AnyTransformerConfig):
     """Weighted Transformer Network, section 3."""
 
     architecture: Literal["weighted_transformer"] = Field(description="Branched attention (Ahmed et al. 2017)")
@@ -30,6 +30,8 @@ class WeightedTransformerConfig(TransformerConfig):
     def branches_divide_width(self):
         if self.ffn_mode == "split" and self.d_ff % self.branches:
             raise ValueError(f"num_branches {self.branches} must divide d_ff {self.d_ff} when ffn_mode is split")
+        if (self.d_k is None or self.d_v is None) and self.d_model % self.branches:
+            raise ValueError(f"num_branches {self.branches} must divide d_model {self.d_model}, or set d_k and d_v")
         if self.top_k is not None and self.top_k > self.branches:
             raise ValueError(f"top_k {self.top_k} exceeds the {self.branches} branches")
         return self
@@ -37,3 +39,12 @@ class WeightedTransformerConfig(TransformerConfig):
     @property
     def branches(self) -> int:
         return self.num_branches or self.num_heads
+
+    @property
+    def branch_schedule_width(self) -> float:
+        """Section 3.2: d_model / N."""
+        return self.d_model / self.num_layers
+
+    def check_training(self, training: Any) -> None:
+        if training.branch_warmup_steps is None:
+            raise ValueError("training.branch_warmup_steps is missing; the paper has 400")

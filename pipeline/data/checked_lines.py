@@ -1,0 +1,61 @@
+"""Reading what is scored, and refusing what can't be right: a wrong score looks as plausible as a right one."""
+
+import re
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.files import sha256_file
+from pipeline.records.decoding import Decoded
+from pipeline.records.record import read_note
+
+# Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
+ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
+TOKENISED_SHARE = 0.1
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines of a UTF-8 text, split on the line feed alone. Raises UserError when missing or not UTF-8."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not valid UTF-8 at byte {error.start}; make it again") from error
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def training_behind(text: Path) -> str | None:
+    """Digest of the weights that the training ended in, of what a decoding wrote; None of any other text."""
+    report = read_note(Decoded, text.with_suffix(".json"))
+    return report.training if report else None
+
+
+def check_lines(path: Path, lines: list[str], expected: int) -> None:
+    """Raises UserError unless there are as many lines as the test set has."""
+    if len(lines) != expected:
+        raise UserError(
+            f"{path}: {len(lines)} lines, but the test set has {expected}; a part is missing or it is another set"
+        )
+
+
+def check_digest(path: Path, expected: str) -> None:
+    """Raises UserError unless the file is the one that the dataset names."""
+    found = sha256_file(path)
+    if found != expected:
+        raise UserError(f"{path}: sha256 is {found}, expected {expected}; this is not the test set, prepare it again")
+
+
+def check_untokenised(path: Path, lines: list[str]) -> None:
+    """Raises UserError when text meant to be raw was tokenised: scored by sacreBLEU it would be tokenised twice.
+
+    Taken as signs: escaped characters, or full stops that stand apart, in more than a tenth of the lines they could
+    occur in.
+    """
+    escaped = sum(bool(ESCAPED.search(line)) for line in lines)
+    stops = [line for line in lines if line.rstrip().endswith(".")]
+    apart = sum(line.rstrip().endswith(" .") for line in stops)
+    if escaped > TOKENISED_SHARE * len(lines) or apart > max(1, TOKENISED_SHARE * len(stops)):
+        raise UserError(
+            f"{path}: looks tokenised ({apart} of {len(stops)} final stops stand apart, {escaped} lines hold escaped "
+            "characters), but sacreBLEU wants raw text; give the raw file"
+        )

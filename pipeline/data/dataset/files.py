@@ -1,0 +1,112 @@
+"""Files to fetch. Each is described once, in `workflow/files/<origin>.yaml`; the splits of datasets name it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from pipeline.errors import UserError
+from pipeline.schema import Closed, Count, load_yaml, nearest, validate
+from pipeline.yaml_file import one_line, shown
+
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class Documents(Closed):
+    """Files of one folder on the web, read one after the other; they are verified by the digest of the split."""
+
+    folder: str = Field(pattern="/$", description="Address of the folder")
+    names: list[str] = Field(min_length=1, description="Files in it, in the order in which they are read")
+
+
+class Source(Closed):
+    """One file to fetch."""
+
+    urls: list[str] = Field(default=[], description="Addresses, tried in turn; none = only a mirror has it")
+    mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
+    sha256: Sha256 | None = Field(default=None, description="SHA-256 of the file")
+    md5: Md5 | None = Field(default=None, description="MD5 of the file, where nobody published a SHA-256")
+    bytes: Count | None = Field(default=None, description="Size of the file, in bytes, where known")
+    documents: Documents | None = Field(
+        default=None, description="Of trees: where those are published that the file was joined from"
+    )
+    licence: str | None = Field(default=None, description="Its terms; null = those of its origin, or of the dataset")
+    redistributable: bool = Field(default=False, description="Whether anyone may pass it on, as its origin says")
+
+    @model_validator(mode="after")
+    def has_one_checksum(self):
+        if (self.sha256 is None) == (self.md5 is None):
+            raise ValueError("needs exactly one of sha256 and md5")
+        return self
+
+    @property
+    def known_hash(self) -> str:
+        return f"sha256:{self.sha256}" if self.sha256 else f"md5:{self.md5}"
+
+
+def plain_name(name: str) -> str:
+    if name != Path(name).name:
+        raise ValueError("must be a plain file name")
+    return name
+
+
+Sources = dict[Annotated[str, AfterValidator(plain_name)], Source]
+
+
+class Origin(Closed):
+    """Files of one origin, under one licence: `workflow/files/<origin>.yaml`."""
+
+    licence: str = Field(description="Under which terms the files may be used, with the name of what they are")
+    redistributable: bool = Field(
+        description="Whether anyone may pass the files on, for any purpose; false where the terms don't say so"
+    )
+    files: Sources = Field(min_length=1, description="By file name")
+
+
+def load_files(folder: Path) -> dict[str, Source]:
+    """Every file that datasets can name, with its licence.
+
+    Raises:
+        UserError: an unknown key, a bad value, or two origins with files of one name.
+    """
+    files: dict[str, Source] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        origin: Origin = validate(Origin, load_yaml(path), str(path))
+        terms = {"licence": origin.licence, "redistributable": origin.redistributable}
+        if twice := sorted(set(origin.files) & set(files)):
+            raise UserError(f"{path}: files: {shown(twice[0])}: another file of {folder} describes it already")
+        files |= {name: source.model_copy(update=terms) for name, source in origin.files.items()}
+    return files
+
+
+def complete(record: Any, files: dict[str, Source], where: str) -> Any:
+    """A dataset's record with the files that its splits name but it does not describe, and their licences.
+
+    Raises:
+        UserError: a file is described nowhere, with the nearest spelling.
+    """
+    holder = record.get("text", record) if isinstance(record, dict) else None
+    if not isinstance(holder, dict) or not isinstance(own := holder.get("sources", {}), dict):
+        return record  # `validate` says what is wrong with it
+    needed = [name for name in dict.fromkeys(named(holder.get("splits"))) if name not in own]
+    for name in needed:
+        if name not in files:
+            fault = f"splits name {one_line(name, 80)}, which is neither under sources nor in workflow/files"
+            raise UserError(f"{where}: {fault}{nearest(name, files)}")
+    if not needed:
+        return record
+    sources = {"sources": own | {name: files[name] for name in needed}}
+    licences = dict.fromkeys(files[name].licence for name in needed)
+    terms = {"licence": "; ".join(filter(None, licences))}
+    return terms | record | ({"text": holder | sources} if "text" in record else sources)
+
+
+def named(splits: Any) -> Iterator[str]:
+    """Every file that the splits of a record name, as they do it."""
+    if isinstance(splits, dict):
+        yield from (splits[key] for key in ("source", "table") if isinstance(splits.get(key), str))
+    values = splits.values() if isinstance(splits, dict) else splits if isinstance(splits, list) else ()
+    for part in values:
+        yield from named(part)

@@ -1,0 +1,50 @@
+"""The record of `workflow/papers/<paper>/claims.yaml`: what a paper says, as predicates over what was measured.
+
+Each claim states what has to hold; none states what was found. Its kind is a file of pipeline/kinds/claims.
+"""
+
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, model_validator
+
+import pipeline.kinds.claims
+from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.terms import NamedScore
+from pipeline.kinds.discovery import kinds_in
+from pipeline.schema import Closed, load_yaml, validate
+
+if TYPE_CHECKING:
+    AnyClaim = Claim
+else:
+    AnyClaim = Annotated[reduce(or_, kinds_in(pipeline.kinds.claims, Claim)), Field(discriminator="kind")]
+
+
+class Claims(Closed):
+    """One paper's claims."""
+
+    scores: dict[str, NamedScore] = Field(default={}, description="Scores that claims name")
+    claims: dict[str, AnyClaim] = Field(description="By a short name")
+
+    @model_validator(mode="after")
+    def scores_fit(self):
+        for name, claim in self.claims.items():
+            try:
+                claim.check(self.scores)
+            except ValueError as error:
+                raise ValueError(f"claims.{name}: {error}") from error
+        return self
+
+    @property
+    def datasets(self) -> list[str]:
+        """Those that the claims are about, as the papers name them."""
+        named = [score.dataset for score in self.scores.values()]
+        named += [dataset for claim in self.claims.values() for dataset in claim.datasets]
+        return list(dict.fromkeys(named))
+
+
+def load_claims(path: Path) -> Claims:
+    """No claims where there is no file. Raises UserError on an unknown key, a bad value or an unknown score."""
+    return validate(Claims, load_yaml(path), str(path)) if path.exists() else Claims(claims={})

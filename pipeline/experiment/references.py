@@ -1,0 +1,253 @@
+"""Every name that refers to something, looked up when a project is loaded, at whatever scale it is used.
+
+Which fields of the records refer is said by their types (names.py), so that records of a new kind are looked up too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel
+
+from pipeline.data.dataset import LicensedPackages
+from pipeline.errors import UserError
+from pipeline.experiment.named import Named, names_in
+from pipeline.experiment.paper import SystemEntry
+from pipeline.experiment.rule_faults import rule_faults
+from pipeline.experiment.scale import Job, Scale
+from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
+from pipeline.kinds.names import Names
+from pipeline.metrics import metric_names
+from pipeline.schema import MOST_FAULTS, unknown
+from pipeline.yaml_file import one_line
+
+if TYPE_CHECKING:
+    from pipeline.experiment.project import Project
+
+Faults = Iterator[str | None]
+
+
+def check_references(project: Project) -> None:
+    """Raises UserError with one line for each name that refers to nothing, or in a circle to itself."""
+    references = References(project)
+    for faults in (references.faults(), circles(project), misused(project)):
+        if found := dict.fromkeys(filter(None, faults)):
+            raise UserError("\n".join(map(one_line, list(found)[:MOST_FAULTS])))
+
+
+class References:
+    """What the names of a project refer to. Generators yield a line a fault, and None where there is none."""
+
+    def __init__(self, project: Project):
+        self.project = project
+        self.papers = project.papers
+        self.scales: dict[str, Scale] = {
+            path.stem: project.scale if path.stem == project.config.scale else project.load_scale(path.stem)
+            for path in sorted((project.root / "workflow/scales").glob("*.yaml"))
+        }
+        self.datasets = {*project.datasets, *(name for scale in self.scales.values() for name in scale.datasets)}
+        self.named_datasets: set[str] = set()
+        """Datasets that papers name, collected on the way."""
+
+    def faults(self) -> Faults:
+        yield from self.of_datasets()
+        for paper, record in self.papers.items():
+            yield from self.of_record(paper, record, f"workflow/papers/{paper}/paper.yaml")
+            yield from self.of_record(paper, self.project.claims[paper], f"workflow/papers/{paper}/claims.yaml")
+            yield from self.of_decodings(paper)
+            yield from self.of_rows(paper)
+            yield from self.of_scores(paper)
+        for name, scale in self.scales.items():
+            yield from self.of_scale(scale, f"workflow/scales/{name}.yaml: ")
+
+    def of_record(self, paper: str, record: BaseModel, file: str) -> Faults:
+        """Of all names in a paper or its claims."""
+        for named in names_in(record):
+            where = f"{file}: {named.key}"
+            if named.kind is Names.DATASET:
+                self.named_datasets.add(named.name)
+                yield from self.dataset(named.name, where, self.scales_of(record, named))
+            elif named.kind is Names.DECODING:
+                decodings = {one for owner in self.owners(paper, named) for one in self.papers[owner].decodings}
+                yield unknown(named.name, decodings, where)
+            elif named.kind is Names.TRAINED:
+                yield self.trained(named.name, paper, where)
+            elif named.kind is Names.SYSTEM or (named.kind is Names.SYSTEMS and named.name != "*"):
+                yield self.system(named.name, paper, where)
+            elif named.kind is not Names.SYSTEMS:
+                yield unknown(named.name, self.allowed(named.kind, paper), where)
+
+    def allowed(self, kind: Names, paper: str) -> Iterable[str]:
+        if kind is Names.METRIC:
+            return metric_names()
+        if kind is Names.SCALE:
+            return self.scales
+        if kind is Names.SCORE:
+            return self.project.claims[paper].scores
+        tables = (self.project.printed[paper][table] for table in self.papers[paper].layer_costs)
+        return {row["layer"] for rows in tables for row in rows if row.get("layer")}
+
+    def scales_of(self, record: BaseModel, named: Named) -> Iterable[str]:
+        """Scales at which a table, a figure or a claim with a name in it is made; none of what others use."""
+        section, entry = named.place[:2]
+        if section in ("systems", "scores"):
+            return ()
+        return scales if (scales := getattr(getattr(record, str(section))[entry], "scales", None)) else self.scales
+
+    def owners(self, paper: str, named: Named) -> Iterable[str]:
+        """Papers one of which has a decoding: those of the systems beside it; all where rows or claims name systems."""
+        if isinstance(named.holder, SystemEntry):
+            return [paper]
+        own = {self.owner(one.name, paper) for one in names_in(named.holder) if one.kind is Names.SYSTEM}
+        by_row = isinstance(named.holder, MeasuredCell) and named.place[-1] == "decoding"
+        return self.papers if by_row or not own else own & set(self.papers)
+
+    @staticmethod
+    def owner(system: str, paper: str) -> str:
+        return system.rpartition("/")[0] or paper
+
+    def system(self, name: str, paper: str, where: str) -> str | None:
+        """Of `name` or `paper/name`, written in `paper`."""
+        owner = self.owner(name, paper)
+        return unknown(owner, self.papers, where) or unknown(
+            name.removeprefix(f"{owner}/"), self.papers[owner].systems, where
+        )
+
+    def dataset(self, name: str, where: str, scales: Iterable[str] = ()) -> Faults:
+        """Of a dataset as the papers name it; `scales` are those at which it needs a stand-in, if no file is it."""
+        fault = unknown(name, self.datasets, where)
+        yield fault
+        for scale in () if fault or name in self.project.datasets else scales:
+            if scale in self.scales and name not in self.scales[scale].datasets:
+                with_it = sorted(one for one in self.scales if name in self.scales[one].datasets)
+                yield f"{where}: nothing stands in for {name!r} at scale {scale}; it is at {', '.join(with_it)}"
+
+    def trained(self, name: str, paper: str, where: str) -> str | None:
+        """Of `system@dataset`, written in `paper`."""
+        system, at, dataset = name.partition("@")
+        self.named_datasets.add(dataset)
+        if not at:
+            return f"{where}: {name!r}: write system@dataset"
+        return self.system(system, paper, where) or next(self.dataset(dataset, where))
+
+    def of_decodings(self, paper: str) -> Faults:
+        """Of the language models that decodings name, and systems' differences from them."""
+        file = f"workflow/papers/{paper}/paper.yaml"
+        named: list[tuple[str, dict[str, Any]]] = [
+            (f"decodings.{name}", decoding.model_dump()) for name, decoding in self.papers[paper].decodings.items()
+        ]
+        for system, entry in self.papers[paper].systems.items():
+            named += [(f"systems.{system}.decodings.{name}", keys) for name, keys in entry.decodings.items()]
+        for key, settings in named:
+            if isinstance(reference := settings.get("language_model"), str):
+                yield self.trained(reference, paper, f"{file}: {key}.language_model")
+
+    def of_rows(self, paper: str) -> Faults:
+        """Of the systems and decodings of the printed tables' rows."""
+        record, printed = self.papers[paper], self.project.printed[paper]
+        for section in (record.tables, record.examples, record.transcripts):
+            for name, entry in section.items():
+                for number, row in enumerate(printed[name], start=2):
+                    if row["source"] == "ours-to-run":
+                        where = f"workflow/papers/{paper}/{entry.printed}: row {number}"
+                        yield from self.of_row(paper, entry, row, where)
+
+    def of_row(self, paper: str, entry: BaseModel, row: dict[str, str], where: str) -> Faults:
+        for cell in getattr(entry, "cells", {"": entry}).values():
+            column = getattr(cell, "system", "system")
+            if row.get(column):
+                fault = self.system(row[column], paper, f"{where}: {column}")
+                yield fault
+                for decoding in () if fault else decodings_of(cell, row):
+                    owner = self.owner(row[column], paper)
+                    yield unknown(decoding, self.papers[owner].decodings, f"{where}: decoding of {row[column]}")
+
+    def of_scores(self, paper: str) -> Faults:
+        """Of the decoding and the datasets of each score, for each system that a claim compares by it."""
+        claims = self.project.claims[paper]
+        for name, claim in claims.claims.items():
+            named = list(names_in(claim))
+            where = f"workflow/papers/{paper}/claims.yaml: scores"
+            scores = {one.name: claims.scores[one.name] for one in named if one.name in claims.scores}
+            for key, score in scores.items() if any(one.kind is Names.SCORE for one in named) else ():
+                for dataset in filter(None, (score.dataset, score.scored_on)):
+                    yield from self.dataset(dataset, f"{where}.{key}, of claim {name}", claim.scales or self.scales)
+                for term in named:
+                    owner = self.owner(term.name, paper)
+                    if term.kind is Names.SYSTEM and owner in self.papers and not getattr(term.holder, "decodings", ()):
+                        place = f"{where}.{key}.decoding, of {term.name} in claim {name}"
+                        yield unknown(score.decoding, self.papers[owner].decodings, place)
+
+    def of_scale(self, scale: Scale, where: str) -> Faults:
+        for job in set(get_args(Job)) - set(scale.resources):
+            yield f"{where}resources.{job}: missing key"
+        for name, stand_in in scale.datasets.items():
+            yield unknown(name, self.named_datasets, f"{where}datasets")
+            yield unknown(stand_in, self.project.datasets, f"{where}datasets.{name}")
+        systems = {f"{paper}/{system}" for paper, record in self.papers.items() for system in record.systems}
+        yield from rule_faults(scale, where)
+        for name, rules in scale.systems.items():
+            yield unknown(name, systems, f"{where}systems")
+            yield from rule_faults(rules, f"{where}systems.{name}.")
+
+    def of_datasets(self) -> Faults:
+        """Of the stand-ins of licensed data, and of the packages that config.yaml names."""
+        records = self.project.dataset_records
+        licensed = {name: record for name, record in records.items() if isinstance(record, LicensedPackages)}
+        needing = {name for name, record in licensed.items() if record.packages}
+        for name in needing:
+            where = f"workflow/datasets/{name}.yaml: otherwise"
+            yield unknown(licensed[name].otherwise, set(records) - needing, where)
+        packages = {package for record in licensed.values() for package in record.packages}
+        for package in self.project.config.licensed:
+            yield unknown(package, packages, "config.yaml: licensed")
+
+
+def decodings_of(cell: Any, row: dict[str, str]) -> list[str]:
+    """Decodings of a row in a measured column, or in a table of texts."""
+    if isinstance(cell, MeasuredCell):
+        return cell.decodings_of(row)
+    return [cell.decoding] if getattr(cell, "decoding", None) else []
+
+
+def circles(project: Project) -> Faults:
+    """Of systems that are based on, or take weights of, themselves."""
+    for paper, record in project.papers.items():
+        for system in record.systems:
+            try:
+                if takes_itself(project, (paper, system, ""), ()):
+                    yield f"workflow/papers/{paper}/paper.yaml: systems.{system}: it takes its own weights, in a circle"
+            except UserError as error:  # its bases form a circle
+                yield str(error)
+
+
+def takes_itself(project: Project, run: tuple[str, str, str], before: tuple[tuple[str, str, str], ...]) -> bool:
+    """Whether a run, (paper, system, dataset), needs itself to be trained before. before: what needs it."""
+    if run in before:
+        return True
+    taken: dict[str, tuple[str, str, str]] = {}
+    for name, entry in project.lineage(*run[:2]).items():
+        for key in ("language_model", "initial"):
+            if reference := getattr(entry, key):
+                system, _, dataset = reference.partition("@")
+                taken[key] = (*project.locate(system, name.partition("/")[0]), dataset)
+    return any(takes_itself(project, one, (*before, run)) for one in taken.values())
+
+
+def misused(project: Project) -> Faults:
+    """Of decodings that a system makes invalid, and of what is no language model but is named as one."""
+    for paper, record in project.papers.items():
+        for system in record.systems:
+            for name in record.decodings:
+                where = f"workflow/papers/{paper}/paper.yaml: systems.{system}, decodings.{name}"
+                try:
+                    reference = project.decoding(paper, system, name).language_model
+                except UserError as error:
+                    yield str(error)
+                    continue
+                if reference:
+                    owner, model = project.locate(reference.partition("@")[0], paper)
+                    architecture = project.settings(owner, model, "model").get("architecture")
+                    if architecture != "language_model":
+                        yield f"{where}.language_model: {reference!r} is no language model but of kind {architecture}"

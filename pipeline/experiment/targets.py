@@ -1,0 +1,61 @@
+"""Files under results/ that can be asked for, and what to say of one that can't."""
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from pipeline.experiment.project import Project
+from pipeline.schema import unknown
+
+PLANS = {"plan", "cost"}
+"""Of all papers at a scale; rules of these names write them anew each time."""
+TEXTS, PICTURES = ("csv", "md"), ("svg", "png")
+
+
+def unknown_target(project: Project, target: str, rules: set[str] | frozenset[str] = frozenset()) -> str | None:
+    """Why nothing makes `target`, with those that exist; None where something may, or where it is no result.
+
+    rules: names of the workflow's rules, for targets that are no path; without them, such targets are not judged.
+    """
+    match PurePosixPath(target).parts:
+        case [name] if rules and "." not in name:
+            return unknown(name, rules, f"target {target}")
+        case ["results", file]:
+            return unknown_report(project, project.config.paper, file, target, pictures=False)
+        case ["results", scale, file]:
+            written = f"{target}: written anew each time, by `snakemake {PurePosixPath(file).stem}`"
+            return wrong_scale(project, scale, target) or unknown_name(file, PLANS, TEXTS, target) or written
+        case ["results", scale, paper, file]:
+            return (
+                wrong_scale(project, scale, target)
+                or unknown(paper, project.papers, target)
+                or unknown_report(project, paper, file, target)
+            )
+    return None
+
+
+def unknown_report(project: Project, paper: str, file: str, target: str, pictures: bool = True) -> str | None:
+    """Of a table, a figure or the claims of a paper; without `pictures`, of their texts alone."""
+    record, name = project.papers[paper], PurePosixPath(file).stem
+    pictured = {*record.figures, *record.layer_costs} if pictures else set()
+    names = {*record.tables, *record.examples, *record.transcripts, *record.layer_costs, *pictured, "claims"}
+    endings = (*TEXTS, *PICTURES) if name in pictured else TEXTS
+    if fault := unknown_name(file, names, endings, target):
+        return fault
+    scales = getattr(record.tables.get(name), "scales", None)
+    if scales and project.config.scale not in scales:
+        return f"{target}: {name} is made at scale {' and '.join(scales)} only; add --config scale={scales[0]}"
+    return None
+
+
+def unknown_name(file: str, names: Iterable[str], endings: Iterable[str], target: str) -> str | None:
+    path = PurePosixPath(file)
+    return unknown(path.stem, names, target) or unknown(path.suffix.removeprefix("."), endings, f"{target}: ending")
+
+
+def wrong_scale(project: Project, scale: str, target: str) -> str | None:
+    names = {path.stem for path in (project.root / "workflow/scales").glob("*.yaml")}
+    if fault := unknown(scale, names, target):
+        return fault
+    if scale != project.config.scale:
+        return f"{target}: the configured scale is {project.config.scale}; add --config scale={scale}"
+    return None

@@ -1,0 +1,58 @@
+"""How far a system's error rate lies from a target-trained one, of the way to a source-trained one (Cold Fusion)."""
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.kinds.cells.shared.cell import Place, Row
+from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
+from pipeline.kinds.names import DecodingName, SystemName
+from pipeline.kinds.view import PaperView
+from pipeline.products import Product, RunId
+
+MEANING = "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %"
+
+
+class DomainGapCell(MeasuredCell):
+    """How far a system's word error rate lies from a target-trained one, of the way to a source-trained one, in %."""
+
+    kind: Literal["domain_gap"]
+    source_trained: SystemName = Field(description="System at 100 %")
+    target_trained: SystemName = Field(description="System at 0 %")
+    ends_decoding: DecodingName = Field(description="Named decoding of those two")
+
+    def end_runs(self, view: PaperView) -> list[RunId]:
+        """Of both ends, the source-trained one first."""
+        return [run for end in (self.source_trained, self.target_trained) for run in view.runs(end, self.dataset)]
+
+    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+        if runs := self.runs(view, row):
+            yield from self.scores_needed(view, runs, self.decodings_of(row))
+            yield from self.scores_needed(view, self.end_runs(view), [self.ends_decoding])
+
+    def fill(self, place: Place) -> dict[str, str]:
+        gaps = self.gaps(place)
+        ours = f"{statistics.fmean(gaps):.2f}" if gaps else ""
+        return {"printed": self.printed_in(place.row), "ours": ours} | place.comparison(self, ours)
+
+    def gaps(self, place: Place) -> list[float]:
+        """The domain gap of each seed; none as long as one of its runs is missing."""
+        from pipeline.metrics.statistics.edits import domain_gap  # brings rapidfuzz, which a dry run does not need
+
+        view, measured = place.table.view, place.table.measured
+        runs, ends, gaps = self.runs(view, place.row), self.end_runs(view), []
+        for seed in view.seeds if runs else ():
+            own = [run for run in runs if run.seed == seed]
+            sides = [(own, self.decodings_of(place.row))]
+            sides += [([end], [self.ends_decoding]) for end in ends if end.seed == seed]
+            found = [measured.measure(side, decodings, self) for side, decodings in sides]
+            rates = [one.mean for one in found if one is not None]
+            if len(rates) < len(found):
+                return []
+            gaps.append(domain_gap(*rates))
+        return gaps
+
+    def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
+        return f"{MEANING}, of the runs on {self.dataset}{remark}."

@@ -1,0 +1,25 @@
+"""Parameters of the model that was trained."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pipeline.kinds.cells.shared.cell import FactCell
+from pipeline.products import RunId
+
+if TYPE_CHECKING:
+    from pipeline.kinds.measured import Measured
+
+
+class ParametersCell(FactCell):
+    """Trainable parameters of the model that was trained."""
+
+    meaning: ClassVar[str] = "trainable parameters"
+    kind: Literal["parameters"]
+
+    def value(self, measured: "Measured", run: RunId) -> float | None:
+        trained = measured.trained(run)
+        return trained.parameters.total if trained else None
+
+    def in_words(self, values: Sequence[float]) -> str:
+        """Every seed has as many."""
+        return str(values[0]) if values else ""

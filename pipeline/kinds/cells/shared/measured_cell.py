@@ -1,0 +1,42 @@
+"""What the columns have in common that are read from scores."""
+
+from collections.abc import Iterable, Iterator
+
+from pydantic import Field, model_validator
+
+from pipeline.kinds.cells.shared.cell import Row, RunCell
+from pipeline.kinds.names import DecodingName
+from pipeline.kinds.scored import ScoredSplits
+from pipeline.kinds.view import PaperView
+from pipeline.products import Product, RunId, Trained
+
+
+class MeasuredCell(ScoredSplits, RunCell):
+    """A column of scores: which metric, of which runs and decodings, on which test sets."""
+
+    decoding: DecodingName | None = Field(default=None, description="Named decoding of the paper that owns the system")
+    decoding_column: str | None = Field(
+        default=None, description="Column that names each row's decoding instead; several names are averaged"
+    )
+
+    @model_validator(mode="after")
+    def one_decoding(self):
+        if (self.decoding is None) == (self.decoding_column is None):
+            raise ValueError("needs one of decoding and decoding_column")
+        return self
+
+    @property
+    def compared_metric(self) -> str | None:
+        return self.metric
+
+    def columns(self) -> set[str]:
+        return super().columns() | ({self.decoding_column} if self.decoding_column else set())
+
+    def decodings_of(self, row: Row) -> list[str]:
+        return [self.decoding] if self.decoding else row[self.decoding_column or ""].split()
+
+    def scores_needed(self, view: PaperView, runs: Iterable[RunId], decodings: list[str]) -> Iterator[Product]:
+        """Of each run its training, then its scores."""
+        for run in runs:
+            yield Trained(run)
+            yield from view.scores(run, self, decodings)

@@ -1,0 +1,24 @@
+"""At equal training loss, a system's dev loss is lower than another's."""
+
+from typing import Literal
+
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair, mean
+from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.training_curves import mean_gap
+
+
+class CurvesClaim(TrainedPair):
+    """At equal training loss, a system's dev loss is lower than another's."""
+
+    kind: Literal["curves"]
+
+    def judge(self, measured: Measurements) -> Findings:
+        curves = [[measured.fit_curve(run) for run in pair] for pair in self.runs(measured)]
+        gaps = [gap for pair in curves if (gap := mean_gap(*pair)) is not None]
+        if len(gaps) < len(curves):
+            return Findings("the curves have no training loss in common", [], measured.seed_test())
+        name = f"{self.baseline} less {self.system}, dev loss at equal training loss (nats)"
+        evidence = over_seeds(name, gaps, RESOLUTION_NATS)
+        return Findings(f"mean gap {mean(gaps):+.3f} nats", [evidence], measured.seed_test())

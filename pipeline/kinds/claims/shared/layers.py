@@ -1,0 +1,15 @@
+"""Claims about the times of layers on this machine."""
+
+from collections.abc import Iterator
+
+from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.terms import Scores
+from pipeline.kinds.view import PaperView
+from pipeline.products import LayerTimes, Product
+
+
+class AboutLayers(Claim):
+    """Needs no training."""
+
+    def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
+        yield LayerTimes()

@@ -1,0 +1,135 @@
+"""What claims are judged by, read from the folders of the runs that they are about."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.errors import UserError
+from pipeline.kinds.claims.shared.claim import NotRun
+from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
+from pipeline.kinds.evidence import Sample, sample
+from pipeline.kinds.layer_times import LayerTimes
+from pipeline.kinds.lengths import longest_trained_on, source_lengths
+from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
+from pipeline.kinds.view import PaperView
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.rates import mean
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.products import Gates, Product, RunId, Trained
+from pipeline.products import LayerTimes as LayerTimesFile
+from pipeline.records.scores import ScoreFile
+from pipeline.records.training import TrainingCost
+
+SplitsBySeed = list[dict[str, np.ndarray]]
+"""Each seed's statistics (N, F) of every split."""
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Scores, losses and times of one paper's runs; what is not there raises `NotRun`."""
+
+    view: PaperView
+    scores: Scores
+
+    def path(self, product: Product) -> Path:
+        return present(self.view.layout.path(product))
+
+    def sample(self, term: Term, score: NamedScore) -> Sample:
+        """A term's metric over seeds, with its draws."""
+        statistics, test_sets = [], set()
+        for run in self.view.runs(term.system, score.dataset):
+            paths = self.score_paths(run, score, term.decodings or [score.decoding])
+            statistics.append([read_statistics(path, score.metric) for path in paths])
+            test_sets |= {ScoreFile.read(path).test_set for path in paths}
+        return sample(statistics, metric_named(score.metric).total, ", ".join(sorted(test_sets)))
+
+    def score_paths(self, run: RunId, score: NamedScore, decodings: list[str]) -> list[Path]:
+        """Each decoding's splits in a row."""
+        return [self.path(product) for product in self.view.scores(run, score, decodings)]
+
+    def statistics_by_split(self, system: str, score: NamedScore) -> SplitsBySeed:
+        found = []
+        for run in self.view.runs(system, score.dataset):
+            rows = (read_statistics(path, score.metric) for path in self.score_paths(run, score, [score.decoding]))
+            found.append(dict(zip(score.splits, rows, strict=True)))
+        return found
+
+    def score_of_part(self, rows: Sequence[np.ndarray], chosen: np.ndarray, score: NamedScore) -> Sample:
+        """The score of the rows `chosen` (N,) of each seed's statistics (N, F).
+
+        All parts of a set have the same resamples: the others count as zero.
+        """
+        return sample([[one * chosen[:, None]] for one in rows], metric_named(score.metric).total, score.dataset)
+
+    def lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
+        """(N,) of the sources of some splits in a row."""
+        return source_lengths(self.corpus(self.view.runs(system, score.dataset)[0]), splits)
+
+    def longest_trained_on(self, system: str, score: NamedScore) -> int:
+        run = self.view.runs(system, score.dataset)[0]
+        return longest_trained_on(self.corpus(run), self.view.experiment.run_spec(run).training.max_length)
+
+    def corpus(self, run: RunId) -> Path:
+        return self.view.layout.corpus(run.dataset)
+
+    def run_folder(self, run: RunId) -> Path:
+        """Of a run whose training has ended."""
+        return self.path(Trained(run)).parent
+
+    def curve(self, run: RunId) -> LossCurve:
+        return loss_curve(self.run_folder(run))
+
+    def fit_curve(self, run: RunId) -> LossCurve:
+        try:
+            return fit_curve(self.run_folder(run))
+        except UserError as error:
+            raise NotRun(str(error)) from error
+
+    def seconds(self, run: RunId) -> float:
+        """Of all starts of a training."""
+        return self.cost(run).total.seconds
+
+    def hardware(self, run: RunId) -> str:
+        """On which it was trained."""
+        return self.cost(run).hardware
+
+    def cost(self, run: RunId) -> TrainingCost:
+        return TrainingCost.read(present(self.view.layout.run(run) / "cost.json"))
+
+    def gates(self, run: RunId, name: str) -> np.ndarray:
+        """(N, 2): sum of z and number of words of each sentence. name: `<channel>.<kind of words>`."""
+        return read_statistics(self.path(Gates(run)), name)
+
+    def gate_sample(self, rows: Sequence[np.ndarray], dataset: str) -> Sample:
+        """Mean z over words. rows: of each seed, from `gates`."""
+        return sample([[one] for one in rows], mean, dataset)
+
+    def layer_times(self) -> LayerTimes:
+        return LayerTimes.read(self.path(LayerTimesFile()))
+
+    def sentence_test(self, score: NamedScore) -> str:
+        return self.resampling("batches" if score.metric == "perplexity" else "sentences")
+
+    def resampling(self, unit: str) -> str:
+        """The test that resamples `unit`, in words."""
+        seeds = len(self.view.seeds)
+        return f"paired bootstrap over {unit}" + ("" if seeds == 1 else f", t over {seeds} seeds")
+
+    def seed_test(self) -> str:
+        """The test of one number a training, in words."""
+        seeds = len(self.view.seeds)
+        return "one seed: noise between trainings unknown" if seeds == 1 else f"paired t over {seeds} seeds"
+
+
+def of_all_splits(by_seed: SplitsBySeed) -> list[np.ndarray]:
+    """Each seed's statistics (N, F), all splits as one set."""
+    return [np.concatenate(list(rows.values())) for rows in by_seed]
+
+
+def present(path: Path) -> Path:
+    """Raises NotRun when the file is not there."""
+    if not path.exists():
+        raise NotRun(f"{path} is not there")
+    return path

@@ -1,0 +1,75 @@
+"""Weighted Transformer, Figure 3: kappa and alpha of one encoder layer over a training, smoothed by a mean filter."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from pipeline.kinds.figures.shared.figure import Drawing, Figure
+from pipeline.kinds.names import SystemName
+from pipeline.kinds.picture import GREY, line_style, new_figure
+from pipeline.kinds.view import PaperView
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.products import Product
+from pipeline.schema import Count
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TITLES = {"kappa": "concatenation weights, κ", "alpha": "addition weights, α"}
+
+
+class BranchWeights(Figure):
+    """kappa and alpha of one encoder layer over a training."""
+
+    kind: Literal["branch_weights"]
+    system: SystemName
+    layer: Count = Field(description="Encoder layer; the last one where there are fewer")
+    window: Count = Field(description="Entries of the progress log that the mean filter spans")
+
+    def needs(self, view: PaperView) -> Iterator[Product]:
+        yield from view.trained([self.system], self.dataset)
+
+    def draw(self, view: PaperView) -> Drawing:
+        """Of the run of the first seed."""
+        from pipeline.kinds.training_curves import branch_curves
+
+        run = view.runs(self.system, self.dataset)[0]
+        curves, model = branch_curves(view.layout.run(run), self.layer), view.experiment.run_spec(run).model
+        assert isinstance(model, TransformerConfig), "it has branches"
+        picture = new_figure(4.2 * len(curves), 3.4)
+        panels = picture.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+        rows: list[dict[str, Any]] = []
+        for axes, curve in zip(panels, curves, strict=True):
+            smooth = mean_filter(curve.weights, self.window)
+            branches = smooth.shape[1]
+            for branch in range(branches):
+                axes.plot(curve.steps, smooth[:, branch], linewidth=1.3, label=str(branch + 1), **line_style(branch))
+            axes.axhline(1 / branches, color=GREY, linestyle=(0, (4, 3)), linewidth=1.5, zorder=1.5)
+            axes.set_title(TITLES[curve.name], fontsize=9)
+            axes.set_xlabel("training step (updates)")
+            axes.set_ylim(bottom=0)
+            rows += [
+                {"weight": curve.name, "branch": j + 1, "step": int(step), "value": raw, "smoothed": filtered}
+                for j in range(branches)
+                for step, raw, filtered in zip(
+                    curve.steps, curve.weights[:, j].tolist(), smooth[:, j].tolist(), strict=True
+                )
+            ]
+        panels[0].set_ylabel("weight (sums to 1 over branches)")
+        panels[-1].legend(title="branch", loc="center left", bbox_to_anchor=(1, 0.5))
+        facts = (
+            f"Encoder layer {min(self.layer, model.num_layers)} of {model.num_layers}, {branches} branches, "
+            f"seed {run.seed}. The filter spans {self.window} entries of the log, "
+            f"{self.window * curves[0].steps[0]} updates."
+        )
+        return Drawing(picture, rows, facts)
+
+
+def mean_filter(values: "np.ndarray", window: int) -> "np.ndarray":
+    """Centred running mean over the first axis; at the ends over the entries that there are."""
+    import numpy as np
+
+    kernel = np.ones(window)
+    counts = np.convolve(np.ones(len(values)), kernel, mode="same")
+    return np.stack([np.convolve(column, kernel, mode="same") / counts for column in values.T], axis=1)

@@ -1,0 +1,1 @@
+"""What kinds of figures have in common."""

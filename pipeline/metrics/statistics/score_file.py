@@ -1,0 +1,51 @@
+"""A score on disk: a JSON file of metrics, and beside it the statistics of each sentence for paired tests."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import UserError
+from pipeline.files import atomic_write
+from pipeline.metrics import metrics_of
+from pipeline.metrics.statistics.metric import Inputs
+from pipeline.metrics.statistics.significance import bootstrap_interval
+from pipeline.records.scores import MetricValue, Scored, ScoreFile
+
+log = logging.getLogger(__name__)
+
+
+def write_score(out: Path, inputs: Inputs, scored: Scored) -> None:
+    """Measure all that `inputs` have a metric for; write `scored` with it, and the statistics beside it."""
+    chosen = metrics_of(inputs)
+    statistics = {metric.name: metric.statistics(inputs) for metric in chosen}
+    metrics = {
+        metric.name: MetricValue(
+            **vars(bootstrap_interval(statistics[metric.name], metric.total)), signature=metric.signature(inputs)
+        )
+        for metric in chosen
+    }
+    path = out.with_suffix(".npz")
+    write_statistics(path, statistics)
+    ScoreFile(**dict(scored), metrics=metrics, statistics=path.name).write(out)
+    for name, metric in metrics.items():
+        log.info("%s %.2f (%.2f to %.2f)  %s", name, metric.value, metric.low, metric.high, metric.signature)
+
+
+def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
+    """Arrays (N, F) by name, whole or absent, compressed; the same bytes for the same statistics."""
+    with atomic_write(path, "wb") as handle:
+        np.savez_compressed(handle, **statistics)
+
+
+def read_statistics(score: Path, name: str) -> np.ndarray:
+    """(N, F) of the metric `name` of the score file `score`. Raises UserError when missing."""
+    path = Path(score).with_suffix(".npz")
+    try:
+        with np.load(path) as arrays:
+            return arrays[name]
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file beside {score}; run the stage `score` again") from error
+    except KeyError as error:
+        raise UserError(f"{path}: no statistics for {name!r}") from error

@@ -1,0 +1,36 @@
+"""What the settings of every architecture offer to training, planning and decoding, which know no architecture."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal
+
+from pipeline.schema import Closed
+
+Reads = Literal["parallel", "speech", "text"]
+"""Sentence pairs; features and transcripts; or sentences without a source, for language models."""
+
+
+class ModelSettings(Closed):
+    """Those of one stand in its folder's settings.py, with `architecture: Literal[<the folder's name>]`."""
+
+    reads: ClassVar[Reads] = "parallel"
+    """What a model takes of a corpus; one that reads text takes the target side of any."""
+
+    architecture: str
+
+    @property
+    @abstractmethod
+    def schedule_width(self) -> int:
+        """Stands for d_model in the learning rate's schedule."""
+
+    @property
+    def branch_schedule_width(self) -> float:
+        """The same for branch weights, where a model has them (`parameter_groups`)."""
+        return self.schedule_width
+
+    @property
+    def state_width(self) -> int | None:
+        """Of the task state, which a language model can be fused with; None where the model has none."""
+        return None
+
+    def check_training(self, training: Any) -> None:
+        """Raises ValueError where a model can't be trained by `training`, a TrainingConfig."""

@@ -1,0 +1,17 @@
+"""Multiply-adds of the Weighted Transformer."""
+
+from pipeline.models.batch_shape import BatchShape
+from pipeline.models.transformer.flops import output_projection, with_attention
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+
+
+def forward_products(config: WeightedTransformerConfig, shape: BatchShape) -> float:
+    """One attention of a layer is branched; a decoder layer has a plain one too."""
+    branches = branched(config)
+    return with_attention(config, shape, encoder=branches, decoder=branches + output_projection(config))
+
+
+def branched(config: WeightedTransformerConfig) -> int:
+    """Of a position, eq. 6 and 7 with W^{O_i} W_1 formed beforehand (model.py)."""
+    copies = config.branches if config.ffn_mode == "shared" else 1
+    return copies * (config.d_v or config.d_model // config.branches) * config.d_ff + config.d_ff * config.d_model

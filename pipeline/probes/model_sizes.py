@@ -1,0 +1,49 @@
+"""Parameters of a paper's systems at the paper's own size, whatever the scale, without the memory to hold them.
+
+    python -m pipeline model-sizes --paper weighted --set scale=demo --out work/demo/model_sizes/weighted.json
+
+Writes {sizes: [{system, vocab, parameters}]}, one for each size that a table of the paper shows: the system as the
+paper names it, the rows of its embeddings, its trainable parameters. Settings come from config.yaml.
+"""
+
+import argparse
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.kinds.cells.size import SizeCell
+from pipeline.models.build import build_model
+from pipeline.models.size import size_of
+from pipeline.records.probes import ModelSize, ModelSizes
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
+    parser.add_argument("--paper", required=True)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    parser.add_argument("--out", type=Path, required=True, help="JSON to write")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    project.known(args.paper, project.papers, "--paper")
+    sizes = model_sizes(project, args.paper)
+    listed = [ModelSize(system=system, vocab=vocab, parameters=size) for (system, vocab), size in sizes.items()]
+    ModelSizes(sizes=listed).write(args.out)
+    log.info("%s: %d sizes", args.out, len(sizes))
+
+
+def model_sizes(project: Project, paper: str) -> dict[tuple[str, int], int]:
+    """Trainable parameters by system and rows of its embeddings."""
+    found: dict[tuple[str, int], int] = {}
+    for table, entry in project.papers[paper].tables.items():
+        cells = [cell for cell in entry.cells.values() if isinstance(cell, SizeCell)]
+        wanted = (cell.size_of(row) for cell in cells for row in project.printed[paper][table])
+        for system, vocab in dict.fromkeys(one for one in wanted if one):
+            config: Any = project.full_section(*project.locate(system, paper), "model")
+            found[system, vocab] = size_of(partial(build_model, config, (vocab, vocab)))
+    return found

@@ -1,0 +1,111 @@
+"""A table filled in with what was measured: each printed number next to ours, as the CSV has it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pandas import DataFrame, concat
+
+from pipeline.experiment.comparability import Comparability, Reason, in_words
+from pipeline.experiment.paper import TableEntry
+from pipeline.experiment.project import Project
+from pipeline.kinds.cells.shared.cell import Cell, Place, PrintedTable, Row, is_ours
+from pipeline.kinds.measured import Measured
+from pipeline.kinds.view import PaperView
+from pipeline.products import RunId, Trained
+
+NOT_RUN, CITED = "not run", "cited"
+
+
+@dataclass(frozen=True)
+class FilledTable:
+    """Text throughout, as it is shown. Every row has every column, empty where nothing applies."""
+
+    entry: TableEntry
+    table: PrintedTable
+    labels: DataFrame
+    """What names a row, and its settings."""
+    cells: dict[str, DataFrame]
+    """Columns of each cell."""
+    reasons: dict[str, list[list[Reason]]]
+    """Why each cell is not comparable in each row; none if it is."""
+    runs: DataFrame
+    """What is behind each row."""
+
+    def values(self, name: str) -> list[dict[str, str]]:
+        """A cell's columns, row by row."""
+        return [{str(key): value for key, value in row.items()} for row in self.cells[name].to_dict("records")]
+
+    @property
+    def all_runs(self) -> list[RunId]:
+        """Everything trained for it, runs of other rows that a cell looks at among it."""
+        needed = (
+            product
+            for row in self.table.rows
+            for cell in self.entry.cells.values()
+            for product in cell.needs(self.table.view, row)
+        )
+        return unique(product.run for product in needed if isinstance(product, Trained))
+
+    @property
+    def frame(self) -> DataFrame:
+        """As it stands in the CSV."""
+        cells = (cell.add_prefix(f"{name}_") for name, cell in self.cells.items())
+        return concat([self.labels, *cells, self.runs], axis=1)
+
+
+def fill(project: Project, paper: str, name: str) -> FilledTable:
+    entry, view = project.table(paper, name), PaperView(project, paper)
+    table = PrintedTable(view, project.printed[paper][name], entry.cells, Measured(view))
+    comparability, places = Comparability(project, paper), range(len(table.rows))
+    reasons = {
+        key: [comparability.reasons(entry, table, index, cell) for index in places] for key, cell in entry.cells.items()
+    }
+    cells = {
+        key: DataFrame([cell.fill(Place(table, index, in_words(reasons[key][index]))) for index in places])
+        for key, cell in entry.cells.items()
+    }
+    runs = [{"status": status(table, cells, index), **behind(project, paper, table, index)} for index in places]
+    labels = DataFrame(table.rows)[[*entry.label, *entry.settings]]
+    return FilledTable(entry, table, labels, cells, reasons, DataFrame(runs))
+
+
+def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
+    row = table.rows[index]
+    if not is_ours(row):
+        return CITED
+    wanted = [name for name, cell in table.cells.items() if cell.required and cell.systems(row)]
+    return "run" if all(cells[name]["ours"][index] for name in wanted) else NOT_RUN
+
+
+def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:
+    """Steps, hours, operations and provenance of a row's trainings, summed over them, and its deviations."""
+    row, measured = table.rows[index], table.measured
+    runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
+    trained = [record for run in runs if (record := measured.trained(run))]
+    costs = [cost for run in runs if (cost := measured.cost(run))]
+    return {
+        "steps": joined(record.steps for record in trained),
+        "device_hours": f"{sum(record.device_hours for record in costs):.4f}" if costs else "",
+        "train_flops": f"{sum(record.total.flops for record in costs):.3e}" if costs else "",
+        "hardware": joined(record.hardware for record in costs),
+        "commit": joined(record.provenance.get("commit", "") for record in trained),
+        "runs": joined(run.folder for run in runs),
+        "deviations": deviations_of(project, paper, row, table.cells.values()),
+    }
+
+
+def deviations_of(project: Project, paper: str, row: Row, cells: Iterable[Cell]) -> str:
+    """Which deviations of the paper concern this row, by their number below the table."""
+    systems = {system for cell in cells for system in cell.systems(row)}
+    numbered = enumerate(project.papers[paper].deviations, start=1)
+    return " ".join(str(number) for number, deviation in numbered if deviation.concerns(systems))
+
+
+def unique(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))
+
+
+def joined(values: Iterable[Any]) -> str:
+    """Distinct values in order, `; ` between."""
+    return "; ".join(unique(str(value) for value in values if value != ""))

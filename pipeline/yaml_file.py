@@ -1,0 +1,182 @@
+"""Reading YAML strictly and safely: no key twice, no tags, a bounded size, depth and number of values.
+
+Values are put together from the parser's events, so that a file can neither exhaust the stack nor, by aliases of
+aliases, the memory. Every fault is a UserError of one line.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.errors import UserError
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read in C where PyYAML was built so
+MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
+"""The largest file of this project has 20 kB, 10 levels and 1,500 values."""
+LARGEST = 2**63
+TEXT = "tag:yaml.org,2002:str"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that no text needs; line breaks and tabs are none of them."""
+
+
+def load_yaml(path: Path) -> Any:
+    """Raises UserError when `path` is missing, is not UTF-8 or not YAML, or has a key twice."""
+    try:
+        with Path(path).open("rb") as handle:
+            content = handle.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise UserError(f"{path}: larger than {MAX_BYTES} bytes, which no settings need")
+        return parse_yaml(content.decode("utf-8"), str(path))
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except OSError as error:
+        raise UserError(f"{path}: can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}: line {line}: byte {content[error.start]:#04x} is not UTF-8; save it so") from error
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The one document of a text; None where it is empty. Raises UserError as `load_yaml`; `where` names the text."""
+    try:
+        loader = LOADER(text)
+        try:
+            return Reading(loader, where).document()
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise UserError(f"{where}: {line}not valid YAML: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: not valid YAML: {one_line(' '.join(str(error).split()))}") from error
+
+
+@dataclass(slots=True)
+class Collection:
+    """A mapping or a sequence that is being read."""
+
+    value: Any
+    """A dict or a list."""
+    anchor: str | None = None
+    key: str | None = None
+    """Of a mapping: the key whose value comes next."""
+    lines: dict[str, int] = field(default_factory=dict)
+    """Where its keys stand."""
+    size: int = 1
+    """Values in it, itself among them, aliases written out."""
+
+
+class Reading:
+    """One document, read event by event."""
+
+    def __init__(self, loader: Any, where: str):
+        self.loader = loader
+        self.where = where
+        self.event: Any = None
+        self.open = [Collection([])]
+        self.anchored: dict[str, tuple[Any, int]] = {}
+        """Values that aliases name, with their size."""
+
+    def document(self) -> Any:
+        """Raises UserError, or a YAMLError of the parser."""
+        documents = 0
+        while self.loader.check_event():
+            self.event = self.loader.get_event()
+            kind = type(self.event)
+            if kind is yaml.ScalarEvent:
+                self.add(self.scalar(), 1, self.event.anchor)
+            elif kind is yaml.MappingStartEvent:
+                self.begin({})
+            elif kind is yaml.SequenceStartEvent:
+                self.begin([])
+            elif kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
+                done = self.open.pop()
+                self.add(done.value, done.size, done.anchor)
+            elif kind is yaml.AliasEvent:
+                self.alias()
+            elif kind is yaml.DocumentStartEvent and (documents := documents + 1) > 1:
+                raise self.fault("a second document; a file is one")
+        return self.open[0].value[0] if self.open[0].value else None
+
+    def begin(self, value: dict | list) -> None:
+        outer = self.open[-1]
+        self.refuse_tag()
+        if type(outer.value) is dict and outer.key is None:
+            raise self.fault("a key has to be a text")
+        if len(self.open) > MAX_DEPTH:
+            raise self.fault(f"more than {MAX_DEPTH} levels, which no settings need")
+        self.open.append(Collection(value, self.event.anchor))
+
+    def add(self, value: Any, size: int, anchor: str | None) -> None:
+        """Put a complete value into the innermost open collection."""
+        outer = self.open[-1]
+        outer.size += size
+        if outer.size > MAX_VALUES:
+            raise self.fault(f"more than {MAX_VALUES} values, aliases written out, which no settings need")
+        if type(outer.value) is list:
+            outer.value.append(value)
+        elif outer.key is None:
+            outer.key = self.new_key(outer.lines, value)
+        else:
+            outer.value[outer.key] = value
+            outer.key = None
+        if anchor:
+            self.anchored[anchor] = value, size
+
+    def alias(self) -> None:
+        name = self.event.anchor
+        if name not in self.anchored:
+            raise self.fault(f"no anchor &{name} is complete before this alias")
+        self.add(*self.anchored[name], anchor=None)
+
+    def new_key(self, lines: dict[str, int], key: Any) -> str:
+        if type(key) is not str:
+            raise self.fault(f"the key {shown(key)} is no text; put it in quotes")
+        if not key.isprintable():
+            raise self.fault(f"the key {shown(key)} has a character that can't be shown")
+        if key in lines:
+            raise self.fault(f"the key {shown(key)} stands on line {lines[key]} already; one of them has to go")
+        lines[key] = self.event.start_mark.line + 1
+        return key
+
+    def scalar(self) -> Any:
+        """A text, number, date, truth value or null."""
+        self.refuse_tag()
+        text = self.event.value
+        if not text.isprintable() and CONTROL.search(text):
+            raise self.fault(f"{shown(text)} has a control character")
+        if not self.event.implicit[0] or text[:1] not in self.loader.yaml_implicit_resolvers:
+            return text
+        tag = self.loader.resolve(yaml.ScalarNode, text, (True, False))
+        if tag == TEXT or tag not in self.loader.yaml_constructors:
+            return text  # `<<` and `=` are a text here
+        try:
+            value = self.loader.construct_object(yaml.ScalarNode(tag, text))
+        except ValueError as error:
+            raise self.fault(f"{shown(text)} is no {tag.rpartition(':')[2]}") from error
+        if isinstance(value, int | float) and not abs(value) <= LARGEST:
+            raise self.fault(f"{shown(text)} is no number below {LARGEST:.0e}")
+        return value
+
+    def refuse_tag(self) -> None:
+        if self.event.tag is not None:
+            raise self.fault(f"the tag {shown(self.event.tag)} is not understood; write the plain value")
+
+    def fault(self, what: str) -> UserError:
+        return UserError(f"{self.where}: line {self.event.start_mark.line + 1}: {what}")
+
+
+def one_line(text: str, longest: int = 2500) -> str:
+    """A text with its line breaks and other characters that can't be shown escaped, cut where it is long."""
+    line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+    return line if len(line) <= longest else f"{line[:longest]}…"
+
+
+def shown(value: Any, longest: int = 80) -> str:
+    """A value in an error: on one line, and cut where it is long."""
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -1,0 +1,53 @@
+import hashlib
+
+import pytest
+
+from pipeline.data.checked_lines import check_digest, check_lines, check_untokenised, read_lines, training_behind
+from pipeline.errors import UserError
+from pipeline.files import write_json
+
+
+def test_lines_end_at_the_line_feed_alone(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes("a\u2028b\x0cc\r\nd\n\ne".encode())
+    assert read_lines(path) == ["a\u2028b\x0cc\r", "d", "", "e"]
+    path.write_bytes(b"a\n\n")
+    assert read_lines(path) == ["a", ""]
+    path.write_bytes(b"")
+    assert read_lines(path) == []
+
+
+def test_what_is_not_utf8_or_not_there_is_named(tmp_path):
+    (tmp_path / "text").write_bytes(b"ab\xff")
+    with pytest.raises(UserError, match=r"text: not valid UTF-8 at byte 2"):
+        read_lines(tmp_path / "text")
+    with pytest.raises(UserError, match="no such file"):
+        read_lines(tmp_path / "nothing")
+
+
+def test_a_wrong_number_of_lines_or_digest_is_refused(tmp_path):
+    path = tmp_path / "test.de"
+    path.write_text("ja\n", encoding="utf-8")
+    check_lines(path, ["ja"], 1)
+    check_digest(path, hashlib.sha256(b"ja\n").hexdigest())
+    with pytest.raises(UserError, match="1 lines, but the test set has 3003"):
+        check_lines(path, ["ja"], 3003)
+    with pytest.raises(UserError, match=r"sha256 is .*, expected 00"):
+        check_digest(path, "00")
+
+
+def test_tokenised_text_is_told_from_raw():
+    raw = ["Er kam, sah und ging.", "Wo ist A. ?", "Ein Wort", "Quand même !", "Un mot."] * 20
+    check_untokenised("raw", raw)
+    check_untokenised("raw", ["One odd line .", *raw])
+    check_untokenised("raw", [])
+    with pytest.raises(UserError, match="looks tokenised"):
+        check_untokenised("tok", ["Er kam , sah und ging .", "Un mot ."] * 10)
+    with pytest.raises(UserError, match="looks tokenised"):
+        check_untokenised("tok", ["it &apos;s", "fine"])
+
+
+def test_a_text_says_of_which_training_it_is_where_a_decoding_wrote_it(tmp_path):
+    assert training_behind(tmp_path / "test.txt") == {}
+    write_json(tmp_path / "test.json", {"training": "abc", "weights": "of averaged checkpoints"})
+    assert training_behind(tmp_path / "test.txt") == {"training": "abc"}

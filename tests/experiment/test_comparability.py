@@ -1,0 +1,141 @@
+"""What is comparable with the printed numbers follows from what was run: data, metric, scale and deviations."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from fabricated import bleu_statistics, table_rows, write_score
+
+from pipeline.experiment.project import load_project
+from pipeline.reporting.filled_table import fill
+from pipeline.reporting.markdown import render
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPER, TABLE = "weighted", "table2"
+
+
+@pytest.fixture
+def copy_of_project(tmp_path):
+    """A project folder that a test may change, with a score in the first row of the table."""
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    edit(tmp_path / f"workflow/papers/{PAPER}/paper.yaml", lambda paper: paper["tables"][TABLE]["cells"].pop("gleu"))
+
+    def load(**settings):
+        project = load_project(tmp_path, {"work": str(tmp_path / "work"), "scale": "paper", **settings})
+        (run,) = project.runs_of(PAPER, "attention/C1", "wmt14-en-de")
+        for metric in ("bleu_paper", "sacrebleu"):
+            write_score(project, run, metric, "final", "dev", bleu_statistics(0.6))
+        return project
+
+    return tmp_path, load
+
+
+def edit(path, change):
+    value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    change(value)
+    path.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+
+
+def first_row(project):
+    """(difference, why not) of the first row, and the line about the column below the table."""
+    row = table_rows(project, PAPER, TABLE)[0]
+    lines = render(project, PAPER, TABLE, fill(project, PAPER, TABLE)).split("\n")
+    (note,) = (line for line in lines if line.startswith("- bleu: "))
+    return row["bleu_difference"], row["bleu_why_not"], note
+
+
+def test_own_data_at_the_scale_of_the_paper_is_comparable(copy_of_project):
+    _, load = copy_of_project
+    project = load()
+    found, why_not, note = first_row(project)
+    ours = float(table_rows(project, PAPER, TABLE)[0]["bleu_ours"])
+    assert (float(found), why_not) == (pytest.approx(ours - 23.7), "")
+    assert "not comparable" not in note
+
+
+def test_a_dataset_that_does_not_say_what_it_stands_in_for_is_not_the_papers_own(copy_of_project):
+    folder, load = copy_of_project
+    edit(folder / "workflow/datasets/grammar-smoke-en-de.yaml", lambda value: value.pop("stands_in_for"))
+    found, why_not, note = first_row(load(scale="smoke"))
+    assert found == "not comparable"
+    assert "`grammar-smoke-en-de` stands in for wmt14-en-de" in why_not
+    assert "scale smoke changes model.d_ff, model.d_model" in why_not and "training.max_steps" in why_not
+    assert "not comparable with the printed number, as `grammar-smoke-en-de` stands in for wmt14-en-de; scale" in note
+
+
+def test_a_scale_that_changes_the_run_makes_it_incomparable_on_the_papers_own_data(copy_of_project):
+    folder, load = copy_of_project
+    edit(folder / "workflow/scales/paper.yaml", lambda value: value.update(model={"d_ff": {"divide": 2}}))
+    assert first_row(load())[:2] == ("not comparable", "scale paper changes model.d_ff")
+
+
+@pytest.mark.parametrize(
+    ("section", "setting", "expected"),
+    [
+        ("training", "precision", ""),
+        ("training", "micro_batch_tokens", ""),
+        ("training", "validate_every", ""),
+        ("training", "branch_lr_factor", ""),  # a Transformer has no branches
+        ("training", "max_steps", "scale paper changes training.max_steps"),
+        ("training", "max_length", "scale paper changes training.max_length"),
+        ("training", "tokens_per_update", "scale paper changes training.tokens_per_update"),
+        ("decoding", "batch_tokens", ""),
+        ("decoding", "beam_size", "scale paper changes decoding.beam_size"),
+    ],
+)
+def test_what_only_says_how_a_machine_works_leaves_a_run_comparable(copy_of_project, section, setting, expected):
+    folder, load = copy_of_project
+    rule = {"set": "fp32"} if setting == "precision" else {"multiply": 2}
+
+    def change(scale):
+        scale.setdefault(section, {})[setting] = rule
+
+    edit(folder / "workflow/scales/paper.yaml", change)
+    assert first_row(load())[1] == expected
+
+
+def test_another_metric_than_the_printed_one_is_not_comparable(copy_of_project):
+    folder, load = copy_of_project
+
+    def change(paper):
+        paper["tables"][TABLE]["cells"]["bleu"]["metric"] = "sacrebleu"
+
+    edit(folder / f"workflow/papers/{PAPER}/paper.yaml", change)
+    found, why_not, note = first_row(load())
+    assert found == "not comparable"
+    assert why_not == "bleu_newstest2013 is printed in bleu_paper, measured in sacrebleu"
+    assert why_not in note
+
+
+def test_a_column_whose_metric_is_not_named_is_not_comparable(copy_of_project):
+    folder, load = copy_of_project
+    edit(folder / f"workflow/papers/{PAPER}/paper.yaml", lambda paper: paper["tables"][TABLE].pop("printed_metrics"))
+    assert "printed in no metric named" in first_row(load())[1]
+
+
+@pytest.mark.parametrize(("changes", "expected"), [([], ""), (["budget"], "deviation 1 changes the budget")])
+def test_a_deviation_keeps_its_rows_comparable_unless_it_says_what_it_changes(copy_of_project, changes, expected):
+    folder, load = copy_of_project
+    edit(folder / f"workflow/papers/{PAPER}/paper.yaml", lambda paper: paper["deviations"][0].update(changes=changes))
+    project = load()
+    assert first_row(project)[1] == expected
+    assert table_rows(project, PAPER, TABLE)[0]["deviations"] == "1"
+    assert ("in Transformer C" in first_row(project)[2]) == bool(changes)  # other rows stay comparable
+
+
+def test_a_deviation_of_the_paper_that_owns_a_system_counts_as_well(copy_of_project):
+    folder, load = copy_of_project
+    edit(
+        folder / "workflow/papers/attention/paper.yaml", lambda paper: paper["deviations"][1].update(changes=["model"])
+    )
+    assert first_row(load())[1] == "deviation 2 of attention changes the model"
+
+
+def test_data_of_a_language_model_that_is_fused_counts_as_data_of_the_run():
+    project = load_project(ROOT, {"scale": "paper"})
+    filled = fill(project, "coldfusion", "table3")
+    fused = next(number for number, row in enumerate(filled.table.rows) if row["system"] == "CF4")
+    said = [reason.detail for reason in filled.reasons["source_wer"][fused] if reason.is_stand_in]
+    assert len(said) == 2 and said[1].endswith("stands in for full-text")

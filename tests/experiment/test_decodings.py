@@ -1,0 +1,88 @@
+"""Decodings inherit from one another as systems do, within a paper and across papers."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from pipeline.config import DecodingConfig
+from pipeline.errors import UserError
+from pipeline.experiment.decodings import paper_decoding
+from pipeline.experiment.paper import DecodingEntry
+from pipeline.schema import validate
+
+
+def papers(**written):
+    """Papers that have nothing but decodings."""
+    return {
+        paper: SimpleNamespace(
+            decodings={name: validate(DecodingEntry, entry, f"{paper}.{name}") for name, entry in entries.items()}
+        )
+        for paper, entries in written.items()
+    }
+
+
+def test_differences_apply_over_the_bases_from_the_outermost_on():
+    known = papers(
+        one={"final": {"beam_size": 7, "average_last": 3}, "wide": {"base": "final", "beam_size": 9}},
+        two={"last": {"base": "one/wide", "average_last": 1}, "again": {"base": "last", "length_penalty": 0}},
+    )
+    assert paper_decoding(known, "one", "wide") == DecodingConfig(beam_size=9, average_last=3)
+    assert paper_decoding(known, "two", "last") == DecodingConfig(beam_size=9, average_last=1)
+    assert paper_decoding(known, "two", "again") == DecodingConfig(beam_size=9, average_last=1, length_penalty=0)
+
+
+def test_a_difference_to_the_default_is_a_difference():
+    known = papers(one={"final": {"beam_size": 7}, "default": {"base": "final", "beam_size": 4}})
+    assert paper_decoding(known, "one", "default") == DecodingConfig()
+
+
+def test_a_language_model_keeps_its_paper():
+    shallow = {"language_model": "lm@text", "lm_weight": 0.3}
+    known = papers(
+        one={"shallow": shallow}, two={"mine": {"base": "one/shallow"}, "its": {"base": "three/a"}}, three={}
+    )
+    known["three"].decodings["a"] = DecodingEntry(language_model="one/lm@text", lm_weight=0.3)
+    assert paper_decoding(known, "one", "shallow").language_model == "lm@text"
+    assert paper_decoding(known, "two", "mine").language_model == "one/lm@text"
+    assert paper_decoding(known, "two", "its").language_model == "one/lm@text"
+
+
+def test_settings_have_to_go_together_only_when_the_bases_are_applied():
+    known = papers(
+        one={
+            "shallow": {"language_model": "lm@text"},
+            "weighed": {"base": "shallow", "lm_weight": 0.5},
+            "alone": {"lm_weight": 0.5},
+        }
+    )
+    assert paper_decoding(known, "one", "weighed").lm_weight == 0.5
+    with pytest.raises(UserError, match=r"one/paper\.yaml: decodings\.alone: .*need a language_model"):
+        paper_decoding(known, "one", "alone")
+
+
+FAULTS = {
+    "unknown": ("two", "finl", r"two/paper\.yaml: decodings: unknown name 'finl'.*; did you mean 'final'\?"),
+    "unknown base": (
+        "two",
+        "final",
+        r"two/paper\.yaml: decodings: unknown name 'wid'; allowed: round, wide; did",
+    ),
+    "unknown paper": (
+        "two",
+        "other",
+        r"two/paper\.yaml: decodings: unknown name 'noe'; allowed: one, two; did you mean 'one'",
+    ),
+    "circle": ("one", "wide", r"one/paper\.yaml: decodings: the bases of one/wide form a circle"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_base_that_is_not_there_or_leads_back_is_one_line(fault):
+    known = papers(
+        one={"wide": {"base": "round"}, "round": {"base": "one/wide"}},
+        two={"final": {"base": "one/wid"}, "other": {"base": "noe/wide"}},
+    )
+    paper, name, message = FAULTS[fault]
+    with pytest.raises(UserError, match=message) as raised:
+        paper_decoding(known, paper, name)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,80 @@
+"""Settings files of every kind with something wrong: each loads, or is refused with one line a fault, at once.
+
+`REPRISE_FUZZ=1000 python -m pytest tests/experiment/test_fuzz.py` tries as many.
+"""
+
+import functools
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from mutations import mutations
+
+from pipeline import yaml_file
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+from pipeline.planning.devices import load_devices
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = int(os.environ.get("REPRISE_FUZZ", "100"))
+LONGEST_S = 5
+"""Of one load; it takes a quarter of a second."""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A project without its rules."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("papers", "scales", "datasets", "files"):
+        shutil.copytree(ROOT / "workflow" / name, folder / "workflow" / name)
+    shutil.copy(ROOT / "workflow/devices.yaml", folder / "workflow")
+    shutil.copy(ROOT / "config.yaml", folder)
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parsed_once():
+    """Files that did not change are parsed once."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(yaml_file, "parse_yaml", functools.lru_cache(500)(yaml_file.parse_yaml))
+    yield
+    patch.undo()
+
+
+def load(root: Path, name: str) -> None:
+    """All that reads settings, at the scale whose file is changed."""
+    path = Path(name)
+    load_project(root, {"scale": path.stem} if path.parent.name == "scales" else {})
+    load_devices(root / "workflow/devices.yaml")
+
+
+def test_a_wrong_file_is_refused_in_a_line_and_no_misspelling_loads(root):
+    counts = {"loaded": 0, "refused": 0}
+
+    @settings(
+        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(mutations(ROOT))
+    def check(mutation):
+        note(f"{mutation.path}: {mutation.what}")
+        file = root / mutation.path
+        before, started = file.read_bytes(), time.process_time()
+        file.write_bytes(mutation.content)
+        try:
+            load(root, mutation.path)
+        except UserError as error:
+            counts["refused"] += 1
+            for line in str(error).split("\n"):
+                assert line.isprintable() and ": " in line and len(line) < 3000, line
+        else:
+            counts["loaded"] += 1
+            assert not mutation.must_fail, "a misspelling was accepted"
+        finally:
+            file.write_bytes(before)
+        assert time.process_time() - started < LONGEST_S
+
+    check()
+    assert counts["refused"] > counts["loaded"] > 0

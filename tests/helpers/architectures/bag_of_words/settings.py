@@ -1,0 +1,19 @@
+"""Settings of the toy."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.models.settings import ModelSettings
+from pipeline.schema import Count
+
+
+class BagOfWordsConfig(ModelSettings):
+    """No paper's."""
+
+    architecture: Literal["bag_of_words"] = Field(description="Last symbol and sum of the source")
+    width: Count = Field(description="Of the embeddings")
+
+    @property
+    def schedule_width(self) -> int:
+        return self.width

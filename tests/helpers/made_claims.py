@@ -1,0 +1,32 @@
+"""Claims of a test's own, judged by runs with made-up scores and logs."""
+
+from fabricated import perplexity_statistics, write_score
+
+from pipeline.reporting.claims import claim_rows
+
+UPHELD, UNCLEAR, CONTRADICTED, NOT_RUN = "upheld", "not distinguishable", "contradicted", "not run"
+DATA = "wmt14-en-de"
+SCORES = {
+    "ppl": {"metric": "perplexity", "dataset": DATA, "split": "dev", "decoding": "final"},
+    "bleu": {"metric": "bleu_paper", "dataset": DATA, "split": "dev", "decoding": "final"},
+    "gleu": {"metric": "gleu", "dataset": DATA, "split": "dev", "decoding": "final"},
+}
+
+
+def claims_of(**claim):
+    return {"scores": SCORES, "claims": {"one": {"statement": "It is so.", "printed": "Table 9", **claim}}}
+
+
+def runs(project, system):
+    return project.runs_of("weighted", system, DATA)
+
+
+def row_of(project):
+    (row,) = claim_rows(project, "weighted")
+    return row
+
+
+def put_perplexities(project, **nll):
+    for system, value in nll.items():
+        for run in runs(project, system):
+            write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(value, run.seed))

@@ -1,0 +1,24 @@
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.experiment.claims import load_claims
+from pipeline.experiment.project import load_project
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def project_with(tmp_path):
+    """A project of the real papers with claims of the test's own in the place of the paper `weighted`'s."""
+
+    def build(claims, seeds=1, **settings):
+        project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo", "seeds": seeds, **settings})
+        path = tmp_path / "claims.yaml"
+        path.write_text(yaml.safe_dump(json.loads(json.dumps(claims))), encoding="utf-8")
+        project.claims["weighted"] = load_claims(path)
+        return project
+
+    return build

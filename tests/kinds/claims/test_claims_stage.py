@@ -1,0 +1,37 @@
+"""A table of claims: every claim with its verdict, or what is missing, or what is wrong with it."""
+
+import csv
+
+import pytest
+from made_claims import NOT_RUN, claims_of, put_perplexities, row_of
+
+from pipeline.__main__ import main
+from pipeline.errors import UserError
+
+
+def test_a_claim_for_other_scales_is_not_run(project_with):
+    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"], scales=["paper"]))
+    put_perplexities(project, A=1.0, C=2.0)
+    assert row_of(project)["verdict"] == NOT_RUN
+    assert project.claim_products("weighted") == []
+
+
+def test_a_statement_proved_by_a_test_names_it(project_with):
+    row = row_of(project_with(claims_of(kind="test", tests=["tests/a.py::test_b"])))
+    assert (row["verdict"], row["test"]) == ("tested", "tests/a.py::test_b")
+
+
+def test_an_unknown_score_or_key_is_one_line(project_with):
+    with pytest.raises(UserError, match=r"claims\.one: no score 'ter'; there are bleu, gleu, ppl$"):
+        project_with(claims_of(kind="order", score="ter", ascending=["A", "C"]))
+    with pytest.raises(UserError, match="ascendign: unknown key; allowed: ascending, kind, margin"):
+        project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"], ascendign=1))
+
+
+def test_the_stage_writes_every_claim_of_a_paper_and_says_not_run_where_nothing_ran(tmp_path):
+    out = tmp_path / "claims.csv"
+    assert main(["claims", "--paper", "attention", "--set", f"work={tmp_path}", "--out", str(out)]) == 0
+    rows = list(csv.DictReader(out.open(encoding="utf-8")))
+    assert {row["verdict"] for row in rows} == {"not run", "tested"}
+    text = out.with_suffix(".md").read_text(encoding="utf-8")
+    assert all(f"## {row['claim']}" in text and row["statement"] in text for row in rows)

@@ -1,0 +1,40 @@
+"""Claims about the times of layers: made-up ones bring out every verdict of every kind."""
+
+import itertools
+
+import pytest
+from fabricated import folder_of
+from made_claims import CONTRADICTED, NOT_RUN, UPHELD, claims_of, row_of, runs
+from made_records import layer_costs
+
+from pipeline.probes.layer_cost import KERNEL, WINDOW
+
+
+def put_layer_times(project, attention, recurrent):
+    """Times of the form c n^p d^q, by layer."""
+    sizes = itertools.product((64, 128, 256, 512), repeat=2)
+    times = [
+        {"layer": name, "n": n, "d": d, "seconds": [c * (1 + 0.01 * i) * n**p * d**q for i in range(5)]}
+        for n, d in sizes
+        for name, (c, p, q) in (("self-attention", attention), ("recurrent", recurrent))
+    ]
+    path = folder_of(project, runs(project, "C")[0]).parents[4] / "layer_times.json"
+    layer_costs(times, kernel=KERNEL, window=WINDOW).write(path)
+
+
+@pytest.mark.parametrize(("power", "expected"), [(2.0, UPHELD), (1.0, CONTRADICTED), (3.0, CONTRADICTED)])
+def test_exponents_are_judged_by_their_range(project_with, power, expected):
+    claim = claims_of(kind="exponent", layer="self-attention", variable="n", at_least=1.6, at_most=2.4)
+    project = project_with(claim)
+    assert row_of(project)["verdict"] == NOT_RUN
+    put_layer_times(project, (1e-9, power, 1), (1e-9, 1, 2))
+    row = row_of(project)
+    assert row["verdict"] == expected
+    assert row["ours"] == f"n^{power:.2f}"
+
+
+@pytest.mark.parametrize(("constant", "expected"), [(1e-9, UPHELD), (1e-7, CONTRADICTED)])
+def test_a_layer_is_cheaper_only_if_it_is_so_at_every_size(project_with, constant, expected):
+    project = project_with(claims_of(kind="cheaper_below_width", layer="self-attention", than="recurrent"))
+    put_layer_times(project, (constant, 2, 1), (1e-9, 1, 2))
+    assert row_of(project)["verdict"] == expected

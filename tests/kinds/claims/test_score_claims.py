@@ -1,0 +1,187 @@
+"""Claims about scores: made-up ones bring out every verdict of every kind."""
+
+import itertools
+
+import numpy as np
+import pytest
+from fabricated import SENTENCES, bleu_statistics, perplexity_statistics, write_score
+from made_claims import CONTRADICTED, DATA, NOT_RUN, SCORES, UNCLEAR, UPHELD, claims_of, put_perplexities, row_of, runs
+
+from pipeline.data.token_store import write_tokens
+from pipeline.errors import UserError
+from pipeline.metrics.gleu import gleu_statistics
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((1.0, 1.2, 1.5), UPHELD), ((1.0, 1.5, 1.2), CONTRADICTED), ((1.0, 1.2, 1.205), UNCLEAR)],
+)
+def test_a_chain_holds_when_every_step_does(project_with, values, expected):
+    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "N4", "C"]))
+    put_perplexities(project, **dict(zip(("A", "N4", "C"), values, strict=True)))
+    row = row_of(project)
+    assert row["verdict"] == expected
+    assert row["ours"].startswith(f"A {np.exp(1.0):.2f}")
+    assert "paired bootstrap over batches" in row["test"]
+    assert (float(row["p_value"]) < 0.025) == (expected == UPHELD)
+
+
+def test_without_one_of_its_runs_a_claim_is_not_run_and_shows_no_number(project_with):
+    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
+    put_perplexities(project, A=1.0)
+    row = row_of(project)
+    assert (row["verdict"], row["ours"], row["p_value"]) == (NOT_RUN, "", "")
+    assert "weighted/C/" in row["evidence"]
+
+
+@pytest.mark.parametrize(("second", "expected"), [(0.6, UPHELD), (0.605, UPHELD), (0.5, CONTRADICTED)])
+def test_no_worse_by_a_margin_is_less_than_better(project_with, second, expected):
+    """A margin of 4 BLEU: equal systems are told to be no worse, though none is better."""
+    project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"], margin=4))
+    for system, precision in (("A", 0.6), ("C", second)):
+        write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(precision, 1))
+    assert row_of(project)["verdict"] == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [(0.601, UPHELD), (0.45, CONTRADICTED), (0.64, UNCLEAR)])
+def test_values_are_close_when_the_interval_lies_within_the_margin(project_with, second, expected):
+    project = project_with(claims_of(kind="close", score="bleu", terms=["A", "C"], margin=4))
+    for system, precision in (("A", 0.6), ("C", second)):
+        write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(precision, 2))
+    assert row_of(project)["verdict"] == expected
+
+
+@pytest.mark.parametrize(("bound", "expected"), [(2.5, UPHELD), (2.9, CONTRADICTED), (np.e, UNCLEAR)])
+def test_a_level_is_reached_or_not(project_with, bound, expected):
+    project = project_with(claims_of(kind="level", score="ppl", term="A", at_least=float(bound)))
+    put_perplexities(project, A=1.0)
+    assert row_of(project)["verdict"] == expected
+
+
+def test_several_decodings_are_averaged(project_with):
+    terms = [{"system": "C", "decodings": ["random-1", "random-2"]}, {"system": "C", "decodings": ["uniform"]}, "C"]
+    project = project_with(claims_of(kind="order", score="bleu", ascending=terms))
+    (run,) = runs(project, "C")
+    for name, precision in (("random-1", 0.3), ("random-2", 0.5), ("uniform", 0.6), ("final", 0.7)):
+        write_score(project, run, "bleu_paper", name, "dev", bleu_statistics(precision))
+    row = row_of(project)
+    assert row["verdict"] == UPHELD
+    assert row["ours"].count("random-1") == 1
+
+
+@pytest.mark.parametrize(("spread", "expected"), [(0.01, UPHELD), (0.2, UNCLEAR)])
+def test_noise_between_seeds_counts(project_with, spread, expected):
+    """The same mean difference is or is not told apart by how much the seeds differ."""
+    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=3)
+    for system, mean in (("A", 1.0), ("C", 1.15)):
+        for run, shift in zip(runs(project, system), (-spread, 0, spread), strict=True):
+            shift = shift if system == "C" else 0
+            write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(mean + shift, run.seed))
+    row = row_of(project)
+    assert row["verdict"] == expected
+    assert row["test"].endswith("t over 3 seeds")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((0.6, 0.5), UPHELD), ((0.55, 0.5499), UNCLEAR), ((0.5, 0.6), CONTRADICTED)],
+)
+def test_two_metrics_agree_where_the_first_tells_systems_apart(project_with, values, expected):
+    """GLEU is made to prefer the first system; BLEU to prefer it, to be undecided, and to prefer the second."""
+    project = project_with(claims_of(kind="agreement", scores=["bleu", "gleu"], pairs=[["A", "C"]]))
+    for system, precision, other in (("A", values[0], 0.6), ("C", values[1], 0.5)):
+        (run,) = runs(project, system)
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(precision, 5))
+        write_score(project, run, "gleu", "final", "dev", gleu_statistics(bleu_statistics(other, 5)))
+    assert row_of(project)["verdict"] == expected
+
+
+@pytest.mark.parametrize("claim", [{"kind": "order", "ascending": ["A", "C"]}, {"kind": "close", "terms": ["A", "C"]}])
+def test_systems_that_score_nothing_uphold_nothing(project_with, claim):
+    project = project_with(claims_of(score="bleu", margin=1, **claim))
+    for system in ("A", "C"):
+        write_score(project, runs(project, system)[0], "bleu_paper", "final", "dev", bleu_statistics(-1.0))
+    row = row_of(project)
+    assert (row["verdict"], row["ours"]) == (UNCLEAR, "A 0.00, C 0.00: nothing was learned")
+
+
+UNSEEN = {"metric": "perplexity", "dataset": DATA, "split": ["test", "test2"], "decoding": "final"}
+
+
+def beyond_training(**changes):
+    claim = claims_of(kind="beyond_training", score="unseen", longer="test2", system="A", baseline="C")
+    return claim | {"scores": SCORES | {"unseen": UNSEEN | changes}}
+
+
+def put_corpus(project, **lengths):
+    corpus = project.corpus(runs(project, "A")[0].dataset)
+    for name, words in lengths.items():
+        split, _, side = name.rpartition("_")
+        with write_tokens(corpus / f"encoded/{split}.{side}", 100) as store:
+            store.append(np.full(sum(words), 5), np.array(words))
+
+
+@pytest.mark.parametrize(
+    ("longer", "expected"), [((2.0, 2.5), UPHELD), ((2.5, 2.0), CONTRADICTED), ((2.0, 2.005), UNCLEAR)]
+)
+def test_what_is_lost_beyond_the_lengths_trained_on_is_compared(project_with, longer, expected):
+    """Both start from the same perplexity; what counts is by which factor it grows, not how high it is."""
+    project = project_with(beyond_training())
+    put_corpus(project, train_src=[5, 9, 70], train_tgt=[5, 9, 2], test2_src=[10, 14])  # 70: left out of training
+    for system, start, value in (("A", 1.0, longer[0]), ("C", 1.4, longer[1] + 0.4)):
+        (run,) = runs(project, system)
+        write_score(project, run, "perplexity", "final", "test", perplexity_statistics(start, 1))
+        write_score(project, run, "perplexity", "final", "test2", perplexity_statistics(value, 2))
+    row = row_of(project)
+    assert row["verdict"] == expected
+    assert row["ours"].startswith(f"A {np.exp(1.0):.2f} to {np.exp(longer[0]):.2f} (x {np.exp(longer[0] - 1):.2f})")
+    assert row["ours"].endswith("on 2 sentences of 10 to 14 subwords, trained on at most 9")
+
+
+def test_sentences_no_longer_than_those_trained_on_are_counted_and_nothing_is_claimed(project_with):
+    project = project_with(beyond_training())
+    assert row_of(project)["verdict"] == NOT_RUN
+    put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[9, 14, 7])
+    for system, split in itertools.product(("A", "C"), ("test", "test2")):
+        write_score(project, runs(project, system)[0], "perplexity", "final", split, perplexity_statistics(1.0))
+    row = row_of(project)
+    assert (row["verdict"], row["ours"]) == (NOT_RUN, "")
+    assert row["evidence"].startswith("2 of 3 sentences of test2 have no more than the 9 subwords")
+
+
+@pytest.mark.parametrize("changes", [{"metric": "bleu_paper"}, {"split": ["test", "test3"]}, {"split": "test2"}])
+def test_lengths_beyond_training_are_those_of_one_split_among_several_and_judged_by_perplexity(project_with, changes):
+    with pytest.raises(UserError, match=r"claims\.one: needs a perplexity of test2 and of other splits"):
+        project_with(beyond_training(**changes))
+
+
+WHOLE = {"metric": "bleu_paper", "dataset": DATA, "split": ["dev", "test"], "decoding": "final"}
+
+
+def long_sentences(project_with, lengths):
+    """A project with sources of some lengths in words."""
+    claim = claims_of(kind="long_sentences", score="whole", system="C", baseline="A", longer_than=20)
+    project = project_with(claim | {"scores": {"whole": WHOLE}})
+    put_corpus(project, dev_src=lengths, test_src=lengths)
+    return project
+
+
+@pytest.mark.parametrize(("better_at", "expected"), [("long", UPHELD), ("short", CONTRADICTED)])
+def test_an_advantage_on_long_sentences_is_distinguished_from_one_on_short_ones(project_with, better_at, expected):
+    lengths = np.where(np.arange(SENTENCES) % 2, 25, 8)
+    project = long_sentences(project_with, lengths)
+    helped = lengths > 20 if better_at == "long" else lengths <= 20
+    for seed, split in enumerate(WHOLE["split"]):
+        plain, better = (bleu_statistics(precision, seed) for precision in (0.5, 0.7))
+        write_score(project, runs(project, "A")[0], "bleu_paper", "final", split, plain)
+        system = np.where(helped[:, None], better, plain)
+        write_score(project, runs(project, "C")[0], "bleu_paper", "final", split, system)
+    assert row_of(project)["verdict"] == expected
+
+
+def test_without_long_sentences_nothing_is_distinguished(project_with):
+    project = long_sentences(project_with, np.full(SENTENCES, 8))
+    for system, split in itertools.product(("A", "C"), WHOLE["split"]):
+        write_score(project, runs(project, system)[0], "bleu_paper", "final", split, bleu_statistics(0.5))
+    row = row_of(project)
+    assert (row["verdict"], row["ours"]) == (UNCLEAR, "no source of more than 20 words, or nothing right")

@@ -1,0 +1,190 @@
+import math
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+import sacrebleu
+
+from pipeline.metrics import metric_named, metrics_of
+from pipeline.metrics.statistics.bleu import bleu
+from pipeline.metrics.statistics.ngrams import split_compounds
+from pipeline.metrics.statistics.texts import Texts, Translations
+
+WORDS = [*"abcdefgh", "A", "x-y"]
+
+
+def corpus(lines: int, seed: int, longest: int = 14) -> list[str]:
+    generator = random.Random(seed)
+    return [" ".join(generator.choices(WORDS, k=generator.randint(1, longest))) for _ in range(lines)]
+
+
+def ngrams(line: str, order: int) -> Counter:
+    words = line.split()
+    return Counter(tuple(words[i : i + order]) for i in range(len(words) - order + 1))
+
+
+def multi_bleu(hypotheses: list[str], references: list[list[str]]) -> float:
+    """As multi-bleu.perl counts: clipped by the largest count in any reference, length of the closest reference."""
+    matches, possible, length, reference_length = [0] * 5, [0] * 5, 0, 0
+    for hypothesis, *choices in zip(hypotheses, *references, strict=True):
+        size = len(hypothesis.split())
+        length += size
+        sizes = [len(one.split()) for one in choices]
+        reference_length += min(sizes, key=lambda other: (abs(other - size), other))
+        for order in range(1, 5):
+            clip = Counter()
+            for one in choices:
+                clip |= ngrams(one, order)
+            matches[order] += (ngrams(hypothesis, order) & clip).total()
+            possible[order] += ngrams(hypothesis, order).total()
+    brevity = min(1, math.exp(1 - reference_length / length))
+    return 100 * brevity * math.prod(matches[n] / possible[n] for n in range(1, 5)) ** 0.25
+
+
+def translations(hypotheses: list[str], *references: list[str], **facts) -> Translations:
+    """The same text as tokenised and as raw."""
+    texts = Texts(hypotheses, list(references))
+    return Translations(texts, texts, **facts)
+
+
+def score(name: str, *lines: list[str], **facts) -> float:
+    metric = metric_named(name)
+    return float(metric.total(metric.statistics(translations(*lines, **facts)).sum(axis=0)))
+
+
+@pytest.mark.parametrize("references", [1, 3])
+@pytest.mark.parametrize("longest", [9, 20])  # shorter and longer than the references: brevity penalty and none
+def test_tokenised_bleu_is_multi_bleu_written_out(references, longest):
+    hypotheses, others = corpus(60, 0, longest), [corpus(60, seed) for seed in range(1, 1 + references)]
+    assert score("bleu_tok", hypotheses, *others) == pytest.approx(multi_bleu(hypotheses, others), abs=1e-9)
+
+
+def test_a_hand_computed_case():
+    """c = 6, r = 7; p = 5/6, 3/5, 1/4, 1/3 with `x` for `d`: BLEU = e^(-1/6) (1/24)^(1/4)."""
+    hypothesis, reference = "a b x a b c", "a b d a b c g"
+    counts = metric_named("bleu_tok").statistics(translations([hypothesis], [reference]))
+    assert counts.tolist() == [[6, 7, 5, 3, 1, 0, 6, 5, 4, 3]]
+    counts[0, 5] = 1
+    assert bleu(counts.sum(axis=0)) == pytest.approx(100 * math.exp(-1 / 6) * (5 / 6 * 3 / 5 / 4 / 3) ** 0.25)
+
+
+def test_without_a_match_of_some_order_the_score_is_zero_unless_smoothed():
+    counts = np.array([6, 7, 5, 3, 1, 0, 6, 5, 4, 3])
+    assert bleu(counts) == 0
+    smoothed = sacrebleu.BLEU.compute_bleu([5, 3, 1, 0], [6, 5, 4, 3], 6, 7, smooth_method="exp").score
+    assert bleu(counts, "exp") == pytest.approx(smoothed)
+
+
+@pytest.mark.parametrize("smoothing", ["none", "exp"])
+def test_vectorised_bleu_is_that_of_sacrebleu(smoothing):
+    generator = np.random.default_rng(0)
+    possible = generator.integers(0, 4, size=(300, 4)).cumsum(axis=1)[:, ::-1]
+    matches = (possible * generator.random((300, 4)) ** 2).astype(int)
+    lengths = np.stack([possible[:, 0], generator.integers(1, 15, size=300)], axis=1)
+    ours = bleu(np.concatenate([lengths, matches, possible], axis=1), smoothing)
+    theirs = [
+        sacrebleu.BLEU.compute_bleu(m.tolist(), p.tolist(), int(c), int(r), smooth_method=smoothing).score
+        for m, p, (c, r) in zip(matches, possible, lengths, strict=True)
+    ]
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_sacrebleu_recipe_is_sacrebleu():
+    hypotheses, reference = corpus(50, 0), corpus(50, 1)
+    theirs = sacrebleu.corpus_bleu(hypotheses, [reference]).score
+    assert score("sacrebleu", hypotheses, reference) == pytest.approx(theirs, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("rich-text format", "rich ##AT##-##AT## text format"),
+        ("a-b-c-d", "a ##AT##-##AT## b-c ##AT##-##AT## d"),  # matches don't overlap, as in the original
+        ("die E-Mail- und", "die E ##AT##-##AT## Mail- und"),
+        ("a - b -c d-", "a - b -c d-"),
+        ("über-ängstlich", "über ##AT##-##AT## ängstlich"),
+        ("a--b", "a ##AT##-##AT## -b"),
+    ],
+)
+def test_compounds_are_split_as_in_the_papers_script(line, expected):
+    assert split_compounds(line) == expected
+
+
+def test_compounds_are_split_on_both_sides():
+    hypotheses, reference = corpus(60, 0), corpus(60, 1)
+    split = [[split_compounds(line) for line in side] for side in (hypotheses, reference)]
+    found = score("bleu_paper", hypotheses, reference, compound_split=True)
+    assert found == pytest.approx(multi_bleu(split[0], [split[1]]), abs=1e-9)
+    assert found != score("bleu_paper", hypotheses, reference)
+
+
+def test_the_shortest_reference_length_is_that_of_nist():
+    primary, closest = map(metric_named, ("bleu_paper", "bleu_closest"))
+    texts = translations(["a B c d e"], ["a b c d e f"], ["A b"], nist=True)
+    assert primary.statistics(texts)[0, :3].tolist() == [5, 2, 5]
+    assert closest.statistics(texts)[0, :3].tolist() == [5, 6, 5]
+    assert "reflen:shortest" in primary.signature(texts) and "reflen" not in closest.signature(texts)
+
+
+def test_a_hand_computed_case_of_nist():
+    """Four references of 7, 5, 9 and 9 words, and six words to score, in another case and with the stop attached:
+
+    the OOV cat sat down . | 1-grams: the cat sat down . (5 of 6); 2-grams: cat sat, sat down, down . (3 of 5);
+    3-grams: cat sat down, sat down . (2 of 4); 4-grams: cat sat down . (1 of 3).
+    The shortest reference has 5 words, so there is no penalty. Without it the shortest has 7: e^(1 - 7/6), and the
+    matches are the cat sat down . (5), sat down, down . (2), sat down . (1).
+    """
+    hypothesis = "the <unk> cat sat down."
+    references = [
+        "The big cat has sat down.",
+        "The cat sat down.",
+        "A cat, big, sat on it.",
+        "He said the cat was sitting over there.",
+    ]
+    metric, texts = metric_named("bleu_paper"), translations([hypothesis], *([line] for line in references), nist=True)
+    counts = metric.statistics(texts)
+    assert counts.tolist() == [[6, 5, 5, 3, 2, 1, 6, 5, 4, 3]]
+    assert bleu(counts.sum(axis=0)) == pytest.approx(100 * (5 / 6 * 3 / 5 * 2 / 4 / 3) ** 0.25)
+    counts = metric.statistics(translations([hypothesis], [references[0]], [references[2]], nist=True))
+    assert counts.tolist() == [[6, 7, 5, 2, 1, 0, 6, 5, 4, 3]]
+    assert "nrefs:4" in metric.signature(texts)
+    assert "case:lc" in metric.signature(texts) and "tok:13a" in metric.signature(texts)
+    assert bleu(np.array([6, 7, 5, 3, 2, 1, 6, 5, 4, 3])) == pytest.approx(
+        100 * math.exp(-1 / 6) * (5 / 6 * 3 / 5 * 2 / 4 / 3) ** 0.25
+    )
+
+
+def test_nist_with_one_reference_is_sacrebleu_lower_cased():
+    hypotheses, reference = corpus(50, 0), corpus(50, 1)
+    theirs = sacrebleu.corpus_bleu(hypotheses, [reference], lowercase=True, smooth_method="none").score
+    for name in ("bleu_paper", "bleu_closest"):
+        assert score(name, hypotheses, reference, nist=True) == pytest.approx(theirs, abs=1e-9)
+
+
+def test_signatures_name_the_recipe():
+    texts = translations(["a"], ["a"], compound_split=True)
+    signatures = {metric.name: metric.signature(texts) for metric in metrics_of(texts) if "bleu" in metric.name}
+    assert list(signatures) == ["bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu"]
+    assert "compounds:split" in signatures["bleu_paper"]
+    assert "case:lc" in signatures["bleu_tok_lc"]
+    assert "tok:13a|smooth:exp|version:" in signatures["sacrebleu"]
+    assert len(set(signatures.values())) == 4
+
+
+def test_gleu_is_the_smaller_of_precision_and_recall():
+    """For one sentence; `a b c` against `a b d e`: 3 matches, 6 against 10 n-grams."""
+    metric = metric_named("gleu")
+    found = metric.statistics(translations(["a b c", "a b d e"], ["a b d e", "a b c"]))
+    assert found.tolist() == [[3, 10], [3, 10]]
+    assert metric.total(found.sum(axis=0)) == pytest.approx(30.0)
+
+
+def test_gleu_agrees_with_its_definition_on_a_random_corpus():
+    hypotheses, reference = corpus(60, 0), corpus(60, 1)
+    matches = larger = 0
+    for hypothesis, other in zip(hypotheses, reference, strict=True):
+        ours, theirs = ({n: ngrams(line, n) for n in range(1, 5)} for line in (hypothesis, other))
+        matches += sum((ours[n] & theirs[n]).total() for n in ours)
+        larger += max(sum(c.total() for c in ours.values()), sum(c.total() for c in theirs.values()))
+    assert score("gleu", hypotheses, reference) == pytest.approx(100 * matches / larger)

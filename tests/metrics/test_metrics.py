@@ -1,0 +1,135 @@
+"""Metrics are found by being there; a new one needs its file and nothing else."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import numpy as np
+import pytest
+import yaml
+
+import pipeline.metrics
+from pipeline.__main__ import main
+from pipeline.errors import UserError
+from pipeline.kinds.scored import score_path
+from pipeline.metrics import metric_named, metric_names, metrics_of
+from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.statistics.texts import Texts, Translations
+
+DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
+TOY = '''
+    """Share of lines that are those of the reference."""
+
+    import numpy as np
+
+    from pipeline.metrics.statistics.metric import Metric
+    from pipeline.metrics.statistics.rates import rate
+    from pipeline.metrics.statistics.texts import Translations
+
+
+    def statistics(texts):
+        pairs = zip(texts.raw.hypotheses, texts.raw.references[0], strict=True)
+        return np.array([(ours == theirs, 1) for ours, theirs in pairs])
+
+
+    METRIC = Metric("toy", Translations, statistics, rate, lambda texts: "whole-lines")
+'''
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A metric's file, dropped in."""
+    folder = tmp_path / "dropped"
+    folder.mkdir()
+    (folder / "toy.py").write_text(dedent(TOY), encoding="utf-8")
+    monkeypatch.setattr(pipeline.metrics, "__path__", [*pipeline.metrics.__path__, str(folder)])
+    yield folder
+    sys.modules.pop("pipeline.metrics.toy", None)
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_every_metric_has_its_files_name_a_direction_and_a_folder(name):
+    metric = metric_named(name)
+    assert metric.name == name
+    assert metric.better in ("higher", "lower")
+    assert metric.reads.folder in ("scores", "perplexities", "phenomena")
+    assert sys.modules[f"pipeline.metrics.{name}"].__doc__
+
+
+def test_the_folders_are_those_of_the_stages_that_have_what_is_read():
+    assert score_path("bleu_paper", "final", "test") == "scores/final/test.json"
+    assert score_path("wer", "final", "test", "other") == "scores/final/test@other.json"
+    assert score_path("perplexity", "final", "dev") == "perplexities/final/dev.json"
+    for name in ("names", "rare_names", "idioms", "clauses", "reorderings"):
+        assert score_path(name, "final", "dev") == "phenomena/final/dev.json"
+
+
+def test_metrics_are_those_of_what_a_stage_has_and_of_the_test_set():
+    def names(references: int, **facts) -> set[str]:
+        texts = Texts(["a"], [["a"]] * references)
+        return {metric.name for metric in metrics_of(Translations(texts, texts, **facts))}
+
+    common = {"bleu_paper", "bleu_tok", "bleu_tok_lc", "sacrebleu", "chrf"}
+    assert names(1) == common | {"gleu"}
+    assert names(4, nist=True) == common | {"bleu_closest"}
+    assert {metric.name for metric in metrics_of(Transcripts(["a"], ["a"]))} == {"cer", "wer"}
+
+
+def test_names_are_checked_without_what_counts():
+    """As a dry run checks them."""
+    heavy = ("torch", "sacrebleu", "sentencepiece", "rapidfuzz")
+    code = f"""
+import sys
+from pipeline.kinds.scored import score_path
+from pipeline.metrics import metric_names
+for name in metric_names():
+    score_path(name, "final", "test")
+assert not {{*{heavy}}} & {{*sys.modules}}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_unknown_name_is_refused_with_those_that_there_are_and_the_nearest():
+    with pytest.raises(UserError, match=r"'bleu_papr'; allowed: balanced, .*, wer; did you mean 'bleu_paper'\?$"):
+        metric_named("bleu_papr")
+    with pytest.raises(UserError, match="unknown name 'statistics'"):
+        metric_named("statistics")
+
+
+@pytest.mark.parametrize(
+    ("name", "useless", "useful"),
+    [("wer", [100.0, 130.0], [100.0, 99.0]), ("bleu_paper", [0.0, 0.0], [0.0, 0.1]), ("perplexity", None, [1e9])],
+)
+def test_where_nothing_was_learned_depends_on_the_direction(name, useless, useful):
+    metric = metric_named(name)
+    assert useless is None or metric.nothing_learned(np.array(useless))
+    assert not metric.nothing_learned(np.array(useful))
+
+
+def test_a_dropped_file_is_in_every_score_file_and_may_be_named(toy, tmp_path):
+    assert score_path("toy", "final", "test") == "scores/final/test.json"
+    generator = random.Random(0)
+    reference = [" ".join(generator.choices("abcdef", k=6)) + "." for _ in range(40)]
+    hypotheses = [line if number % 4 else f"x {line}" for number, line in enumerate(reference)]
+    record = yaml.safe_load((DATASETS / "grammar-en-de.yaml").read_text()) | {"expected": {"test": {"lines": 40}}}
+    (tmp_path / "d.yaml").write_text(yaml.safe_dump(record))
+    for name, text in (("prepared/test.de", reference), ("hyp.txt", hypotheses)):
+        for path in (tmp_path / name, tmp_path / name.replace("test.de", "test.tok.de").replace(".txt", ".tok")):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n".join(text) + "\n")
+    files = ["--tokenised", str(tmp_path / "hyp.tok"), "--text", str(tmp_path / "hyp.txt")]
+    files += ["--dataset", str(tmp_path / "d.yaml"), "--prepared", str(tmp_path / "prepared")]
+    assert main(["score", *files, "--out", str(tmp_path / "out.json")]) == 0
+    found = json.loads((tmp_path / "out.json").read_text())["metrics"]["toy"]
+    assert (found["value"], found["signature"]) == (75.0, "whole-lines")
+    assert 50 < found["low"] < 75 < found["high"] < 95
+    assert main(["compare", str(tmp_path / "out.json"), str(tmp_path / "out.json"), "--metric", "toy"]) == 0
+
+
+def test_a_file_whose_metric_has_another_name_is_refused(toy):
+    (toy / "toy.py").write_text(dedent(TOY).replace('Metric("toy"', 'Metric("tox"'), encoding="utf-8")
+    with pytest.raises(UserError, match=r"metrics/toy\.py: its metric is named 'tox'"):
+        metric_named("toy")

@@ -1,0 +1,79 @@
+import time
+
+import numpy as np
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.metrics.statistics.bleu import bleu
+from pipeline.metrics.statistics.significance import bootstrap_interval, paired_bootstrap, resampled
+
+
+def accuracy(totals: np.ndarray) -> np.ndarray:
+    return totals[..., 0] / totals[..., 1]
+
+
+def answers(generator: np.random.Generator, rate: float, size: int) -> np.ndarray:
+    """Statistics (size, 2) of right answers and answers."""
+    return np.stack([generator.random(size) < rate, np.ones(size)], axis=1).astype(np.int32)
+
+
+def test_the_interval_covers_the_truth_19_times_in_20():
+    """200 draws of 300 answers: coverage 0.95 with a standard error of 0.016; three of them are allowed."""
+    generator = np.random.default_rng(0)
+    intervals = [bootstrap_interval(answers(generator, 0.3, 300), accuracy, resamples=300) for _ in range(200)]
+    covered = np.mean([one.low <= 0.3 <= one.high for one in intervals])
+    assert abs(covered - 0.95) < 0.05
+
+
+def test_the_interval_is_as_wide_as_theory_has_it():
+    rows = answers(np.random.default_rng(1), 0.5, 2000)
+    interval = bootstrap_interval(rows, accuracy)
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * 0.5 / 2000**0.5, rel=0.1)
+    assert interval.low < interval.value < interval.high
+    assert interval.value == rows[:, 0].mean()
+
+
+def test_each_resample_has_as_many_sentences_as_the_test_set():
+    rows = np.ones((57, 2), dtype=np.int32)
+    assert (resampled(rows, lambda totals: totals[:, 0], resamples=130) == 57).all()
+
+
+def test_the_draws_are_those_of_the_seed():
+    rows = answers(np.random.default_rng(2), 0.5, 100)
+    assert np.array_equal(resampled(rows, accuracy), resampled(rows, accuracy))
+    assert not np.array_equal(resampled(rows, accuracy), resampled(rows, accuracy, seed=2))
+
+
+def test_paired_test_finds_a_difference_that_unpaired_intervals_miss():
+    generator = np.random.default_rng(3)
+    a = answers(generator, 0.5, 1000)
+    b = a.copy()
+    b[generator.choice(np.flatnonzero(a[:, 0]), 15, replace=False), 0] = 0
+    assert bootstrap_interval(b, accuracy).high > bootstrap_interval(a, accuracy).low
+    found = paired_bootstrap(a, b, accuracy)
+    assert found.difference == pytest.approx(0.015)
+    assert found.p_value < 0.01
+    assert 0 < found.low < found.difference < found.high
+
+
+def test_equal_systems_are_not_told_apart():
+    """Under the null hypothesis p is uniform: of 100 pairs about 5 fall below 0.05."""
+    generator = np.random.default_rng(4)
+    pairs = [(answers(generator, 0.4, 200), answers(generator, 0.4, 200)) for _ in range(100)]
+    below = sum(paired_bootstrap(a, b, accuracy, resamples=200).p_value < 0.05 for a, b in pairs)
+    assert below <= 12
+    same = pairs[0][0]
+    assert paired_bootstrap(same, same, accuracy).p_value == 1
+
+
+def test_systems_on_different_test_sets_are_not_compared():
+    generator = np.random.default_rng(5)
+    with pytest.raises(UserError, match="200 and 201 sentences"):
+        paired_bootstrap(answers(generator, 0.5, 200), answers(generator, 0.5, 201), accuracy)
+
+
+def test_newstest_is_resampled_in_under_a_second():
+    rows = np.random.default_rng(6).integers(1, 30, size=(3003, 10)).astype(np.int32)
+    started = time.perf_counter()
+    bootstrap_interval(rows, bleu)
+    assert time.perf_counter() - started < 1

@@ -1,0 +1,73 @@
+"""Folders of pipeline/models: what makes an architecture, and what is said when a part of one is missing."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipeline.models
+from pipeline.errors import UserError
+from pipeline.models.architectures import architectures
+
+TOY = Path(__file__).resolve().parents[1] / "helpers/architectures/bag_of_words"
+WITHOUT_TORCH = """
+import sys
+from importlib import import_module
+from pipeline.config import RunSpec
+from pipeline.models.architectures import architectures
+for name in architectures():
+    import_module(f"pipeline.models.{name}.flops")
+import pipeline.training.run_flops
+assert len(architectures()) >= 7
+assert "torch" not in sys.modules
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """The folder of an architecture beside the others; its name is new, for modules are imported once."""
+    folder = tmp_path / f"toy_{tmp_path.name}"
+    shutil.copytree(TOY, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    settings = folder / "settings.py"
+    settings.write_text(settings.read_text().replace("bag_of_words", folder.name))
+    monkeypatch.setattr(pipeline.models, "__path__", [*pipeline.models.__path__, str(tmp_path)])
+    return folder
+
+
+def test_settings_and_operations_of_every_architecture_need_no_torch():
+    subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True)
+
+
+def test_a_folder_with_all_its_parts_is_an_architecture(toy):
+    assert set(architectures()) > {"transformer", "ctc", toy.name}
+
+
+def test_other_folders_are_not():
+    assert {"fusion", "layers"}.isdisjoint(architectures())
+
+
+@pytest.mark.parametrize(("part", "function"), [("flops", "forward_products"), ("model", "build")])
+def test_a_part_that_is_missing_or_lacks_its_function_is_named(toy, part, function):
+    path = toy / f"{part}.py"
+    path.write_text(path.read_text().replace(f"def {function}", "def other"))
+    with pytest.raises(UserError, match=rf"{toy.name}/{part}.py: .*`{function}`"):
+        architectures()
+    path.unlink()
+    with pytest.raises(UserError, match=rf"{toy.name}/{part}.py: .*`{function}`"):
+        architectures()
+
+
+def test_settings_without_the_schedules_width_are_refused(toy):
+    settings = toy / "settings.py"
+    settings.write_text(settings.read_text().replace("schedule_width", "other_width"))
+    with pytest.raises(UserError, match=r"settings\.py: BagOfWordsConfig has no schedule_width"):
+        architectures()
+
+
+def test_an_architecture_is_named_as_its_folder(toy):
+    settings = toy / "settings.py"
+    settings.write_text(settings.read_text().replace(toy.name, "another"))
+    with pytest.raises(UserError, match=rf"must be Literal\['{toy.name}'\].*another"):
+        architectures()

@@ -1,0 +1,88 @@
+"""Faults of records are one line each: file, key, value, what is allowed, and the nearest spelling."""
+
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from pipeline.errors import UserError
+from pipeline.schema import MOST_FAULTS, Closed, Count, known, nearest, validate
+
+
+class Inner(Closed):
+    system: str
+    tries: list[Count] = Field(default=[])
+
+
+class Cat(Closed):
+    kind: Literal["cat"]
+    lives: Count
+
+
+class Dog(Closed):
+    kind: Literal["dog"]
+
+
+class Outer(Closed):
+    mode: Literal["none", "length", "gnmt"] = "none"
+    terms: list[str | Inner] = Field(default=[])
+    pets: dict[str, Annotated[Cat | Dog, Field(discriminator="kind")]] = Field(default={})
+    splits: dict[Literal["train", "dev"], Count] = Field(default={})
+
+
+FAULTS = {
+    "unknown key": ({"mod": "none"}, "f: mod: unknown key; allowed: mode, pets, splits, terms; did you mean 'mode'?"),
+    "unknown key far from all": ({"zzz": 1}, "f: zzz: unknown key; allowed: mode, pets, splits, terms"),
+    "bad choice": (
+        {"mode": "gnm"},
+        "f: mode: Input should be 'none', 'length' or 'gnmt', got 'gnm'; did you mean 'gnmt'?",
+    ),
+    "bad key": (
+        {"splits": {"trian": 1}},
+        "f: splits.trian: Input should be 'train' or 'dev', got 'trian'; did you mean 'train'?",
+    ),
+    "bad tag": (
+        {"pets": {"Tom": {"kind": "cta"}}},
+        "f: pets.Tom: kind: unknown name 'cta'; allowed: cat, dog; did you mean 'cat'?",
+    ),
+    "no tag": ({"pets": {"Tom": {}}}, "f: pets.Tom: missing key 'kind'"),
+    "missing key": ({"pets": {"Tom": {"kind": "cat"}}}, "f: pets.Tom.cat.lives: missing key"),
+    "union": (
+        {"terms": ["a", {"sytem": "b"}]},
+        "f: terms.1.system: missing key\nf: terms.1.sytem: unknown key; allowed: system, tries; did you mean 'system'?",
+    ),
+    "line break in a value": ({"mode": "a\nb"}, r"f: mode: Input should be 'none', 'length' or 'gnmt', got 'a\nb'"),
+    "line break in a key": ({"a\nb": 1}, r"f: 'a\nb': unknown key; allowed: mode, pets, splits, terms"),
+    "no record": ([1], "f: file: Input should be a valid dictionary or instance of Outer, got [1]"),
+}
+
+
+@pytest.mark.parametrize(("value", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_a_line(value, message):
+    with pytest.raises(UserError) as caught:
+        validate(Outer, value, "f")
+    assert str(caught.value) == message
+
+
+def test_a_long_value_is_cut():
+    with pytest.raises(UserError) as caught:
+        validate(Outer, {"terms": 5 * ["x"] + [{"system": "y", "tries": "z" * 10_000}]}, "f")
+    assert len(str(caught.value)) < 300
+
+
+def test_of_many_faults_the_first_are_shown():
+    with pytest.raises(UserError) as caught:
+        validate(Outer, {f"key{n}": 1 for n in range(100)}, "f")
+    lines = str(caught.value).split("\n")
+    assert len(lines) == MOST_FAULTS + 1 and lines[-1] == f"f: and {100 - MOST_FAULTS} faults more"
+
+
+def test_an_unknown_name_has_what_is_allowed_and_the_nearest():
+    known("base", {"base", "big"}, "f: x")
+    with pytest.raises(UserError, match=r"f: x: unknown name 'bsae'; allowed: base, big; did you mean 'base'\?"):
+        known("bsae", {"big": 1, "base": 2}, "f: x")
+
+
+def test_the_nearest_spelling_is_found_whatever_the_case():
+    assert nearest("rnn", ["RNN", "EMB"]) == "; did you mean 'RNN'?"
+    assert nearest("zebra", ["RNN", "EMB"]) == ""

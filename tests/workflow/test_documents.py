@@ -1,0 +1,216 @@
+"""Every command, path and settings block of the documentation works: each command is run, most of them as a dry run.
+
+A command is a line of a code block, or an inline span of several words, that begins with a program. A program that no
+function here can try, and a line of a block that is neither command nor listing nor YAML, fail.
+"""
+
+import contextlib
+import io
+import re
+import runpy
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, require
+
+from pipeline.__main__ import STAGES, parse
+from pipeline.experiment.project import Config, load_project
+
+PAGES = [ROOT / "README.md", ROOT / "results/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES.append(ROOT / "docs/measured/README.md")
+TOY_TARGET = "results/smoke/toy/table1.csv"
+EXECUTED = {"unlock", "free", "check-data"}
+"""Stages that end in seconds; of others the arguments are parsed."""
+LISTING = re.compile(r"^(?=\S*[/.,<])[\w./<>,*-]+( [\w./<>,*-]+)*(  +\S.*)?$")
+"""A path, or several, and what it is."""
+
+
+def blocks(text: str) -> Iterator[list[str]]:
+    """The lines of each indented or fenced code block."""
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    indented = re.findall(
+        r"(?:(?<=\n\n)|\A)((?: {4}.*\n|\n(?= {4}))+)", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    )
+    for block in (*fenced, *indented):
+        lines = block.strip("\n").split("\n")
+        margin = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+        yield [line[margin:] for line in lines if line.strip()]
+
+
+def spans(text: str) -> Iterator[str]:
+    """Inline code outside of blocks."""
+    prose = re.sub(r"^( {4}[^\n]*|```.*?^```)$", "", text, flags=re.MULTILINE | re.DOTALL)
+    yield from (" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose))
+
+
+def is_command(line: str) -> bool:
+    program = line.split()[0]
+    return program in TRIED or shutil.which(program) is not None or (ROOT / program).is_file()
+
+
+def commands_of(text: str) -> Iterator[str]:
+    lines = [line for block in blocks(text) for line in block] + [span for span in spans(text) if " " in span]
+    for line in filter(is_command, lines):
+        yield re.sub(r"(^| )#.*| {3,}.*", "", line).strip().replace(" -n ", " ")
+
+
+def is_settings(block: list[str]) -> bool:
+    """Whether a block is YAML: a mapping of plain keys."""
+    return not any(map(is_command, block)) and re.fullmatch(r"[\w-]+:( .*)?", block[0]) is not None
+
+
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A copy of the project with another paper, whose table was made at smoke, and an empty mirror."""
+    root = copy_project(tmp_path_factory.mktemp("project"))
+    add_toy_paper(root)
+    (root / "DIR").mkdir()
+    require(call(root, "snakemake", "-j2", "--config", "scale=smoke", "--", TOY_TARGET))
+    return root
+
+
+def try_snakemake(root: Path, arguments: list[str]) -> None:
+    """As a dry run; a report, which has to have something to show, of the table that was made."""
+    if "--report" in arguments:
+        *options, target = arguments
+        assert target == "all"
+        require(call(root, "snakemake", "--config", "scale=smoke", *options, TOY_TARGET))
+        assert (root / arguments[arguments.index("--report") + 1]).stat().st_size > 1000
+    else:
+        require(call(root, "snakemake", "-n", *arguments))
+
+
+def try_python(root: Path, arguments: list[str]) -> None:
+    """A quick stage is run, another's arguments are parsed; of a benchmark every option has to be one of its own."""
+    if arguments[:2] == ["-m", "pipeline"]:
+        stage = arguments[2]
+        if stage in EXECUTED:
+            done = call(root, sys.executable, *arguments)
+            missing = stage == "check-data" and "files are missing" in done.stdout + done.stderr
+            assert missing or require(done) is not None
+        else:
+            with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
+                parse(arguments[2:])
+    else:
+        known = help_of(root / arguments[0])
+        assert all(option in known for option in arguments if option.startswith("--")), known
+
+
+def help_of(script: Path) -> str:
+    """What a script says when asked for help; here, so that what all of them import is imported once."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.setattr(sys, "argv", [str(script), "--help"])
+        patch.syspath_prepend(script.parent)
+        with pytest.raises(SystemExit, match=r"^0$"):
+            runpy.run_path(str(script), run_name="__main__")
+    return said.getvalue()
+
+
+def try_make(root: Path, arguments: list[str]) -> None:
+    require(call(ROOT, "make", "-n", *arguments))
+
+
+def try_sbatch(root: Path, arguments: list[str]) -> None:
+    (script,) = arguments
+    assert "#SBATCH" in (root / script).read_text()
+    require(call(root, "bash", "-n", script))
+
+
+def try_source(root: Path, arguments: list[str]) -> None:
+    (script,) = arguments
+    folder = re.search(r"^VENV := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    assert script == f"{folder}/bin/activate"
+
+
+def try_kill(root: Path, arguments: list[str]) -> None:
+    assert arguments == ["-9"]
+
+
+TRIED = {
+    "snakemake": try_snakemake,
+    "python": try_python,
+    "make": try_make,
+    "sbatch": try_sbatch,
+    "source": try_source,
+    "kill": try_kill,
+}
+WRITTEN = {command for text in TEXTS.values() for command in commands_of(text)}
+PLAIN = {command for command in WRITTEN if re.fullmatch(r"snakemake( [^-\s]\S*)+", command)}
+"""Commands of targets alone, of which one dry run is enough."""
+
+
+@pytest.mark.parametrize("command", sorted(WRITTEN - PLAIN))
+def test_every_command_works(command, finished):
+    program, *arguments = shlex.split(command)
+    assert program in TRIED, f"no function of this test tries {program!r}: {command}"
+    TRIED[program](finished, arguments)
+
+
+def test_every_target_that_is_named_alone_exists(finished):
+    targets = sorted({target for command in PLAIN - {"snakemake toy"} for target in command.split()[1:]})
+    assert len(targets) > 5
+    try_snakemake(finished, targets)
+
+
+@pytest.mark.xfail(strict=True, reason="a paper has its target only where the Snakefile spells it")
+def test_the_target_of_a_new_paper_exists(finished):
+    assert "snakemake toy" in PLAIN
+    try_snakemake(finished, ["toy"])
+
+
+def test_commands_are_found_and_what_looks_like_none_fails():
+    block = "    snakemake -n all    # jobs\n    snakmake -n all"
+    text = f"Say `make demo`.\n\n{block}\n\n```sh\npython -m pipeline --help\n```"
+    assert list(commands_of(text)) == ["python -m pipeline --help", "snakemake all", "make demo"]
+    assert not all(is_classified(block) for block in blocks(text))
+
+
+def is_classified(block: list[str]) -> bool:
+    return is_settings(block) or all(is_command(line) or LISTING.match(line) for line in block)
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_block_is_of_commands_of_paths_or_of_settings(page):
+    for block in blocks(TEXTS[page]):
+        assert is_classified(block), "\n".join(block)
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_block_of_settings_is_of_config_yaml_or_of_the_cluster(page):
+    for block in filter(is_settings, blocks(TEXTS[page])):
+        settings = yaml.safe_load("\n".join(block))
+        if set(settings) <= set(Config.model_fields):
+            load_project(ROOT, settings)
+        else:
+            profile = (ROOT / "slurm/profile.yaml").read_text()
+            assert all(re.search(rf"^\s*{key}: .*site", profile, re.MULTILINE) for key in settings), settings
+
+
+LATER = pytest.mark.xfail(strict=True, reason="pipeline/metrics and the folders of pipeline/kinds are not there yet")
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=LATER if page == "README.md" else ()) for page in TEXTS])
+def test_every_path_of_a_page_exists(page):
+    text, folder = TEXTS[page], (ROOT / page).parent
+    named = re.findall(r"\b(?:workflow|pipeline|bench|slurm|profiles|docs|tests)/[\w./*<>-]*[\w*/>]", text)
+    for path in named:
+        assert list(ROOT.glob(re.sub(r"<\w+>", "*", path))), path
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (folder / path).exists(), path
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_stage_that_is_named_exists(page):
+    assert set(re.findall(r"python -m pipeline ([a-z][\w-]*)", TEXTS[page])) <= set(STAGES)
+
+
+def test_the_toy_of_these_tests_was_made(finished):
+    assert TOY_TABLE.split(",")[0] in (finished / TOY_TARGET).read_text()

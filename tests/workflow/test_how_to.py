@@ -1,0 +1,100 @@
+"""What README says under "How to", done to the letter in a copy of the project, and nothing else."""
+
+import re
+
+import pytest
+import yaml
+from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, jobs, require
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOY = ["--config", "scale=smoke", "--", "results/smoke/toy/table1.csv"]
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A copy of the project with a paper of one system and one table."""
+    add_toy_paper(copy_project(tmp_path))
+    return tmp_path
+
+
+def trained(output: str) -> set[str]:
+    """The trainings of a dry run, as system on dataset."""
+    return set(re.findall(r"Training (\S+ on [\w-]+), seed", output))
+
+
+def edit(path, change) -> None:
+    """Change a YAML file."""
+    value = yaml.safe_load(path.read_text())
+    change(value)
+    path.write_text(yaml.safe_dump(value, sort_keys=False))
+
+
+@pytest.mark.xfail(strict=True, reason="a paper has its target only where the Snakefile spells it")
+def test_a_new_paper_is_a_folder(root):
+    output = require(call(root, "snakemake", "-n", "--config", "scale=smoke", "--", "toy"))
+    assert trained(output) == {"toy/base on grammar-smoke-en-de"} and jobs(output)["table"] == 1
+
+
+def test_a_table_of_a_new_paper_is_made_like_any(root):
+    output = require(call(root, "snakemake", "-n", *TOY))
+    assert trained(output) == {"toy/base on grammar-smoke-en-de"} and jobs(output)["table"] == 1
+
+
+def test_a_new_row_is_a_system_and_a_line_of_the_table(root):
+    folder = root / "workflow/papers/toy"
+    narrow = {"base": "base", "description": "half the width", "model": {"d_ff": 1024}}
+    edit(folder / "paper.yaml", lambda paper: paper["systems"].update(narrow=narrow))
+    (folder / "table1.csv").write_text(TOY_TABLE + "Narrow,19.0,narrow,ours-to-run\n")
+    output = require(call(root, "snakemake", "-n", *TOY))
+    assert trained(output) == {f"toy/{system} on grammar-smoke-en-de" for system in ("base", "narrow")}
+
+
+def test_a_new_decoding_is_a_base_and_what_differs_from_it(root):
+    def change(paper):
+        paper["decodings"]["wide"] = {"base": "final", "beam_size": 9}
+        paper["tables"]["table1"]["cells"]["bleu"]["decoding"] = "wide"
+
+    edit(root / "workflow/papers/toy/paper.yaml", change)
+    output = require(call(root, "snakemake", "-n", "-p", *TOY))
+    (decoding,) = re.findall(r"--decoding '(.*?)'", output)
+    assert '"beam_size": 9' in decoding and '"length_penalty": 0.6' in decoding
+
+
+def test_a_new_dataset_is_a_file_that_a_paper_names(root):
+    datasets = root / "workflow/datasets"
+    (datasets / "mine.yaml").write_text((datasets / "grammar-smoke-en-de.yaml").read_text())
+    cell = {"printed": "bleu", "metric": "sacrebleu", "dataset": "mine", "split": "test", "decoding": "final"}
+    edit(root / "workflow/papers/toy/paper.yaml", lambda paper: paper["tables"]["table1"]["cells"].update(bleu=cell))
+    assert trained(require(call(root, "snakemake", "-n", *TOY))) == {"toy/base on mine"}
+
+
+def test_what_a_new_dataset_fetches_is_described_by_itself_or_beside_the_others(root):
+    path = root / "workflow/datasets/fsdd.yaml"
+    origin = root / "workflow/files/fsdd.yaml"
+    described = yaml.safe_load(origin.read_text())
+    edit(path, lambda dataset: dataset.update(sources=described["files"], licence=described["licence"]))
+    origin.unlink()
+    require(call(root, "snakemake", "-n", *TOY))
+    edit(path, lambda dataset: dataset.update(sources={}))
+    done = call(root, "snakemake", "-n", *TOY)
+    message = "fsdd.yaml: splits name fsdd.tar.gz, which is neither under sources nor in workflow/files"
+    assert done.returncode != 0 and message in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_every_how_to_is_done_here_or_where_its_own_tests_are():
+    """A new one has to be added here with the test that does it."""
+    done = {
+        "Add a paper": "test_a_new_paper_is_a_folder",
+        "Add a row": "test_a_new_row_is_a_system_and_a_line_of_the_table",
+        "Add a decoding": "test_a_new_decoding_is_a_base_and_what_differs_from_it",
+        "Add a dataset": "test_a_new_dataset_is_a_file_that_a_paper_names",
+        "Add a claim": "tests/reporting",
+        "Add a metric, or a kind of claim, figure or cell": "tests",
+        "Add an architecture": "tests/models",
+        "Bring speech of your own": "tests/workflow/test_speech_page.py",
+        "Fuse a language model": "tests/experiment/test_coldfusion.py",
+    }
+    section = README.split("## How to")[1].split("\n## ")[0]
+    assert set(re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE)) == set(done)
+    assert all(test in globals() or (ROOT / test).exists() for test in done.values())

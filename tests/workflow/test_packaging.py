@@ -1,0 +1,58 @@
+"""The package says its licence and all that it imports, each pinned; `make clean` keeps what took hours."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def plain(name: str) -> str:
+    """A distribution's name as its index spells it, without a version."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[=<>~!\[;]", name)[0]).lower()
+
+
+def imported() -> set[str]:
+    """Modules that `pipeline` imports from elsewhere."""
+    names = set()
+    for path in (ROOT / "pipeline").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    return names - set(sys.stdlib_module_names) - {"pipeline"}
+
+
+def test_what_pipeline_imports_is_declared():
+    distributions = packages_distributions()
+    declared = {plain(name) for name in PROJECT["dependencies"]}
+    needed = {module: {plain(name) for name in distributions[module]} for module in imported()}
+    assert {module for module, names in needed.items() if not names & declared} == set()
+
+
+def test_what_is_declared_is_pinned():
+    pinned = {plain(line) for line in (ROOT / "constraints.txt").read_text().split("\n") if line}
+    declared = {plain(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"])}
+    assert declared <= pinned
+
+
+def test_the_licence_is_there_and_named():
+    text = (ROOT / "LICENSE").read_text()
+    assert PROJECT["license"] == "Apache-2.0" and PROJECT["license-files"] == ["LICENSE"]
+    assert "Apache License" in text and "Version 2.0" in text and "the Reprise authors" in text
+
+
+def test_clean_removes_views_and_nothing_that_took_time(tmp_path):
+    kept = [tmp_path / name for name in ("work/model.safetensors", "results/README.md", "results/demo/toy/table1.csv")]
+    views = [tmp_path / name for name in ("results/table1.csv", "results/claims.md")]
+    for path in (*kept, *views):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    subprocess.run(["make", "-f", ROOT / "Makefile", "clean"], cwd=tmp_path, check=True, capture_output=True)
+    assert all(path.exists() for path in kept) and not any(path.exists() for path in views)
