@@ -83,13 +83,3 @@ def sha256_file(path: Path) -> str:
 def sha256_json(value: Any) -> str:
     """Digest of a JSON value, independent of key order."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def read_marker(path: Path) -> dict | None:
-    """`path` as JSON, or None while it is absent; lists the folder first, since NFS may hide a fresh file otherwise."""
-    if not path.parent.is_dir() or path.name not in os.listdir(path.parent):
-        return None
-    try:
-        return read_json(path)
-    except UserError:
-        return None  # removed meanwhile, or left empty by a crash: as good as absent

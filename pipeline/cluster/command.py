@@ -1,13 +1,15 @@
 """A stage as a job: a command line in a folder of its own, done when the files that it makes are there.
 
-command.json            {"key", "arguments", "outputs"}; done.json and the other markers lie beside it
+It is written in command.json, beside which lie done.json and the other notes (markers.py).
 """
 
 import os
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.files import read_json, read_marker, sha256_json, write_json
+from pipeline.files import sha256_json
+from pipeline.records.jobs import Command, Done
+from pipeline.records.record import read_note
 from pipeline.stages import parse
 from pipeline.training.key import run_key
 
@@ -15,12 +17,11 @@ from pipeline.training.key import run_key
 def order_command(folder: Path, arguments: list[str], outputs: list[Path]) -> None:
     """Write `command.json`; what was made by the same command from the same files counts as done while it is there."""
     key = sha256_json([arguments, [state_of(each) for each in arguments if Path(each) not in outputs]])
-    done = read_marker(folder / "done.json")
-    if done and (done.get("key") != key or not all(path.exists() for path in outputs)):
+    done = read_note(Done, folder / "done.json")
+    if done and (done.key != key or not all(path.exists() for path in outputs)):
         (folder / "done.json").unlink(missing_ok=True)
-    write_json(
-        folder / "command.json", {"key": key, "arguments": arguments, "outputs": [str(path) for path in outputs]}
-    )
+    command = Command(key=key, arguments=arguments, outputs=[str(path) for path in outputs])
+    command.write(folder / "command.json")
 
 
 def state_of(argument: str) -> list[int] | None:
@@ -37,12 +38,12 @@ def perform_command(folder: Path) -> None:
     Raises:
         UserError: the stage failed, or ended without one of its outputs.
     """
-    command = read_json(folder / "command.json")
-    perform(command["arguments"])
-    for output in command["outputs"]:
+    command = Command.read(folder / "command.json")
+    perform(command.arguments)
+    for output in command.outputs:
         if not Path(output).exists():
-            raise UserError(f"{' '.join(command['arguments'][:1])}: ended without writing {output}")
-    write_json(folder / "done.json", {"key": command["key"]})
+            raise UserError(f"{' '.join(command.arguments[:1])}: ended without writing {output}")
+    Done(key=command.key).write(folder / "done.json")
 
 
 def perform(arguments: list[str]) -> None:
@@ -53,5 +54,5 @@ def perform(arguments: list[str]) -> None:
 
 def job_key(folder: Path) -> str:
     """The key of what `folder` is for: a command, or the training of a run. Raises UserError when it is for neither."""
-    command = read_marker(folder / "command.json")
-    return command["key"] if command else run_key(folder)
+    command = read_note(Command, folder / "command.json")
+    return command.key if command else run_key(folder)

@@ -32,7 +32,7 @@ from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.version import code_digest
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.records.jobs import Failure, StartLine
 from pipeline.training.ownership import Ownership, TakenOver
 
 log = logging.getLogger(__name__)
@@ -134,13 +134,16 @@ def perform(function: str, run: Path, key: str) -> None:
 @contextlib.contextmanager
 def recorded(run: Path) -> Iterator[None]:
     """Write when, where and how this start of the run began and ended."""
-    facts: dict[str, str | int | None] = {
-        "job": job_name(),
-        "restart": restart_count(),
-        "node": node_name(),
-        "pid": os.getpid(),
-    }
-    record_start(run, "start", checkpoint=newest_checkpoint(run), **facts)
+    line = StartLine(
+        event="start",
+        time=time.time(),
+        job=job_name(),
+        restart=restart_count(),
+        node=node_name(),
+        pid=os.getpid(),
+        checkpoint=newest_checkpoint(run),
+    )
+    record_start(run, line)
     outcome = "done"
     try:
         yield
@@ -148,7 +151,8 @@ def recorded(run: Path) -> Iterator[None]:
         outcome = {TakenOver: "taken over", SystemExit: "stopped"}.get(type(error), "failed")
         raise
     finally:
-        record_start(run, "stop", outcome=outcome, **facts)
+        changes = {"event": "stop", "time": time.time(), "checkpoint": None, "outcome": outcome}
+        record_start(run, line.model_copy(update=changes))
 
 
 def resolve(name: str) -> Callable[[Path], None]:
@@ -164,18 +168,16 @@ def failed(order: JobOrder, error: BaseException) -> Exit:
     if world_size() > 1 and isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER):
         return Exit.FAILED
     summary = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-    write_json(
-        Path(order.run) / "failed.json",
-        {
-            "key": order.key,
-            "job": job_name(),
-            "node": node_name(),
-            "rank": rank(),
-            "time": time.time(),
-            "error": summary,
-            "traceback": None if isinstance(error, UserError) else text,
-        },
+    failure = Failure(
+        key=order.key,
+        job=job_name(),
+        node=node_name(),
+        rank=rank(),
+        time=time.time(),
+        error=summary,
+        traceback=None if isinstance(error, UserError) else text,
     )
+    failure.write(Path(order.run) / "failed.json")
     return Exit.FAILED
 
 
@@ -221,7 +223,7 @@ def go_on_later(order: JobOrder) -> Exit:
 def fruitless_starts(run: Path) -> int:
     """How many of the last starts, this one included, found the checkpoint that is still the newest."""
     newest = newest_checkpoint(run)
-    found = [line["checkpoint"] for line in read_starts(run) if line["event"] == "start"]
+    found = [line.checkpoint for line in read_starts(run) if line.event == "start"]
     return sum(1 for _ in itertools.takewhile(lambda step: step == newest, reversed(found)))
 
 

@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.cluster.job_process import Exit, JobOrder
-from pipeline.cluster.markers import Submission, write_submission
 from pipeline.cluster.queue import QueuedJob
 from pipeline.cluster.version import PROJECT
+from pipeline.records.jobs import Submission
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,9 @@ class LocalJobs:
         port = str(free_port())
         self.processes = [self._start(rank, port) for rank in range(self.tasks)]
         job = str(self.processes[0].pid)
-        record = Submission(self.order.key, self.launcher, job, "", time.time(), self.order.code)
-        write_submission(self.run, record)
+        order = self.order
+        record = Submission(key=order.key, launcher=self.launcher, job=job, name="", time=time.time(), code=order.code)
+        record.write(self.run / "job.json")
         return job
 
     def look_up(self, job: str) -> QueuedJob:

@@ -1,84 +1,62 @@
 """The files by which a job and those who wait for it understand each other, all in the run folder.
 
-done.json               {"key", …}: the end, written last by the job's own function
-    failed.json             {"key", "error", "traceback", …}: it failed, and another start would fail again
-    job.json                what was submitted: {"key", "launcher", "job", "name", "time", "code"}
+done.json               the end, written last by the job's own function
+failed.json             it failed, and another start would fail again
+job.json                what was submitted
 starts.jsonl            one line per start and per stop of the process that works on the run
-unfit-nodes/NODE.json   {"node", "reason", "job", "time"}: a node that failed its check
+unfit-nodes/NODE.json   a node that failed its check
 checkpoints/step-N…     written by the job's function; N tells whether a restart got further
+
+What they hold is in pipeline/records/jobs.py.
 """
 
-import json
 import re
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pipeline.files import read_marker, write_json
+from pipeline.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
+from pipeline.records.record import parsed, read_note
 
 UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 
 
-@dataclass(frozen=True)
-class Submission:
-    """What `job.json` says: the job that works, or worked last, on a run."""
-
-    key: str
-    launcher: str
-    job: str | None  # null between the decision to submit and Slurm's answer
-    name: str
-    time: float
-    code: str
-
-
 def is_done(run: Path, key: str) -> bool:
     """Whether the run has ended with this key."""
-    marker = read_marker(run / "done.json")
-    return marker is not None and marker.get("key") == key
+    done = read_note(Done, run / "done.json")
+    return done is not None and done.key == key
 
 
-def read_failure(run: Path, key: str) -> dict | None:
-    marker = read_marker(run / "failed.json")
-    return marker if marker and marker.get("key") == key else None
+def read_failure(run: Path, key: str) -> Failure | None:
+    failure = read_note(Failure, run / "failed.json")
+    return failure if failure and failure.key == key else None
 
 
 def read_submission(run: Path) -> Submission | None:
     """The last submission; None when there is none or `job.json` can't be understood."""
-    marker = read_marker(run / "job.json")
-    try:
-        return Submission(**marker) if marker else None
-    except TypeError:
-        return None
+    return read_note(Submission, run / "job.json")
 
 
-def write_submission(run: Path, submission: Submission) -> None:
-    write_json(run / "job.json", asdict(submission))
-
-
-def record_start(run: Path, event: str, **facts: str | int | float | None) -> None:
+def record_start(run: Path, line: StartLine) -> None:
     """Append one line to `starts.jsonl`; a single write, so that lines never mix."""
-    line = json.dumps({"event": event, "time": time.time(), **facts}, sort_keys=True) + "\n"
     with open(run / "starts.jsonl", "ab", buffering=0) as handle:
-        handle.write(line.encode())
+        handle.write(line.line().encode())
 
 
-def read_starts(run: Path) -> list[dict]:
+def read_starts(run: Path) -> list[StartLine]:
     """All lines of `starts.jsonl`, oldest first; a last line cut by a crash is left out."""
-    try:
-        text = (run / "starts.jsonl").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in text.split("\n")[:-1]]
+    path = run / "starts.jsonl"
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return [parsed(StartLine, line, str(path)) for line in lines]
 
 
 def mark_unfit(run: Path, node: str, reason: str, job: str) -> None:
-    write_json(run / "unfit-nodes" / f"{node}.json", {"node": node, "reason": reason, "job": job, "time": time.time()})
+    UnfitNode(node=node, reason=reason, job=job, time=time.time()).write(run / "unfit-nodes" / f"{node}.json")
 
 
-def unfit_nodes(run: Path) -> list[dict]:
+def unfit_nodes(run: Path) -> list[UnfitNode]:
     """The nodes that failed their check within the last day."""
-    found = [read_marker(path) for path in sorted((run / "unfit-nodes").glob("*.json"))]
-    return [marker for marker in found if marker and marker["time"] > time.time() - UNFIT_FOR_S]
+    found = [read_note(UnfitNode, path) for path in sorted((run / "unfit-nodes").glob("*.json"))]
+    return [note for note in found if note and note.time > time.time() - UNFIT_FOR_S]
 
 
 def newest_checkpoint(run: Path) -> int:

@@ -6,7 +6,6 @@ file lock, and all the others read it. The interval grows while nothing changes.
 
 import contextlib
 import fcntl
-import json
 import logging
 import os
 import socket
@@ -16,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.files import write_json
+from pipeline.errors import UserError
+from pipeline.records.jobs import QueueSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +60,11 @@ class Queue:
     def jobs(self, newer_than: float) -> list[QueuedJob] | None:
         """The user's jobs as of some moment after `newer_than` (UNIX seconds); None while that is not known yet."""
         snapshot = self._read()
-        if snapshot["asked"] + snapshot["interval"] <= time.time():
+        if snapshot.asked + snapshot.interval <= time.time():
             snapshot = self._renew() or snapshot
-        if snapshot["taken"] <= newer_than:
+        if snapshot.taken <= newer_than:
             return None
-        return [QueuedJob(*row) for row in snapshot["jobs"]]
+        return [QueuedJob(*row) for row in snapshot.jobs]
 
     def look_up(self, job: str, newer_than: float) -> QueuedJob | None:
         """One job by its id; GONE when the snapshot does not list it, None while there is no snapshot new enough."""
@@ -77,30 +77,30 @@ class Queue:
         """Go back to the shortest interval: something new is to be watched."""
         with self._lock() as locked:
             snapshot = self._read()
-            if locked and snapshot["interval"] > self.interval_s:
-                write_json(self.path, snapshot | {"interval": self.interval_s})
+            if locked and snapshot.interval > self.interval_s:
+                snapshot.model_copy(update={"interval": self.interval_s}).write(self.path)
 
-    def _read(self) -> dict:
-        """asked: time of the last query; taken: of the last that succeeded; interval: seconds to the next."""
+    def _read(self) -> QueueSnapshot:
+        """Where there is none that can be read, one of long ago."""
         try:
-            return json.loads(self.path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            return {"asked": 0.0, "taken": 0.0, "interval": self.interval_s, "jobs": []}
+            return QueueSnapshot.read(self.path)
+        except UserError:
+            return QueueSnapshot(asked=0.0, taken=0.0, interval=self.interval_s, jobs=[])
 
-    def _renew(self) -> dict | None:
+    def _renew(self) -> QueueSnapshot | None:
         """Ask Slurm, unless another launcher just does."""
         with self._lock() as locked:
             old = self._read()
-            if not locked or old["asked"] + old["interval"] > time.time():
+            if not locked or old.asked + old.interval > time.time():
                 return None
             asked = time.time()
             jobs = ask_slurm()
             if jobs is None:
-                snapshot = old | {"asked": asked, "interval": self.interval_s}
+                snapshot = old.model_copy(update={"asked": asked, "interval": self.interval_s})
             else:
-                interval = grown(old["interval"], self.interval_s) if jobs == old["jobs"] else self.interval_s
-                snapshot = {"asked": asked, "taken": asked, "interval": interval, "jobs": jobs}
-            write_json(self.path, snapshot)
+                interval = grown(old.interval, self.interval_s) if jobs == old.jobs else self.interval_s
+                snapshot = QueueSnapshot(asked=asked, taken=asked, interval=interval, jobs=jobs)
+            snapshot.write(self.path)
             return snapshot
 
     @contextlib.contextmanager

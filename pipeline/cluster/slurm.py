@@ -13,11 +13,12 @@ import time
 from pathlib import Path
 
 from pipeline.cluster.job_process import JobOrder, run_job
-from pipeline.cluster.markers import Submission, read_submission, unfit_nodes, write_submission
+from pipeline.cluster.markers import read_submission, unfit_nodes
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.version import PROJECT
 from pipeline.errors import UserError
+from pipeline.records.jobs import Submission
 
 log = logging.getLogger(__name__)
 
@@ -115,9 +116,11 @@ class SlurmJobs:
 
     def _record(self, job: str | None) -> None:
         self.submitted = time.time()
-        write_submission(
-            self.run, Submission(self.order.key, self.launcher, job, self.name, self.submitted, self.order.code)
+        order = self.order
+        record = Submission(
+            key=order.key, launcher=self.launcher, job=job, name=self.name, time=self.submitted, code=order.code
         )
+        record.write(self.run / "job.json")
 
     def _sbatch(self) -> str:
         """One submission. Raises RuntimeError with sbatch's words when it fails."""
@@ -135,7 +138,7 @@ class SlurmJobs:
             ],
             srun_args=["--kill-on-bad-exit=1"],
             stderr_to_stdout=True,
-            exclude=",".join(marker["node"] for marker in unfit_nodes(self.run)) or None,
+            exclude=",".join(marker.node for marker in unfit_nodes(self.run)) or None,
             **self.resources.as_submitit(),
         )
         configuration = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
@@ -144,9 +147,7 @@ class SlurmJobs:
             return executor.submit(run_job, self.order).job_id
 
     def _excluded(self) -> str:
-        return "".join(
-            f"; {marker['node']} is excluded as unfit: {marker['reason']}" for marker in unfit_nodes(self.run)
-        )
+        return "".join(f"; {marker.node} is excluded as unfit: {marker.reason}" for marker in unfit_nodes(self.run))
 
     def _accepted(self, job: str) -> str:
         self._record(job)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pipeline.cluster.queue import ask_slurm
 from pipeline.errors import UserError
-from pipeline.files import read_json, write_json
+from pipeline.records.jobs import Driver
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
         return
     if not DRIVER.exists():
         raise UserError(f"{DRIVER} is missing: if no snakemake runs in this folder, run `snakemake --unlock` yourself")
-    driver = read_json(DRIVER)
+    driver = Driver.read(DRIVER)
     if reason := why_alive(driver):
         raise UserError(f"not unlocked: {reason}")
     subprocess.run([sys.executable, "-m", "snakemake", "--unlock"], check=True)
@@ -41,13 +41,12 @@ def run(args: argparse.Namespace) -> None:
 
 def record_driver() -> None:
     """Note that this process drives the workflow; called by the Snakefile when it starts."""
-    driver = {"host": socket.gethostname(), "pid": os.getpid(), "job": os.environ.get("SLURM_JOB_ID")}
-    write_json(DRIVER, driver)
+    Driver(host=socket.gethostname(), pid=os.getpid(), job=os.environ.get("SLURM_JOB_ID")).write(DRIVER)
 
 
-def why_alive(driver: dict) -> str | None:
+def why_alive(driver: Driver) -> str | None:
     """Why the recorded driver must be taken for alive; None when it is surely gone."""
-    host, pid, job = driver["host"], driver["pid"], driver["job"]
+    host, pid, job = driver.host, driver.pid, driver.job
     if host == socket.gethostname():
         return (
             f"snakemake runs on this machine as process {pid}; end it first (kill -INT {pid})" if drives(pid) else None

@@ -15,6 +15,7 @@ from pipeline.cluster.follow import LogTail, last_lines
 from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_failure, read_starts, unfit_nodes
 from pipeline.cluster.queue import QueuedJob
 from pipeline.errors import UserError
+from pipeline.records.jobs import UnfitNode
 
 log = logging.getLogger(__name__)
 
@@ -119,9 +120,9 @@ class Waiter:
         failure = read_failure(self.run, self.key)
         if failure is None:
             return
-        message = [f"{self.run}: job {job} failed on {failure['node']}: {failure['error']}"]
-        if failure["traceback"]:
-            message += [failure["traceback"].rstrip(), self._log_tail(job)]
+        message = [f"{self.run}: job {job} failed on {failure.node}: {failure.error}"]
+        if failure.traceback:
+            message += [failure.traceback.rstrip(), self._log_tail(job)]
         raise UserError("\n".join(message))
 
     def _judge(self, state: QueuedJob) -> None:
@@ -129,7 +130,7 @@ class Waiter:
         if self._left_unfit_node(state):
             return
         step = newest_checkpoint(self.run)
-        outcomes = [line.get("outcome") for line in read_starts(self.run) if line["job"] == state.job]
+        outcomes = [line.outcome for line in read_starts(self.run) if line.job == state.job]
         if outcomes and outcomes[-1] == "taken over":
             raise UserError(f"{self.run}: another job or process has taken this run over from job {state.job}")
         if state.state == "CANCELLED":
@@ -157,16 +158,14 @@ class Waiter:
         unfit = unfit_nodes(self.run)
         here = self._unfit_for(state.job)
         for marker in here:
-            log.warning(
-                "node %s is unfit (%s): excluded, job %s goes elsewhere", marker["node"], marker["reason"], state.job
-            )
+            log.warning("node %s is unfit (%s): excluded, job %s goes elsewhere", marker.node, marker.reason, state.job)
         if here and (len(unfit) >= UNFIT_NODES or self.jobs.launcher != "slurm"):
-            named = "; ".join(f"{marker['node']}: {marker['reason']}" for marker in unfit)
+            named = "; ".join(f"{marker.node}: {marker.reason}" for marker in unfit)
             raise UserError(f"{self.run}: no fit node found ({named})")
         return bool(here)
 
-    def _unfit_for(self, job: str) -> list[dict]:
-        return [marker for marker in unfit_nodes(self.run) if marker["job"] == job]
+    def _unfit_for(self, job: str) -> list[UnfitNode]:
+        return [marker for marker in unfit_nodes(self.run) if marker.job == job]
 
     def _log_tail(self, job: str) -> str:
         path = self.jobs.log_of(job)

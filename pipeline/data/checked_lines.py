@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.files import read_json, sha256_file
+from pipeline.files import sha256_file
+from pipeline.records.decoding import Decoded
+from pipeline.records.record import read_note
 
 # Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
@@ -22,11 +24,10 @@ def read_lines(path: Path) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def training_behind(text: Path) -> dict[str, str]:
-    """{training: digest of the weights that it ended in} of what a decoding wrote; of any other text nothing."""
-    report = text.with_suffix(".json")
-    digest = read_json(report).get("training") if report.exists() else None
-    return {"training": digest} if digest else {}
+def training_behind(text: Path) -> str | None:
+    """Digest of the weights that the training ended in, of what a decoding wrote; None of any other text."""
+    report = read_note(Decoded, text.with_suffix(".json"))
+    return report.training if report else None
 
 
 def check_lines(path: Path, lines: list[str], expected: int) -> None:

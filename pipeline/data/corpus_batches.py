@@ -1,11 +1,9 @@
 """What follows from the kind of a corpus, and is decided nowhere else: the batches of a run, and its vocabularies.
 
-`corpus.json` says the kind: `parallel` (sentence pairs, also where it says nothing), `speech` (features and
-transcripts) or `text` (sentences without a source, for language models).
+`corpus.json` says the kind (pipeline/records/corpus.py).
 """
 
 from pathlib import Path
-from typing import get_args
 
 from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.alphabet import Alphabet
@@ -22,23 +20,14 @@ from pipeline.data.speech_batches import (
 from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlyEvaluationBatches
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.models.settings import Reads as Kind
+from pipeline.records.corpus import read_corpus
 
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
 AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
 SourceBatches = EvaluationBatches | SpeechEvaluationBatches
 """Of a split that has a source, to be decoded."""
 AnyEvaluationBatches = SourceBatches | TextOnlyEvaluationBatches
-
-
-def corpus_kind(corpus_folder: Path) -> Kind:
-    """Kind of an encoded corpus. Raises UserError when this version knows none of that name."""
-    path = Path(corpus_folder) / "corpus.json"
-    kind = read_json(path).get("kind", "parallel")
-    if kind not in get_args(Kind):
-        raise UserError(f"{path}: unknown kind {kind!r}, known are {', '.join(get_args(Kind))}; encode it again")
-    return kind
 
 
 def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
@@ -50,7 +39,7 @@ def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
         UserError: the corpus does not have what the model reads.
     """
     reads = spec.model.reads
-    if reads != "text" and (kind := of_corpus or corpus_kind(Path(spec.corpus))) != reads:
+    if reads != "text" and (kind := of_corpus or read_corpus(Path(spec.corpus)).kind) != reads:
         raise UserError(
             f"{spec.name}: a model of architecture {spec.model.architecture} reads {reads}, but {spec.corpus} is {kind}"
         )
@@ -121,7 +110,7 @@ def evaluation_batches(
         statistics_of: encoded corpus by whose statistics speech is normalised, a model's `normalised_as`; None = this.
         kind: what is read of the corpus; None = all there is.
     """
-    match kind or corpus_kind(corpus_folder):
+    match kind or read_corpus(corpus_folder).kind:
         case "parallel":
             return EvaluationBatches(corpus_folder, split, batch_size)
         case "speech":
@@ -147,6 +136,6 @@ def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:
 
 def vocabularies(corpus_folder: Path) -> tuple[Subwords | None, Subwords | Alphabet]:
     """Source and target symbols of an encoded corpus; None where the source is speech, or there is none."""
-    if corpus_kind(corpus_folder) == "parallel":
+    if read_corpus(corpus_folder).kind == "parallel":
         return load_vocabularies(Path(corpus_folder).parent)
     return None, Alphabet()

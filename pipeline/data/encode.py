@@ -24,7 +24,8 @@ from pipeline.data.token_store import offsets_path, token_type, tokens_path, wri
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import sha256_file, sha256_json, write_json
+from pipeline.files import sha256_file, sha256_json
+from pipeline.records.corpus import ParallelCorpus, ParallelSplit
 from pipeline.symbols import UNK
 
 log = logging.getLogger(__name__)
@@ -53,8 +54,8 @@ def run(args: argparse.Namespace) -> None:
     encode(load_tokenised(args.dataset), args.corpus, args.processes)
 
 
-def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> dict:
-    """Write `encoded/`; returns the content of corpus.json.
+def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelCorpus:
+    """Write `encoded/`; returns what corpus.json says.
 
     Raises:
         UserError: prepared text or the subword model is missing, or the sides of a split differ in length.
@@ -66,7 +67,8 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> dict:
     ]
     read = sum(path.stat().st_size for path in text if path.exists())
     require_space(corpus, WRITTEN_OVER_READ * read, "the encoded corpus")
-    splits, stems = {}, []
+    splits: dict[str, ParallelSplit] = {}
+    stems = []
     for split in dataset.split_names:
         sides = {}
         for side, language, model, size in (
@@ -78,18 +80,18 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> dict:
             stems.append(stem)
         splits[split] = split_record(sides["src"], sides["tgt"], f"{corpus}/prepared: split {split}")
     files = [path(stem) for stem in stems for path in (tokens_path, offsets_path)]
-    record = {
-        "dataset": dataset.name,
-        "src": dataset.src,
-        "tgt": dataset.tgt,
-        "vocab_size": src_size,
-        "vocab_digest": sha256_file(src_model),
-        "tgt_vocab_size": tgt_size,
-        "tgt_vocab_digest": sha256_file(tgt_model),
-        "digest": sha256_json({path.name: sha256_file(path) for path in files}),
-        "splits": splits,
-    }
-    write_json(corpus / "encoded/corpus.json", record)
+    record = ParallelCorpus(
+        dataset=dataset.name,
+        src=dataset.src,
+        tgt=dataset.tgt,
+        vocab_size=src_size,
+        vocab_digest=sha256_file(src_model),
+        tgt_vocab_size=tgt_size,
+        tgt_vocab_digest=sha256_file(tgt_model),
+        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        splits=splits,
+    )
+    record.write(corpus / "encoded/corpus.json")
     return record
 
 
@@ -124,10 +126,15 @@ def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
 load_once = cache(Subwords)
 
 
-def split_record(src: dict[str, int], tgt: dict[str, int], where: str) -> dict[str, int]:
+def split_record(src: dict[str, int], tgt: dict[str, int], where: str) -> ParallelSplit:
     if src["lines"] != tgt["lines"]:
         raise UserError(f"{where}: {src['lines']} source but {tgt['lines']} target lines; run `prepare` again")
-    record = {"pairs": src["lines"]}
-    for name, counts in (("src", src), ("tgt", tgt)):
-        record |= {f"{name}_{key}": counts[key] for key in ("tokens", "unknown", "changed")}
-    return record
+    return ParallelSplit(
+        pairs=src["lines"],
+        src_tokens=src["tokens"],
+        src_unknown=src["unknown"],
+        src_changed=src["changed"],
+        tgt_tokens=tgt["tokens"],
+        tgt_unknown=tgt["unknown"],
+        tgt_changed=tgt["changed"],
+    )

@@ -27,7 +27,8 @@ from pipeline.data.dataset import CorpusRecord, Expected, load_parallel
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, write_json
+from pipeline.files import atomic_write, sha256_file
+from pipeline.records.preparation import PairsReport, PreparedPairs
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     prepare(load_parallel(args.dataset), args.corpus, args.processes)
 
 
-def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:
+def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPairs:
     """Write `prepared/`; returns the report.
 
     Raises:
@@ -57,15 +58,15 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> dict:
     splits = dataset.split_names
     raw = (path for split in splits for path in split_files(dataset, corpus, split) if path.exists())
     require_space(corpus, WRITTEN_OVER_READ * sum(path.stat().st_size for path in raw), "prepared text")
-    report = {
-        "dataset": dataset.name,
-        "tokeniser": f"sacremoses {sacremoses.__version__}",
-        "splits": {split: prepare_split(dataset, corpus, split, processes) for split in splits},
-    }
+    report = PreparedPairs(
+        dataset=dataset.name,
+        tokeniser=f"sacremoses {sacremoses.__version__}",
+        splits={split: prepare_split(dataset, corpus, split, processes) for split in splits},
+    )
     for split in splits:
         for reference in dataset.references(split)[1:]:
             prepare_reference(dataset, corpus, f"{split}.{reference}", f"{split}.tok.{reference}")
-    write_json(corpus / "prepared/report.json", report)
+    report.write(corpus / "prepared/report.json")
     return report
 
 
@@ -92,7 +93,7 @@ def split_files(dataset: CorpusRecord, corpus: Path, split: str) -> tuple[Path, 
     return corpus / f"raw/{split}.{dataset.src}", corpus / f"raw/{split}.{dataset.tgt}"
 
 
-def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: int) -> dict:
+def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: int) -> PairsReport:
     """Write the four files of a split; returns its part of the report."""
     raw = split_files(dataset, corpus, split)
     work = partial(prepare_chunk, dataset=dataset, drop_outliers=split == "train")
@@ -145,16 +146,16 @@ class SplitCounts:
         self.words = [total + more for total, more in zip(self.words, chunk.words, strict=True)]
         self.read += chunk.pairs
 
-    def record(self) -> dict:
-        return {
-            "read": self.read,
-            "kept": self.kept,
-            "rejected": dict(self.rejected),
-            "rejected_lines": dict(self.examples),
-            "repaired": dict(self.repaired),
-            "src_words": self.words[0],
-            "tgt_words": self.words[1],
-        }
+    def record(self) -> PairsReport:
+        return PairsReport(
+            read=self.read,
+            kept=self.kept,
+            rejected=dict(self.rejected),
+            rejected_lines=dict(self.examples),
+            repaired=dict(self.repaired),
+            src_words=self.words[0],
+            tgt_words=self.words[1],
+        )
 
 
 def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:

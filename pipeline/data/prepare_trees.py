@@ -28,7 +28,8 @@ from pipeline.data.linearisation import linearise
 from pipeline.data.silver import with_errors
 from pipeline.data.trees import TRACE, Tree, clean, events, parse_tree, words
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, write_json
+from pipeline.files import atomic_write
+from pipeline.records.preparation import PreparedTrees, TreesReport
 
 log = logging.getLogger(__name__)
 
@@ -45,19 +46,19 @@ def run(args: argparse.Namespace) -> None:
     prepare_trees(load_treebank(args.dataset), args.corpus)
 
 
-def prepare_trees(dataset: Treebank, corpus: Path) -> dict:
+def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
     """Write `prepared/`; returns the report.
 
     Raises:
         UserError: trees are missing or faulty, or a dev or test tree has no word.
     """
-    splits = {split: prepare_split(dataset, corpus, split) for split in dataset.split_names}
-    report = {"dataset": dataset.name, "splits": splits}
-    write_json(corpus / "prepared/report.json", report)
+    splits: dict[str, TreesReport] = {split: prepare_split(dataset, corpus, split) for split in dataset.split_names}
+    report = PreparedTrees(dataset=dataset.name, splits=splits)
+    report.write(corpus / "prepared/report.json")
     return report
 
 
-def prepare_split(dataset: Treebank, corpus: Path, split: str) -> dict:
+def prepare_split(dataset: Treebank, corpus: Path, split: str) -> TreesReport:
     """Write the three files of a split; returns its part of the report."""
     counts = SplitCounts()
     with ExitStack() as stack:
@@ -77,9 +78,7 @@ def prepare_split(dataset: Treebank, corpus: Path, split: str) -> dict:
     if not counts.words:
         raise UserError(f"{corpus}: split {split} has no tree; run the stage that writes its raw trees again")
     record = counts.record()
-    log.info(
-        "%s %s: %d trees, at most %d words and %d symbols", *(dataset.name, split, record["kept"]), *counts.longest
-    )
+    log.info("%s %s: %d trees, at most %d words and %d symbols", *(dataset.name, split, record.kept), *counts.longest)
     return record
 
 
@@ -136,20 +135,20 @@ class SplitCounts:
             if kind != "close":
                 (self.tags if kind == "tag" else self.labels)[node.label] += 1
 
-    def record(self) -> dict:
-        return {
-            "read": self.read,
-            "kept": len(self.words),
-            "rejected": dict(self.rejected),
-            "repaired": dict(self.repaired),
-            "removed": dict(self.removed),
-            "src_words": sum(self.words),
-            "tgt_words": sum(self.symbols),
-            "words_percentiles": percentiles(self.words),
-            "symbols_percentiles": percentiles(self.symbols),
-            "labels": dict(self.labels),
-            "tags": dict(self.tags),
-        }
+    def record(self) -> TreesReport:
+        return TreesReport(
+            read=self.read,
+            kept=len(self.words),
+            rejected=dict(self.rejected),
+            repaired=dict(self.repaired),
+            removed=dict(self.removed),
+            src_words=sum(self.words),
+            tgt_words=sum(self.symbols),
+            words_percentiles=percentiles(self.words),
+            symbols_percentiles=percentiles(self.symbols),
+            labels=dict(self.labels),
+            tags=dict(self.tags),
+        )
 
 
 def percentiles(lengths: list[int]) -> dict[str, int]:

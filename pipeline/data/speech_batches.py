@@ -14,7 +14,7 @@ from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
-from pipeline.files import read_json
+from pipeline.records.corpus import SpeechCorpus
 from pipeline.symbols import BOS, EOS, PAD
 
 FRAMES_PER_CHARACTER = 3
@@ -68,9 +68,9 @@ class SpeechSplit:
     def __init__(self, corpus_folder: Path, split: str, normalised_as: Path | None = None):
         self.folder = corpus_folder = Path(corpus_folder)
         self.name = f"{corpus_folder}: split {split}"
-        features = read_json(corpus_folder / "corpus.json")["features"]
-        statistics = read_json(Path(normalised_as or corpus_folder) / "corpus.json")["statistics"]
-        self.mean, self.deviation = (np.array(statistics[key], np.float32) for key in ("mean", "deviation"))
+        features = SpeechCorpus.read(corpus_folder / "corpus.json").features
+        statistics = SpeechCorpus.read(Path(normalised_as or corpus_folder) / "corpus.json").statistics
+        self.mean, self.deviation = (np.array(one, np.float32) for one in (statistics.mean, statistics.deviation))
         self.src = FrameStore(corpus_folder / split, features)
         self.tgt = TokenStore(corpus_folder / f"{split}.tgt")
         if len(self.src) != len(self.tgt):

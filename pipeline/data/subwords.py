@@ -26,7 +26,8 @@ import sentencepiece
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_tokenised
 from pipeline.data.vocabulary import MODEL, TGT_MODEL
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, write_json
+from pipeline.files import atomic_write
+from pipeline.records.preparation import Sampled, Vocabularies, Vocabulary
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
 log = logging.getLogger(__name__)
@@ -64,24 +65,28 @@ def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
     files = [corpus / f"prepared/train.tok.{language}" for language in dataset.languages]
     where = f"{dataset.name}: subwords"
     tgt_model = corpus / TGT_MODEL
+    tgt = None
     if dataset.tgt_subwords is None:
         tgt_model.unlink(missing_ok=True)
-        record = learn(dataset.subwords, files, corpus / MODEL, where)
+        src = learn(dataset.subwords, files, corpus / MODEL, where)
     else:
-        record = learn(dataset.subwords, files[:1], corpus / MODEL, where)
-        record["tgt"] = learn(dataset.tgt_subwords, files[1:], tgt_model, f"{dataset.name}: tgt_subwords")
-    write_json(corpus / "subwords.json", record | {"sentencepiece": sentencepiece.__version__})
+        src = learn(dataset.subwords, files[:1], corpus / MODEL, where)
+        tgt = learn(dataset.tgt_subwords, files[1:], tgt_model, f"{dataset.name}: tgt_subwords")
+    learnt = Vocabularies(**dict(src), tgt=tgt, sentencepiece=sentencepiece.__version__)
+    learnt.write(corpus / "subwords.json")
 
 
-def learn(settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str) -> dict:
-    """Write one model, learnt from `files`; returns what is to be known of it."""
+def learn(
+    settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str
+) -> Vocabulary:
+    """Write one model, learnt from `files`."""
     pairs = count_lines(files[0])
-    sampled = {"pairs": pairs, "of": pairs}
+    sampled = Sampled(pairs=pairs, of=pairs)
     match settings:
         case BpeSubwords():
             chosen = sample(pairs, settings)
             model = train_bpe(sampled_lines(files, chosen), settings.vocab_size, f"{where}.vocab_size")
-            sampled = {"pairs": len(chosen), "of": pairs, "seed": settings.seed}
+            sampled = Sampled(pairs=len(chosen), of=pairs, seed=settings.seed)
         case WordVocabulary():
             lines = sampled_lines(files, np.arange(pairs))
             model = most_frequent_words(lines, settings.vocab_size, f"{where}.vocab_size")
@@ -90,13 +95,9 @@ def learn(settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list
     with atomic_write(path, "wb") as file:
         file.write(model)
     size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
-    log.info("%s: %d entries from %d of %d pairs", where, size, sampled["pairs"], pairs)
-    return {
-        "kind": settings.kind,
-        "vocab_size": size,
-        "digest": hashlib.sha256(model).hexdigest(),
-        "sample": sampled,
-    }
+    log.info("%s: %d entries from %d of %d pairs", where, size, sampled.pairs, pairs)
+    digest = hashlib.sha256(model).hexdigest()
+    return Vocabulary(kind=settings.kind, vocab_size=size, digest=digest, sample=sampled)
 
 
 def count_lines(path: Path) -> int:

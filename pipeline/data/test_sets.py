@@ -5,7 +5,7 @@ from pathlib import Path
 from pipeline.data.checked_lines import check_digest
 from pipeline.data.dataset import CorpusRecord, DatasetRecord, SplitName, TreebankRecord
 from pipeline.errors import UserError
-from pipeline.files import read_json
+from pipeline.records.preparation import PreparedPairs
 
 
 def name_of_split(dataset: DatasetRecord, split: SplitName) -> str:
@@ -21,7 +21,7 @@ def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) ->
     """
     expected = dataset.expected.get(split)
     if expected is None:
-        return read_json(prepared / "report.json")["splits"][split]["kept"]
+        return PreparedPairs.read(prepared / "report.json").splits[split].kept
     if expected.tgt_sha256:
         check_digest(prepared.parent / "raw" / f"{split}.{dataset.tgt}", expected.tgt_sha256)
     return expected.lines

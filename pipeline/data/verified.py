@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.data.dataset import Source
 from pipeline.data.transfer import mismatch
 from pipeline.errors import UserError
-from pipeline.files import read_json, write_json
+from pipeline.records.preparation import VerifiedFile
 
 log = logging.getLogger(__name__)
 
@@ -31,14 +31,16 @@ def wrong_size(path: Path, source: Source) -> str | None:
 
 def is_noted(path: Path, source: Source, downloads: Path) -> bool:
     """Whether the file was verified and has not changed since."""
-    place = note_path(source, downloads)
-    return place.exists() and read_json(place) == facts(path)
+    try:
+        return VerifiedFile.read_if_there(note_path(source, downloads)) == facts(path)
+    except UserError:
+        return False  # torn or of another version: the file is hashed again
 
 
 def note(path: Path, source: Source, downloads: Path) -> None:
     """Note that the file was verified."""
     try:
-        write_json(note_path(source, downloads), facts(path))
+        facts(path).write(note_path(source, downloads))
     except UserError as error:
         log.info("%s will be hashed again next time: %s", path, error)
 
@@ -47,6 +49,6 @@ def note_path(source: Source, downloads: Path) -> Path:
     return downloads / ".verified" / f"{source.known_hash.replace(':', '-')}.json"
 
 
-def facts(path: Path) -> dict[str, str | int]:
+def facts(path: Path) -> VerifiedFile:
     found = path.stat()
-    return {"path": str(path.resolve()), "bytes": found.st_size, "changed_ns": found.st_mtime_ns}
+    return VerifiedFile(path=str(path.resolve()), bytes=found.st_size, changed_ns=found.st_mtime_ns)

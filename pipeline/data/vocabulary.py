@@ -1,6 +1,6 @@
 """The subword models that turn tokenised text into ids and back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -68,8 +68,3 @@ def load_vocabularies(corpus: Path) -> tuple[Subwords, Subwords]:
     """Source and target subwords of the corpus in a folder, one and the same where both sides share them."""
     src = Subwords(corpus / MODEL)
     return src, Subwords(corpus / TGT_MODEL) if (corpus / TGT_MODEL).exists() else src
-
-
-def vocab_sizes(record: Mapping) -> tuple[int, int]:
-    """Source and target entries, of the content of `corpus.json`; one size is both."""
-    return record["vocab_size"], record.get("tgt_vocab_size", record["vocab_size"])

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import UserError
-from pipeline.files import read_json, write_json
+from pipeline.records.decoding import Averaged, AveragedFile
+from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import DamagedFileError, read_facts, read_tensor_file, write_tensor_file
@@ -36,10 +37,11 @@ def run(args: argparse.Namespace) -> None:
     mean, facts = average(paths, key)
     write_tensor_file(args.out, mean, {"key": key, "step": facts[-1]["step"], "averaged": len(paths)})
     listed = [
-        {"file": path.name, "step": one["step"], "digest": one["digest"]}
+        AveragedFile(file=path.name, step=one["step"], digest=one["digest"])
         for path, one in zip(paths, facts, strict=True)
     ]
-    write_json(args.out.with_suffix(".json"), {"key": key, "digest": read_facts(args.out)["digest"], "inputs": listed})
+    averaged = Averaged(key=key, digest=read_facts(args.out)["digest"], inputs=listed)
+    averaged.write(args.out.with_suffix(".json"))
     log.info("%s: mean of steps %s", args.out, ", ".join(str(one["step"]) for one in facts))
 
 
@@ -51,8 +53,8 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
     """
     if last < 1:
         raise UserError(f"--last must be at least 1, got {last}")
-    done = read_json(run_folder / "done.json") if (run_folder / "done.json").exists() else {"key": None}
-    if done["key"] != key:
+    done = TrainedRun.read_if_there(run_folder / "done.json")
+    if done is None or done.key != key:
         raise UserError(f"{run_folder}: training is not finished; train the run first")
     if last == 1:
         return [run_folder / "model.safetensors"]
@@ -62,10 +64,10 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
             f"{run_folder}/checkpoints: {len(found)} checkpoints, {last} are to be averaged; lower "
             "decoding.average_last, or raise training.keep_checkpoints or lower training.checkpoint_every"
         )
-    if found[-1][0] != done["steps"]:
+    if found[-1][0] != done.steps:
         raise UserError(
             f"{run_folder}/checkpoints: the newest is of step {found[-1][0]}, but the run ended at step "
-            f"{done['steps']}; was a file removed? Train the run again"
+            f"{done.steps}; was a file removed? Train the run again"
         )
     return [path for _, path in found[-last:]]
 

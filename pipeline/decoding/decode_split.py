@@ -12,6 +12,7 @@ from pipeline.decoding.choose_search import Search
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
+from pipeline.records.decoding import Decoded
 from pipeline.schema import validate
 
 log = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ REPORT_EVERY_S = 5.0
 
 
 @dataclass(frozen=True)
-class Decoded:
+class Outputs:
     """The symbols of each sequence in the split's order, and how long that took."""
 
     outputs: list[list[int]]
@@ -27,20 +28,21 @@ class Decoded:
     cut: int
     """Outputs that have as many symbols as the model has positions for: each may have been cut short."""
 
-    def report(self, trained: TrainedModel, split: str, config: DecodingConfig) -> dict:
-        """What lies beside the outputs."""
-        return {
-            "split": split,
-            "lines": len(self.outputs),
-            "cut_at_last_position": self.cut,
-            "weights": trained.weights_digest,
-            "training": trained.training_digest,
-            "decoding": config.model_dump(),
-            "precision": trained.spec.training.precision,
-            "device": trained.device.type,
-            "seconds": round(self.seconds, 3),
-            "sentences_per_second": round(len(self.outputs) / self.seconds, 2),
-        }
+    def report(self, trained: TrainedModel, split: str, config: DecodingConfig, corpus: Path | None = None) -> Decoded:
+        """What lies beside the outputs. corpus: None = the run's own"""
+        return Decoded(
+            split=split,
+            lines=len(self.outputs),
+            cut_at_last_position=self.cut,
+            weights=trained.weights_digest,
+            training=trained.training_digest,
+            decoding=config.model_dump(),
+            precision=trained.spec.training.precision,
+            device=trained.device.type,
+            seconds=round(self.seconds, 3),
+            sentences_per_second=round(len(self.outputs) / self.seconds, 2),
+            corpus=str(corpus) if corpus else None,
+        )
 
 
 def parse_decoding(text: str) -> DecodingConfig:
@@ -51,7 +53,7 @@ def parse_decoding(text: str) -> DecodingConfig:
         raise UserError(f"--decoding: not valid JSON ({error}): {text}") from error
 
 
-def decode_split(trained: TrainedModel, batches: SourceBatches, search: Search) -> Decoded:
+def decode_split(trained: TrainedModel, batches: SourceBatches, search: Search) -> Outputs:
     """The best hypothesis of each sequence of a split.
 
     Raises:
@@ -80,7 +82,7 @@ def decode_split(trained: TrainedModel, batches: SourceBatches, search: Search) 
     cut = 0 if last is None else sum(len(output) >= last - 1 for output in outputs)
     if cut:
         log.warning("%d of %d outputs end where the model has no more positions", cut, total)
-    return Decoded(outputs, time.perf_counter() - started, cut)
+    return Outputs(outputs, time.perf_counter() - started, cut)
 
 
 def write_lines(path: Path, lines: list[str]) -> None:

@@ -9,8 +9,9 @@ import torch
 
 from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.records.corpus import EncodedCorpus, read_corpus
+from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
 from pipeline.training.machine import choose_device, choose_threads, prepare
@@ -24,8 +25,8 @@ class TrainedModel:
     model: Seq2Seq
     """In evaluation mode, on `device`."""
     device: torch.device
-    corpus: dict
-    """`corpus.json`: languages, vocabulary, splits."""
+    corpus: EncodedCorpus
+    """That of the training."""
     weights_digest: str
     training_digest: str | None
     """Of the weights that its training ended in, from which those that are loaded may be averaged."""
@@ -43,13 +44,13 @@ class TrainedModel:
             raise UserError(f"{weights}: no such weights; train the run first")
         run_folder = run_folder_of(weights)
         spec = load_run(run_folder / "run.yaml")
-        corpus = read_json(Path(spec.corpus) / "corpus.json")
+        corpus = read_corpus(Path(spec.corpus))
         device = choose_device("auto", local_rank=0)
         prepare(device, choose_threads(threads))
         model = assemble(spec)
         load_weights(model, weights, run_key(run_folder))
-        done = run_folder / "done.json"
-        ended_in = read_json(done).get("weights_digest") if done.exists() else None
+        done = TrainedRun.read_if_there(run_folder / "done.json")
+        ended_in = done.weights_digest if done else None
         return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"], ended_in)
 
     def require_positions(self, name: str, lengths: np.ndarray) -> None:

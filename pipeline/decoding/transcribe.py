@@ -19,7 +19,7 @@ from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.files import read_json, write_json
+from pipeline.records.decoding import Tuned
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> None:
     batches = source_batches(args.corpus, args.split, config.batch_tokens, normalised_as(trained.spec))
     decoded = decode_split(trained, batches, search)
     write_lines(args.out, vocabularies(args.corpus)[1].decode(decoded.outputs))
-    report = decoded.report(trained, args.split, config) | {"corpus": str(args.corpus)}
-    write_json(args.out.with_suffix(".json"), report)
-    log.info("%s: %d utterances, %.1f a second", args.out, report["lines"], report["sentences_per_second"])
+    report = decoded.report(trained, args.split, config, args.corpus)
+    report.write(args.out.with_suffix(".json"))
+    log.info("%s: %d utterances, %.1f a second", args.out, report.lines, report.sentences_per_second)
 
 
 def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingConfig:
@@ -53,5 +53,5 @@ def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingCo
         raise UserError("--tuned: goes with a decoding that has `lm_weights`, and only so; run the stage `tune` first")
     if tuned is None:
         return config
-    chosen = read_json(tuned)
-    return config.model_copy(update={key: chosen[key] for key in ("lm_weight", "word_bonus")})
+    chosen = Tuned.read(tuned)
+    return config.model_copy(update={"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus})

@@ -19,7 +19,6 @@ from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.files import write_json
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +44,10 @@ def run(args: argparse.Namespace) -> None:
     tokenised = subwords.decode(decoded.outputs)
     write_lines(args.out, tokenised)
     if args.text:
-        write_lines(args.text, [detokenise(line, trained.corpus["tgt"]) for line in tokenised])
+        write_lines(args.text, [detokenise(line, trained.corpus.tgt) for line in tokenised])
     report = decoded.report(trained, args.split, config)
-    write_json(args.out.with_suffix(".json"), report)
-    log.info("%s: %d sentences, %.1f a second", args.out, report["lines"], report["sentences_per_second"])
+    report.write(args.out.with_suffix(".json"))
+    log.info("%s: %d sentences, %.1f a second", args.out, report.lines, report.sentences_per_second)
 
 
 def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> None:

@@ -23,11 +23,11 @@ from pipeline.decoding.choose_search import weighted_search
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.files import write_json
 from pipeline.metrics.cer import METRIC as CER
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.wer import METRIC as WER
 from pipeline.models.language_model.model import LanguageModel
+from pipeline.records.decoding import Tuned, TunedPoint
 from pipeline.training.parts import load_language_model
 
 log = logging.getLogger(__name__)
@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     language_model = load_language_model(args.language_model, trained.spec).to(trained.device)
     grid = scored_grid(trained, config, language_model)
-    best = min(grid, key=lambda point: (point["wer"], point["cer"], point["lm_weight"], abs(point["word_bonus"])))
-    write_json(args.out, best | {"sentences": config.tuning_sentences, "grid": grid})
-    log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best["lm_weight"], best["word_bonus"], best["wer"])
+    best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
+    Tuned(**dict(best), sentences=config.tuning_sentences, grid=grid).write(args.out)
+    log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best.lm_weight, best.word_bonus, best.wer)
 
 
-def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel) -> list[dict]:
+def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel) -> list[TunedPoint]:
     """Error rates of every pair of weights."""
     batches, references = sample(trained, config)
     points = []
@@ -67,7 +67,7 @@ def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: L
                 outputs += [best.tokens for best in search(batch)]
         transcripts = Transcripts(references, symbols.decode(outputs))
         rates = {metric.name: float(metric.total(metric.statistics(transcripts).sum(axis=0))) for metric in (CER, WER)}
-        points.append(weights | rates)
+        points.append(TunedPoint(**weights, **rates))
         log.info("lambda %g, beta %g: WER %.2f, CER %.2f", weight, bonus, rates["wer"], rates["cer"])
     return points
 

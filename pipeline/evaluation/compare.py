@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.statistics.significance import Comparison, paired_bootstrap
+from pipeline.records.scores import ScoreFile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,8 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
     Raises:
         UserError: they are of different test sets or references.
     """
-    ours, theirs = read_json(a), read_json(b)
+    ours, theirs = ScoreFile.read(a), ScoreFile.read(b)
     for key in ("test_set", "lines", "references"):
-        if ours[key] != theirs[key]:
-            raise UserError(f"can't compare {a} and {b}: {key} differs ({ours[key]}, {theirs[key]})")
+        if (one := getattr(ours, key)) != (other := getattr(theirs, key)):
+            raise UserError(f"can't compare {a} and {b}: {key} differs ({one}, {other})")
     return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)

@@ -24,6 +24,7 @@ from pipeline.errors import UserError
 from pipeline.files import sha256_file
 from pipeline.metrics.statistics.phenomena import GrammarSentence, GrammarTranslations
 from pipeline.metrics.statistics.score_file import write_score
+from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,13 +50,13 @@ def run(args: argparse.Namespace) -> None:
         for record, hypothesis in zip(records, hypotheses, strict=True)
     ]
     src, tgt = (vocabulary.words or [] for vocabulary in load_vocabularies(args.corpus))
-    record = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": lines,
-        "references": sha256_file(facts),
-        "inputs": {str(path): sha256_file(path) for path in (args.tokenised, facts)},
-        **training_behind(args.tokenised),
-    }
+    record = Scored(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=lines,
+        references=sha256_file(facts),
+        inputs={str(path): sha256_file(path) for path in (args.tokenised, facts)},
+        training=training_behind(args.tokenised),
+    )
     write_score(args.out, GrammarTranslations(sentences, src, tgt, dataset.lowercase), record)

@@ -22,6 +22,7 @@ from pipeline.data.test_sets import check_references, name_of_split
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,15 +53,15 @@ def run(args: argparse.Namespace) -> None:
     for path, reference in zip(raw_references, translations.raw.references, strict=True):
         check_untokenised(path, reference)
     inputs = [args.text, args.tokenised, *raw_references, *tokenised_references]
-    record = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": lines,
-        "references": digest_of(raw_references),
-        "inputs": {str(path): sha256_file(path) for path in inputs},
-        **training_behind(args.tokenised),
-    }
+    record = Scored(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=lines,
+        references=digest_of(raw_references),
+        inputs={str(path): sha256_file(path) for path in inputs},
+        training=training_behind(args.tokenised),
+    )
     write_score(args.out, translations, record)
 
 

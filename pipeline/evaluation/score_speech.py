@@ -19,6 +19,7 @@ from pipeline.data.token_store import TokenStore, offsets_path, tokens_path
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score
+from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,13 +37,13 @@ def run(args: argparse.Namespace) -> None:
     references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])
     hypotheses = read_lines(args.transcripts)
     check_lines(args.transcripts, hypotheses, len(references))
-    record = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": len(references),
-        "references": sha256_json([sha256_file(path(stem)) for path in (tokens_path, offsets_path)]),
-        "inputs": {str(args.transcripts): sha256_file(args.transcripts)},
-        **training_behind(args.transcripts),
-    }
+    record = Scored(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=len(references),
+        references=sha256_json([sha256_file(path(stem)) for path in (tokens_path, offsets_path)]),
+        inputs={str(args.transcripts): sha256_file(args.transcripts)},
+        training=training_behind(args.transcripts),
+    )
     write_score(args.out, Transcripts(references, hypotheses), record)

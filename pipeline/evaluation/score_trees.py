@@ -24,6 +24,7 @@ from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 from pipeline.metrics.statistics.brackets import Parses, precision, recall
 from pipeline.metrics.statistics.score_file import write_score
+from pipeline.records.scores import Scored
 
 log = logging.getLogger(__name__)
 
@@ -55,20 +56,21 @@ def run(args: argparse.Namespace) -> None:
         output.writelines(f"{tree}\n" for tree in parses)
     inputs = Parses(gold, parses, repairs)
     totals = inputs.counts.sum(axis=0)
-    record = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": len(gold),
-        "recall": float(recall(totals)),
-        "precision": float(precision(totals)),
-        "repairs": dict(sum((Counter(vars(repair)) for repair in repairs), Counter())),
-        "references": sha256_file(gold_path),
-        "inputs": {str(path): sha256_file(path) for path in (args.sequences, words_path, gold_path)},
-        **training_behind(args.sequences),
-    }
+    found = dict(sum((Counter(vars(repair)) for repair in repairs), Counter()))
+    record = Scored(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=len(gold),
+        recall=float(recall(totals)),
+        precision=float(precision(totals)),
+        repairs=found,
+        references=sha256_file(gold_path),
+        inputs={str(path): sha256_file(path) for path in (args.sequences, words_path, gold_path)},
+        training=training_behind(args.sequences),
+    )
     write_score(args.out, inputs, record)
-    log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in record["repairs"].items()) or "none")
+    log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in found.items()) or "none")
 
 
 def check_words(gold: list[Tree], sentences: list[str], path: Path) -> None:

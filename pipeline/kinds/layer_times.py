@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.files import read_json
 from pipeline.kinds.evidence import Evidence, over_seeds
+from pipeline.records.probes import LayerCosts
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Exponent:
 
 @dataclass(frozen=True)
 class LayerTimes:
-    record: dict
+    record: LayerCosts
 
     @classmethod
     def read(cls, path: Path) -> "LayerTimes":
-        return cls(read_json(path))
+        return cls(LayerCosts.read(path))
 
     @cached_property
     def seconds(self) -> dict[tuple[str, int, int], np.ndarray]:
         """(repeats,) by layer, n and d."""
-        return {(one["layer"], one["n"], one["d"]): np.array(one["seconds"]) for one in self.record["times"]}
+        return {(one.layer, one.n, one.d): np.array(one.seconds) for one in self.record.times}
 
     @property
     def lengths(self) -> list[int]:
@@ -58,7 +58,7 @@ class LayerTimes:
     @property
     def description(self) -> str:
         repeats = len(next(iter(self.seconds.values())))
-        device = f"one core of {self.record['device']}" if self.record["on_processor"] else self.record["device"]
+        device = f"one core of {self.record.device}" if self.record.on_processor else self.record.device
         return f"{repeats} repeats on {device}"
 
     def exponent(self, layer: str, variable: str) -> Exponent:

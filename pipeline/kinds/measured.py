@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.kinds.scored import ScoredSplits
 from pipeline.kinds.view import Experiment, PaperView
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import LayerTimes, ModelSizes, RunId, Score, Trained
+from pipeline.records.probes import LayerCosts
+from pipeline.records.probes import ModelSizes as ModelSizesFile
+from pipeline.records.scores import ScoreFile
+from pipeline.records.training import TrainedRun, TrainingCost
 
 
 @dataclass(frozen=True)
@@ -48,44 +50,27 @@ class RunFolders:
     def folder(self, run: RunId) -> Path:
         return self.layout.run(run)
 
-    def trained(self, run: RunId) -> dict[str, Any] | None:
-        return self.optional(self.layout.path(Trained(run)))
+    def trained(self, run: RunId) -> TrainedRun | None:
+        return TrainedRun.read_if_there(self.layout.path(Trained(run)))
 
-    def cost(self, run: RunId) -> dict[str, Any] | None:
-        """Totals over all starts of a training, and where it ran."""
-        starts = self.starts(run)
-        if not starts:
-            return None
-        hours = sum(start["seconds"] * start["processes"] for start in starts) / 3600
-        devices = dict.fromkeys(f"{start['processes']} x {start['device']}" for start in starts)
-        total = read_json(self.folder(run) / "cost.json")["total"]
-        return total | {"device_hours": hours, "hardware": "; ".join(devices)}
-
-    def starts(self, run: RunId) -> list[dict[str, Any]]:
-        """Every start of a training; none when it did not run."""
-        record = self.optional(self.folder(run) / "cost.json")
-        return record["starts"] if record else []
+    def cost(self, run: RunId) -> TrainingCost | None:
+        return TrainingCost.read_if_there(self.folder(run) / "cost.json")
 
     @property
-    def layer_times(self) -> dict[str, Any] | None:
+    def layer_times(self) -> LayerCosts | None:
         """What the stage layer_cost measured at this scale."""
-        return self.optional(self.layer_times_path)
+        return LayerCosts.read_if_there(self.layer_times_path)
 
-    def score(self, product: Score) -> dict[str, Any] | None:
+    def score(self, product: Score) -> ScoreFile | None:
         """A score file. Raises UserError when it is of other weights than the run's training ended in."""
         path = self.layout.path(product)
-        record, trained = self.optional(path), self.trained(product.run)
-        ours, theirs = (trained or {}).get("weights_digest"), (record or {}).get("training")
-        if ours and theirs and ours != theirs:
+        score, trained = ScoreFile.read_if_there(path), self.trained(product.run)
+        if score and trained and score.training not in (None, trained.weights_digest):
             raise UserError(
-                f"{path}: scores weights of another training (it ended in {theirs[:12]}) than that of its run "
-                f"({ours[:12]}); remove it and score the run again"
+                f"{path}: scores weights of another training (it ended in {score.training[:12]}) than that of its run "
+                f"({trained.weights_digest[:12]}); remove it and score the run again"
             )
-        return record
-
-    @staticmethod
-    def optional(path: Path) -> dict[str, Any] | None:
-        return read_json(path) if path.exists() else None
+        return score
 
 
 class Measured(RunFolders):
@@ -98,8 +83,8 @@ class Measured(RunFolders):
     @cached_property
     def model_sizes(self) -> dict[tuple[str, int], int]:
         """Parameters at the paper's size by system and vocabulary; none where they were not counted."""
-        record = self.optional(self.layout.path(ModelSizes(self.view.paper))) or {"sizes": []}
-        return {(one["system"], one["vocab"]): one["parameters"] for one in record["sizes"]}
+        counted = ModelSizesFile.read_if_there(self.layout.path(ModelSizes(self.view.paper)))
+        return {(one.system, one.vocab): one.parameters for one in counted.sizes} if counted else {}
 
     def measure(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Measurement | None:
         """Scores of some runs, each under every decoding; None as long as one is missing."""
@@ -109,26 +94,28 @@ class Measured(RunFolders):
         if not scores or scores != records:
             return None
         for product, score in zip(chain(*products), chain(*scores), strict=True):
-            if scored.metric not in score["metrics"]:
-                there_are = ", ".join(score["metrics"])
+            if scored.metric not in score.metrics:
+                there_are = ", ".join(score.metrics)
                 raise UserError(f"{self.layout.path(product)}: no metric {scored.metric!r}; there are {there_are}")
-        metrics = [[score["metrics"][scored.metric] for score in several] for several in scores]
-        low, high = (mean_of(entry[side] for several in metrics for entry in several) for side in ("low", "high"))
+        metrics = [[score.metrics[scored.metric] for score in several] for several in scores]
+        low, high = (
+            mean_of(getattr(entry, side) for several in metrics for entry in several) for side in ("low", "high")
+        )
         if len(scored.splits) > 1:
             low, high = self.sample(runs, decodings, scored).interval
         return Measurement(
-            values=[statistics.fmean(entry["value"] for entry in several) for several in metrics],
+            values=[statistics.fmean(entry.value for entry in several) for several in metrics],
             low=low,
             high=high,
-            test_set=", ".join(f"{score['test_set']} ({score['lines']} lines)" for score in scores[0]),
-            signature=metrics[0][0]["signature"],
+            test_set=", ".join(f"{score.test_set} ({score.lines} lines)" for score in scores[0]),
+            signature=metrics[0][0].signature,
         )
 
     def sample(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
         """The metric over seeds, with its draws. Raises UserError when a score is missing."""
         paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
         rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
-        test_sets = dict.fromkeys(read_json(path)["test_set"] for path in paths[0])
+        test_sets = dict.fromkeys(ScoreFile.read(path).test_set for path in paths[0])
         return sample(rows, metric_named(scored.metric).total, ", ".join(test_sets))
 
 

@@ -1,13 +1,16 @@
 """What a run's `progress.jsonl` says of the way it went: losses at each validation, branch weights now and then."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from pipeline.errors import UserError
+from pipeline.records.record import Record, read_lines_as
+from pipeline.records.training import AnyProgress, MonitorLine, TrainedRun, ValidationLine
+
+Line = TypeVar("Line", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -38,28 +41,21 @@ class LossCurve:
         return float(np.interp(-dev, -self.dev[first - 1 : first + 1], self.steps[first - 1 : first + 1]))
 
 
-def read_events(run_folder: Path, event: str) -> list[dict[str, Any]]:
-    """Lines of one kind. Raises UserError when the log is missing or holds a line that is no JSON."""
-    path = Path(run_folder) / "progress.jsonl"
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        records = [json.loads(line) for line in lines if line]
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; it belongs to a trained run, train it again") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON lines ({error}); train the run again") from error
-    return [record for record in records if record["event"] == event]
+def read_events(run_folder: Path, kind: type[Line]) -> list[Line]:
+    """Lines of one kind. Raises UserError when the log is missing or a line is faulty."""
+    lines = read_lines_as(AnyProgress, Path(run_folder) / "progress.jsonl", TrainedRun.remedy)
+    return [line for line in lines if isinstance(line, kind)]
 
 
 def loss_curve(run_folder: Path) -> LossCurve:
     """Raises UserError when the run was never validated."""
-    records = read_events(run_folder, "validation")
+    records = read_events(run_folder, ValidationLine)
     if not records:
         raise UserError(f"{run_folder}/progress.jsonl: no validation; set training.validate_every lower")
     return LossCurve(
-        np.array([record["step"] for record in records]),
-        np.array([record.get("fit", {"nll_per_token": np.nan})["nll_per_token"] for record in records]),
-        np.array([record["dev"]["nll_per_token"] for record in records]),
+        np.array([record.step for record in records]),
+        np.array([record.fit.nll_per_token if record.fit else np.nan for record in records]),
+        np.array([record.dev.nll_per_token for record in records]),
     )
 
 
@@ -126,16 +122,16 @@ def branch_curves(run_folder: Path, layer: int) -> list[BranchCurve]:
     Raises:
         UserError: the run's model has no branches, or it was trained before they were logged.
     """
-    records = read_events(run_folder, "monitor")
+    records = read_events(run_folder, MonitorLine)
     if not records:
         raise UserError(f"{run_folder}/progress.jsonl: no branch weights; train the run again")
-    names = records[0]["values"]
+    names = records[0].values
     layers = sorted({int(name.split(".")[1]) for name in names if name.startswith("encoder.")})
     chosen = min(layer, len(layers)) - 1
-    steps = np.array([record["step"] for record in records])
+    steps = np.array([record.step for record in records])
     prefix = f"encoder.{layers[chosen]}."
     return [
-        BranchCurve(name.removeprefix(prefix), steps, np.array([record["values"][name] for record in records]))
+        BranchCurve(name.removeprefix(prefix), steps, np.array([record.values[name] for record in records]))
         for name in names
         if name.startswith(prefix)
     ]

@@ -29,7 +29,6 @@ from pipeline.decoding.choose_search import fitting_search
 from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
-from pipeline.files import write_json
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.planning.corpus_size import Corpus
@@ -76,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
             *(points[-1].update_rate / 1e9, points[-1].decoding_rate / 1e9),
         )
     facts = machine.facts(device, threads, 1)
-    write_json(args.out, Calibration(str(facts["device"]), threads, tuple(points)).record())
+    Calibration(device=facts.device, threads=threads, points=tuple(points)).write(args.out)
 
 
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -24,10 +25,16 @@ from pipeline.data.dataset.speech import SpeechSize, TextSize
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, FrameStore
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
-from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.models.settings import Reads
+from pipeline.records.corpus import (
+    ParallelCorpus,
+    ParallelSplit,
+    SpeechCorpus,
+    SpeechSplit,
+    TextCorpus,
+    read_corpus,
+)
 
 SAMPLED_PAIRS = 100_000
 LENGTH_SPREAD = 0.55  # standard deviation of the logarithm of sentence lengths, as in news text
@@ -73,9 +80,9 @@ class Corpus:
         Raises:
             UserError: the corpus is not encoded, and its dataset file expects nothing.
         """
-        record = corpus / "encoded/corpus.json"
-        if record.exists():
-            return cls.measured(read_json(record), record.parent)
+        encoded = corpus / "encoded"
+        if (encoded / "corpus.json").exists():
+            return cls.measured(read_corpus(encoded), encoded)
         symbols = len(Alphabet())
         match dataset:
             case SpokenRecord(size=SpeechSize() as size):
@@ -89,16 +96,16 @@ class Corpus:
         raise UserError(f"workflow/datasets/{dataset.name}.yaml: `size` is missing; or encode the corpus first")
 
     @classmethod
-    def measured(cls, record: dict, encoded: Path) -> "Corpus":
-        train, (src_vocab, tgt_vocab) = record["splits"]["train"], vocab_sizes(record)
+    def measured(cls, record: ParallelCorpus | SpeechCorpus | TextCorpus, encoded: Path) -> "Corpus":
+        train, (src_vocab, tgt_vocab) = record.splits["train"], record.vocab_sizes
         return cls(
-            pairs={split: counts["pairs"] for split, counts in record["splits"].items()},
-            src_subwords=train.get("src_tokens", 0) / train["pairs"],
-            tgt_subwords=train["tgt_tokens"] / train["pairs"],
+            pairs={split: record.splits[split].pairs for split in get_args(SplitName) if split in record.splits},
+            src_subwords=(train.src_tokens if isinstance(train, ParallelSplit | SpeechSplit) else 0) / train.pairs,
+            tgt_subwords=train.tgt_tokens / train.pairs,
             src_vocab=src_vocab,
             tgt_vocab=tgt_vocab,
             encoded=encoded,
-            kind=record.get("kind", "parallel"),
+            kind=record.kind,
         )
 
     def pairs_of(self, split: str) -> int:

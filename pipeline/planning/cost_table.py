@@ -19,8 +19,10 @@ from typing import Any
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
-from pipeline.files import read_json, write_csv
+from pipeline.files import write_csv
 from pipeline.planning.devices import load_devices
+from pipeline.records.decoding import Decoded
+from pipeline.records.training import TrainingCost
 
 log = logging.getLogger(__name__)
 
@@ -61,37 +63,37 @@ def compare(project: Project, planned: dict[str, str], devices: list[str]) -> di
     runs = Path(project.config.work) / project.config.scale / "runs"
     folder, *rest = planned["name"].split()
     if planned["job"] == "train" and (path := runs / folder / "cost.json").exists():
-        return training_row(planned, read_json(path), devices)
+        return training_row(planned, TrainingCost.read(path), devices)
     if planned["job"] == "translate" and (path := runs / folder / "translations" / f"{'/'.join(rest)}.json").exists():
-        return translation_row(planned, read_json(path))
+        return translation_row(planned, Decoded.read(path))
     return None
 
 
-def training_row(planned: dict[str, str], cost: dict[str, Any], devices: list[str]) -> dict[str, Any]:
-    total, last = cost["total"], cost["starts"][-1]
-    share = total["steps"] / int(planned["steps"])
-    forecast = forecast_hours(planned, last["device"], devices)
-    processor = [start["processor_seconds"] for start in cost["starts"] if "processor_seconds" in start]
-    all_counted = len(processor) == len(cost["starts"]) and last["processes"] == 1
-    used = sum(processor) / last["threads"] / 3600 if all_counted else None
-    fact = total["gpu_hours"] or used or total["seconds"] / 3600
+def training_row(planned: dict[str, str], cost: TrainingCost, devices: list[str]) -> dict[str, Any]:
+    total, last = cost.total, cost.starts[-1]
+    share = total.steps / int(planned["steps"])
+    forecast = forecast_hours(planned, last.device, devices)
+    processor = [start.processor_seconds for start in cost.starts if start.processor_seconds is not None]
+    all_counted = len(processor) == len(cost.starts) and last.processes == 1
+    used = sum(processor) / last.threads / 3600 if all_counted else None
+    fact = total.gpu_hours or used or total.seconds / 3600
     return {
         "job": "train",
         "name": planned["name"],
-        "device": last["device"],
+        "device": last.device,
         "steps": planned["steps"],
-        "steps_done": total["steps"],
-        "starts": total["starts"],
+        "steps_done": total.steps,
+        "starts": total.starts,
         "tokens_forecast": round(share * float(planned["tokens"])),
-        "tokens": total["tokens"],
+        "tokens": total.tokens,
         "flops_forecast": f"{share * float(planned['flops']):.4g}",
-        "flops": f"{total['flops']:.4g}",
+        "flops": f"{total.flops:.4g}",
         "hours_forecast": f"{share * forecast:.4g}" if forecast else "",
-        "hours": f"{total['seconds'] / 3600:.4g}",
+        "hours": f"{total.seconds / 3600:.4g}",
         "processor_hours": f"{used:.4g}" if used else "",
         "ratio": f"{fact / (share * forecast):.3f}" if forecast else "",
-        "gpu_hours": f"{total['gpu_hours']:.4g}" if total["gpu_hours"] else "",
-        "peak_memory_gib": total["peak_memory_gib"],
+        "gpu_hours": f"{total.gpu_hours:.4g}" if total.gpu_hours else "",
+        "peak_memory_gib": total.peak_memory_gib,
     }
 
 
@@ -102,13 +104,13 @@ def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> 
     return float(text) if text else None
 
 
-def translation_row(planned: dict[str, str], report: dict[str, Any]) -> dict[str, Any]:
-    forecast = float(planned["hours_here"]) if planned["hours_here"] and report["device"] == "cpu" else None
-    hours = report["seconds"] / 3600
+def translation_row(planned: dict[str, str], report: Decoded) -> dict[str, Any]:
+    forecast = float(planned["hours_here"]) if planned["hours_here"] and report.device == "cpu" else None
+    hours = report.seconds / 3600
     return {
         "job": "translate",
         "name": planned["name"],
-        "device": report["device"],
+        "device": report.device,
         "flops_forecast": planned["flops"],
         "hours_forecast": f"{forecast:.4g}" if forecast else "",
         "hours": f"{hours:.4g}",

@@ -27,9 +27,10 @@ from pipeline.disk import size
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
-from pipeline.files import read_json, sha256_file
+from pipeline.files import sha256_file
 from pipeline.planning.data_files import is_extracted
 from pipeline.products import OfRun, RunId
+from pipeline.records.training import TrainedRun
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def is_whole(folder: Path) -> bool:
     done, weights = folder / "done.json", folder / "model.safetensors"
     if not (done.exists() and weights.exists()):
         return False
-    if sha256_file(weights) != read_json(done)["weights_digest"]:
+    if sha256_file(weights) != TrainedRun.read(done).weights_digest:
         log.warning("%s: is not what the training wrote; its checkpoints are kept", weights)
         return False
     return True

@@ -1,22 +1,19 @@
 """From operations to seconds on this machine, by what the stage `calibrate` measured."""
 
 import json
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipeline.config import RunSpec
-from pipeline.files import read_json
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.run_forecast import RunForecast
+from pipeline.records.record import Record
+from pipeline.schema import Closed
 
 PROBABILITIES = ("dropout", "attention_dropout", "relu_dropout")
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Closed):
     """Measurements of one shape: operations and seconds of an update, and of decoding a batch by beam search."""
 
     shape: str
@@ -52,22 +49,12 @@ def shape_of(spec: RunSpec, corpus: Corpus) -> str:
     return json.dumps([model, *sizes, *fused, training.trained_part], sort_keys=True)
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Record):
     """What was measured on `device` with `threads` threads."""
 
     device: str
     threads: int
     points: tuple[Point, ...]
-
-    @classmethod
-    def read(cls, path: Path) -> "Calibration":
-        record = read_json(path)
-        return cls(record["device"], record["threads"], tuple(Point(**point) for point in record["points"]))
-
-    def record(self) -> dict[str, Any]:
-        points = [vars(point) for point in self.points]
-        return {"device": self.device, "threads": self.threads, "points": points}
 
     def training_seconds(self, forecast: RunForecast, corpus: Corpus) -> float:
         """Device seconds of a whole training from its first update on; of the wall too, on one device."""

@@ -19,9 +19,9 @@ from torch import Tensor
 from pipeline.config import load_run
 from pipeline.data.corpus_batches import evaluation_batches, normalised_as, vocabularies
 from pipeline.errors import UserError
-from pipeline.files import write_json
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.records.probes import AlignmentMaps
 from pipeline.symbols import PAD
 from pipeline.training.checkpoint import load_weights, weight_files
 from pipeline.training.key import run_key
@@ -59,17 +59,17 @@ def run(args: argparse.Namespace) -> None:
         with torch.inference_mode():
             maps.append(recogniser.alignments(single)[0].round(decimals=4).tolist())
             entropies.append(mean_entropy(recogniser.alignments(batch), batch.tgt_out != PAD))
-    record = {
-        "split": args.split,
-        "utterances": len(chosen),
-        "utterance": shown,
-        "text": vocabularies(Path(spec.corpus))[1].decode([pairs.tgt[shown]])[0],
-        "steps": [step for step, _ in files],
-        "entropy": entropies,
-        "maps": maps,
-        "weights_digest": read_facts(files[-1][1])["digest"],
-    }
-    write_json(args.out, record)
+    record = AlignmentMaps(
+        split=args.split,
+        utterances=len(chosen),
+        utterance=shown,
+        text=vocabularies(Path(spec.corpus))[1].decode([pairs.tgt[shown]])[0],
+        steps=[step for step, _ in files],
+        entropy=entropies,
+        maps=maps,
+        weights_digest=read_facts(files[-1][1])["digest"],
+    )
+    record.write(args.out)
     log.info("%s: entropy %.2f nats at first, %.2f in the end", args.out, entropies[0], entropies[-1])
 
 

@@ -32,7 +32,7 @@ from pipeline.data.batches import EvaluationBatches
 from pipeline.data.vocabulary import Subwords
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.records.probes import AttentionMap
 from pipeline.symbols import EOS
 
 log = logging.getLogger(__name__)
@@ -77,13 +77,16 @@ def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     corpus = Path(trained.spec.corpus)
     subwords = Subwords(corpus.parent / "subwords.model")
-    found = best_map(trained, EvaluationBatches(corpus, args.split, args.batch_tokens), subwords, args.rule)
-    write_json(args.out, found | {"rule": args.rule, "split": args.split, "weights_digest": trained.weights_digest})
-    log.info("%s: %s", args.out, " ".join(found["tokens"]))
+    batches = EvaluationBatches(corpus, args.split, args.batch_tokens)
+    found = best_map(trained, batches, subwords, args.rule, args.split)
+    found.write(args.out)
+    log.info("%s: %s", args.out, " ".join(found.tokens))
 
 
-def best_map(trained: TrainedModel, batches: EvaluationBatches, subwords: Subwords, rule: Rule) -> dict:
-    """The map of the sentence with the highest score, ready to be written.
+def best_map(
+    trained: TrainedModel, batches: EvaluationBatches, subwords: Subwords, rule: Rule, split: str
+) -> AttentionMap:
+    """The map of the sentence of a split with the highest score.
 
     Raises:
         UserError: the model has no self-attention, or no sentence of the split serves.
@@ -111,8 +114,17 @@ def best_map(trained: TrainedModel, batches: EvaluationBatches, subwords: Subwor
         raise UserError(f"{batches.pairs.name}: no sentence of {SHORTEST} to {LONGEST} subwords serves the rule {rule}")
     choice, found = best
     pronoun = choice.query is not None and is_pronoun(found["tokens"][choice.query])
-    shown = {"query": choice.query, "pronoun": pronoun, "heads": choice.heads}
-    return found | shown | {"layer": layer + 1, "layers": len(model.encoder)}
+    return AttentionMap(
+        rule=rule,
+        split=split,
+        **found,
+        query=choice.query,
+        pronoun=pronoun,
+        layer=layer + 1,
+        layers=len(model.encoder),
+        heads=choice.heads,
+        weights_digest=trained.weights_digest,
+    )
 
 
 def piece(subwords: Subwords, token: int) -> str:

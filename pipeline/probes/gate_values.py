@@ -32,11 +32,11 @@ from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.files import write_json
 from pipeline.grammar.chinese import FUNCTION_WORDS
 from pipeline.kinds.claims.gate_values import WordKind
 from pipeline.metrics.statistics.rates import mean
 from pipeline.metrics.statistics.score_file import write_statistics
+from pipeline.records.probes import Gates, GateValue
 
 log = logging.getLogger(__name__)
 
@@ -70,23 +70,23 @@ def run(args: argparse.Namespace) -> None:
         batches = EvaluationBatches(encoded, split, args.batch_tokens)
         parts.append(gate_statistics(trained, batches, read_kinds(encoded.parent, split, len(batches.pairs.src))))
     statistics = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    gates: dict[str, dict] = {}
+    gates: dict[str, dict[str, GateValue]] = {}
     for name, rows in statistics.items():
         channel, kind = name.split(".")
         total, words = rows.sum(axis=0)
         value = float(mean(np.array([total, words]))) if words else None
-        gates.setdefault(channel, {})[kind] = {"value": value, "words": int(words)}
+        gates.setdefault(channel, {})[kind] = GateValue(value=value, words=int(words))
         log.info("gate before %s, %s: %s over %d words", channel, kind, value, words)
-    record = {
-        "dataset": dataset.name,
-        "test_sets": list(dataset.test_sets.values()),
-        "lines": len(next(iter(statistics.values()))),
-        "gates": gates,
-        "statistics": args.out.with_suffix(".npz").name,
-        "weights_digest": trained.weights_digest,
-    }
+    record = Gates(
+        dataset=dataset.name,
+        test_sets=list(dataset.test_sets.values()),
+        lines=len(next(iter(statistics.values()))),
+        gates=gates,
+        statistics=args.out.with_suffix(".npz").name,
+        weights_digest=trained.weights_digest,
+    )
     write_statistics(args.out.with_suffix(".npz"), statistics)
-    write_json(args.out, record)
+    record.write(args.out)
 
 
 def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list[int]]]:

@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from pipeline.files import write_json
 from pipeline.models.transformer.multi_head_attention import attend
 from pipeline.provenance import provenance
+from pipeline.records.probes import LayerCosts, LayerTime
 from pipeline.training.machine import choose_device, facts, prepare
 
 log = logging.getLogger(__name__)
@@ -39,21 +39,21 @@ def run(args: argparse.Namespace) -> None:
     device = choose_device(args.device, local_rank=0)
     prepare(device, threads=1)
     times = measure(device, LENGTHS, WIDTHS)
-    result = {
-        "times": times,
-        "matmul_flops_per_s": matmul_rate(device),
-        "kernel": KERNEL,
-        "window": WINDOW,
-        "on_processor": device.type == "cpu",
-        **facts(device, threads=1, processes=1),
-        "provenance": provenance(),
-    }
-    write_json(args.out, result)
-    log.info("%s: %d times on %s", args.out, len(times), result["device"])
+    result = LayerCosts(
+        times=times,
+        matmul_flops_per_s=matmul_rate(device),
+        kernel=KERNEL,
+        window=WINDOW,
+        on_processor=device.type == "cpu",
+        **dict(facts(device, threads=1, processes=1)),
+        provenance=provenance(),
+    )
+    result.write(args.out)
+    log.info("%s: %d times on %s", args.out, len(times), result.device)
 
 
 @torch.inference_mode()
-def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, ...]) -> list[dict]:
+def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, ...]) -> list[LayerTime]:
     """Seconds of one forward pass of every layer type at every n and d, several times each.
 
     A repeat goes through all sizes before the next begins, so that a busy moment of the machine does not fall on one.
@@ -65,7 +65,7 @@ def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, .
                 for n in lengths:
                     x = torch.randn(1, n, d, device=device)
                     found.setdefault((name, n, d), []).append(seconds_of(partial(layer, x), device))
-    return [{"layer": name, "n": n, "d": d, "seconds": seconds} for (name, n, d), seconds in found.items()]
+    return [LayerTime(layer=name, n=n, d=d, seconds=seconds) for (name, n, d), seconds in found.items()]
 
 
 def layers(d: int, device: torch.device) -> dict[str, Layer]:

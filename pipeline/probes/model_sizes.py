@@ -14,10 +14,10 @@ from typing import Any
 
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
-from pipeline.files import write_json
 from pipeline.kinds.cells.size import SizeCell
 from pipeline.models.build import build_model
 from pipeline.models.size import size_of
+from pipeline.records.probes import ModelSize, ModelSizes
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
     project.known(args.paper, project.papers, "--paper")
     sizes = model_sizes(project, args.paper)
-    listed = [{"system": system, "vocab": vocab, "parameters": size} for (system, vocab), size in sizes.items()]
-    write_json(args.out, {"sizes": listed})
+    listed = [ModelSize(system=system, vocab=vocab, parameters=size) for (system, vocab), size in sizes.items()]
+    ModelSizes(sizes=listed).write(args.out)
     log.info("%s: %d sizes", args.out, len(sizes))
 
 

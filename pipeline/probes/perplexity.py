@@ -15,17 +15,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.data.corpus_batches import AnyEvaluationBatches, corpus_kind, evaluation_batches, kind_read, normalised_as
+from pipeline.data.corpus_batches import AnyEvaluationBatches, evaluation_batches, kind_read, normalised_as
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.text_only_batches import TextOnlySplit
-from pipeline.data.vocabulary import vocab_sizes
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.training.parts import vocabulary_digest
+from pipeline.records.corpus import EncodedCorpus, read_corpus
+from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     dataset = load_dataset(args.dataset)
     own = Path(trained.spec.corpus)
     corpus = args.corpus or own
-    record = read_json(corpus / "corpus.json")
+    record = read_corpus(corpus)
     if corpus != own:
         check_vocabulary(trained, record, corpus)
     kind = kind_read(trained.spec)
@@ -53,29 +52,25 @@ def run(args: argparse.Namespace) -> None:
         check_pairs(dataset, args.split, pairs, str(corpus))
     statistics = cross_entropy(trained, batches)
     nll, tokens = statistics.sum(axis=0).tolist()
-    result = {
-        "dataset": dataset.name,
-        "split": args.split,
-        "test_set": name_of_split(dataset, args.split),
-        "lines": pairs,
-        "nll": nll,
-        "tokens": int(tokens),
-        "references": record["digest"],
-        "weights": trained.weights_digest,
-        "training": trained.training_digest,
-    }
-    write_score(args.out, LogLikelihoods(statistics, unit(corpus), vocab_sizes(record)[1]), result)
+    result = Scored(
+        dataset=dataset.name,
+        split=args.split,
+        test_set=name_of_split(dataset, args.split),
+        lines=pairs,
+        nll=nll,
+        tokens=int(tokens),
+        references=record.digest,
+        weights=trained.weights_digest,
+        training=trained.training_digest,
+    )
+    unit = "subword" if record.kind == "parallel" else "character"
+    write_score(args.out, LogLikelihoods(statistics, unit, record.vocab_sizes[1]), result)
 
 
-def check_vocabulary(trained: TrainedModel, record: dict, corpus: Path) -> None:
+def check_vocabulary(trained: TrainedModel, record: EncodedCorpus, corpus: Path) -> None:
     """Raises UserError unless the corpus has the symbols of the training."""
-    if vocabulary_digest(record) != vocabulary_digest(trained.corpus):
+    if record.target_digest != trained.corpus.target_digest:
         raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
-
-
-def unit(corpus: Path) -> str:
-    """What a perplexity is of."""
-    return "subword" if corpus_kind(corpus) == "parallel" else "character"
 
 
 @torch.inference_mode()

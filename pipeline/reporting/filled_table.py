@@ -83,13 +83,13 @@ def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dic
     row, measured = table.rows[index], table.measured
     runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
     trained = [record for run in runs if (record := measured.trained(run))]
-    costs = [record for run in runs if (record := measured.cost(run))]
+    costs = [cost for run in runs if (cost := measured.cost(run))]
     return {
-        "steps": joined(record["steps"] for record in trained),
-        "device_hours": f"{sum(record['device_hours'] for record in costs):.4f}" if costs else "",
-        "train_flops": f"{sum(record['flops'] for record in costs):.3e}" if costs else "",
-        "hardware": joined(record["hardware"] for record in costs),
-        "commit": joined(record.get("provenance", {}).get("commit", "") for record in trained),
+        "steps": joined(record.steps for record in trained),
+        "device_hours": f"{sum(record.device_hours for record in costs):.4f}" if costs else "",
+        "train_flops": f"{sum(record.total.flops for record in costs):.3e}" if costs else "",
+        "hardware": joined(record.hardware for record in costs),
+        "commit": joined(record.provenance.get("commit", "") for record in trained),
         "runs": joined(run.folder for run in runs),
         "deviations": deviations_of(project, paper, row, table.cells.values()),
     }

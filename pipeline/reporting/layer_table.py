@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
 def table_row(printed: Row, times: LayerTimes) -> dict[str, Any]:
     """One layer type: the paper's cells, the fitted exponents, and what its formulas give for the longest sequence."""
     layer, n, d = printed["layer"], times.lengths[-1], times.widths[-1]
-    operations, path = derived(layer, n, times.record["kernel"], times.record["window"])
+    operations, path = derived(layer, n, times.record.kernel, times.record.window)
     row = {key: printed[key] for key in ("layer_type", "complexity_per_layer")}
     for variable in ("n", "d"):
         exponent = times.exponent(layer, variable)
@@ -72,11 +72,11 @@ def table_row(printed: Row, times: LayerTimes) -> dict[str, Any]:
         "sequential_operations_derived": operations,
         "max_path_length": printed["max_path_length"],
         "max_path_length_derived": path,
-        "kernel": times.record["kernel"],
-        "window": times.record["window"],
+        "kernel": times.record.kernel,
+        "window": times.record.window,
         "source": printed["source"],
         "measured": times.description,
-        "commit": times.record["provenance"]["commit"],
+        "commit": times.record.provenance["commit"],
     }
 
 
@@ -104,7 +104,7 @@ def render(project: Project, paper: str, table: str, times: LayerTimes, rows: li
     header += ["operations", "at this n", "path", "at this n"]
     cells = [shown(row) for row in rows]
     record, entry = project.papers[paper], project.papers[paper].layer_costs[table]
-    n, d, kernel, window = rows[0]["n"], rows[0]["d"], times.record["kernel"], times.record["window"]
+    n, d, kernel, window = rows[0]["n"], rows[0]["d"], times.record.kernel, times.record.window
     return "\n\n".join(
         (
             f"# {record.title}: {table}",

@@ -21,6 +21,8 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import UserError
+from pipeline.records.training import Machine, Outcome
+from pipeline.schema import validate
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import (
@@ -115,25 +117,27 @@ class Checkpoints:
         for _, path in numbered(self.folder, WEIGHTS)[: -self.keep]:
             path.unlink()
 
-    def save_final(self, model: torch.nn.Module, step: int, record: dict[str, Any]) -> None:
-        """Write the weights that the training ends in; `record` is what `done.json` will say."""
-        self._write(self.final_weights, tensors_of(model), {"step": step, "record": record})
+    def save_final(self, model: torch.nn.Module, outcome: Outcome) -> None:
+        """Write the weights that the training ends in, and what `done.json` will say."""
+        self._write(self.final_weights, tensors_of(model), {"step": outcome.steps, "record": outcome.model_dump()})
 
-    def final_record(self) -> dict[str, Any] | None:
-        """The `record` of the final weights, if they are there, whole, and of this run."""
+    def final_outcome(self) -> Outcome | None:
+        """What was saved with the final weights, if they are there, whole, and of this run."""
         if key_of(self.final_weights) != self.key:
             return None
         try:
-            return read_tensor_file(self.final_weights)[1]["record"]
+            facts = read_tensor_file(self.final_weights)[1]
         except DamagedFileError as error:
             log.warning("the final weights are damaged, training goes on from a checkpoint: %s", error)
             return None
+        return validate(Outcome, facts["record"], str(self.final_weights))
 
-    def save_resume(self, model: torch.nn.Module, optimiser: Optimiser, state: TrainingState, machine: dict) -> None:
+    def save_resume(self, model: torch.nn.Module, optimiser: Optimiser, state: TrainingState, machine: Machine) -> None:
         """Write all that is needed to go on; the older ones are removed once the new one is read back."""
         tensors = with_prefix(MODEL, tensors_of(model)) | with_prefix(MOMENTS, optimiser.tensors())
         path = self.folder / f"step-{state.step}.{RESUME}"
-        self._write(path, tensors, {"step": state.step, "state": state.as_dict(), "machine": machine})
+        facts = {"step": state.step, "state": state.as_dict(), "machine": machine.model_dump()}
+        self._write(path, tensors, facts)
         for _, older in numbered(self.folder, RESUME)[:-RESUME_FILES]:
             older.unlink()
 

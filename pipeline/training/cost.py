@@ -5,22 +5,22 @@ import os
 import resource
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from pipeline.files import read_json, write_json
+from pipeline.records.training import Machine, StartCost, TotalCost, TrainingCost
 
 
-class CostRecord:
+class CostCounter:
     """Counts from now on, beside what earlier starts of the run wrote.
 
     Written whenever a checkpoint is, so that a killed process leaves all but its last minutes.
     """
 
-    def __init__(self, run_folder: Path, device: torch.device, machine: dict[str, str | int], first: int):
+    def __init__(self, run_folder: Path, device: torch.device, machine: Machine, first: int):
         self.path = Path(run_folder) / "cost.json"
-        self.earlier = read_json(self.path)["starts"] if self.path.exists() else []
+        earlier = TrainingCost.read_if_there(self.path)
+        self.earlier = earlier.starts if earlier else ()
         self.device, self.machine, self.first = device, machine, first
         self.began, self.used = time.perf_counter(), time.process_time()
         self.started = now()
@@ -33,32 +33,26 @@ class CostRecord:
 
     def write(self, step: int) -> None:
         """Bring the file up to date; `step`: updates done so far."""
-        starts = [*self.earlier, self.entry(step)]
-        write_json(self.path, {"starts": starts, "total": total(starts)})
+        starts = (*self.earlier, self.entry(step))
+        TrainingCost(starts=starts, total=TotalCost.of(starts)).write(self.path)
 
-    def entry(self, step: int) -> dict[str, Any]:
+    def entry(self, step: int) -> StartCost:
         """What this start has cost until now."""
         seconds = time.perf_counter() - self.began
-        gpus = self.machine["processes"] if self.device.type == "cuda" else 0
-        return {
-            "started": self.started,
-            "stopped": now(),
-            "node": os.uname().nodename,
-            **self.machine,
-            "steps": step - self.first,
-            "seconds": round(seconds, 3),
-            "processor_seconds": round(time.process_time() - self.used, 3),
-            "gpu_hours": gpus * seconds / 3600,
-            "peak_memory_gib": round(peak_memory_gib(self.device), 3),
-            "tokens": self.tokens,
-            "flops": self.flops,
-        }
-
-
-def total(starts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Sums over all starts, and the largest memory of any; work that a kill undid is in them, as it was paid for."""
-    added = {key: sum(start[key] for start in starts) for key in ("steps", "seconds", "gpu_hours", "tokens", "flops")}
-    return added | {"starts": len(starts), "peak_memory_gib": max(start["peak_memory_gib"] for start in starts)}
+        gpus = self.machine.processes if self.device.type == "cuda" else 0
+        return StartCost(
+            started=self.started,
+            stopped=now(),
+            node=os.uname().nodename,
+            **dict(self.machine),
+            steps=step - self.first,
+            seconds=round(seconds, 3),
+            processor_seconds=round(time.process_time() - self.used, 3),
+            gpu_hours=gpus * seconds / 3600,
+            peak_memory_gib=round(peak_memory_gib(self.device), 3),
+            tokens=self.tokens,
+            flops=self.flops,
+        )
 
 
 def peak_memory_gib(device: torch.device) -> float:

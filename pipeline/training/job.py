@@ -17,7 +17,6 @@ torchrun or the cluster launcher starts them.
 import argparse
 import logging
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -31,12 +30,13 @@ from pipeline.data.corpus_batches import (
     training_batches,
 )
 from pipeline.errors import UserError
-from pipeline.files import read_json, sha256_file, write_json
+from pipeline.files import sha256_file
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.provenance import provenance
+from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
 from pipeline.training import machine
 from pipeline.training.checkpoint import Checkpoints, ResumePoint
-from pipeline.training.cost import CostRecord
+from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
 from pipeline.training.key import run_key
 from pipeline.training.optimiser import Optimiser
@@ -95,9 +95,9 @@ def train_run(
     if is_done(run_folder, key):
         log.info("%s is trained already", spec.name)
         return
-    if record := checkpoints.final_record():
+    if outcome := checkpoints.final_outcome():
         log.info("%s is trained already, only done.json was missing", spec.name)
-        return write_done(checkpoints, record) if group.is_first else None
+        return write_done(checkpoints, outcome) if group.is_first else None
     chosen = machine.choose_device(device, group.local_rank)
     threads = machine.choose_threads(threads)
     machine.prepare(chosen, threads)
@@ -142,8 +142,8 @@ def start_anew(checkpoints: Checkpoints) -> None:
 
 def is_done(run_folder: Path, key: str) -> bool:
     """Whether the final weights are there and `done.json` says that they are this run's."""
-    path = run_folder / "done.json"
-    return path.exists() and (run_folder / "model.safetensors").exists() and read_json(path)["key"] == key
+    done = TrainedRun.read_if_there(run_folder / "done.json")
+    return done is not None and (run_folder / "model.safetensors").exists() and done.key == key
 
 
 def build_trainer(
@@ -151,7 +151,7 @@ def build_trainer(
     checkpoints: Checkpoints,
     group: Group,
     device: torch.device,
-    facts: dict[str, str | int],
+    facts: Machine,
     stop: StopRequest,
     save_every_s: float,
 ) -> Trainer:
@@ -169,7 +169,7 @@ def build_trainer(
         JsonLines(run_folder / "samples.jsonl").rewind(state.step)
         checkpoints.check_space(model, training.max_steps // training.checkpoint_every + 1)
         describe(spec, model, batches, group, facts, state)
-    cost = CostRecord(run_folder, device, facts, state.step)
+    cost = CostCounter(run_folder, device, facts, state.step)
     return Trainer(
         spec=spec,
         model=model,
@@ -194,7 +194,7 @@ def restore(
     optimiser: Optimiser,
     group: Group,
     device: torch.device,
-    facts: dict[str, str | int],
+    facts: Machine,
 ) -> TrainingState:
     """Load the newest good checkpoint, which the first process chooses; a fresh state if there is none."""
     point = checkpoints.newest_good() if group.is_first else None
@@ -202,11 +202,11 @@ def restore(
     if path is None:
         return TrainingState()
     point = point or ResumePoint.read(Path(path))
-    if group.is_first and point.facts["machine"] != facts:
+    if group.is_first and point.facts["machine"] != facts.model_dump():
         log.warning(
             "%s was written on another machine or with other settings of it (%s, now %s): the final weights will equal "
             "those of an undisturbed run within rounding only",
-            *(path, point.facts["machine"], facts),
+            *(path, point.facts["machine"], facts.model_dump()),
         )
     return point.restore(model, optimiser)
 
@@ -216,7 +216,7 @@ def describe(
     model: torch.nn.Module,
     batches: AnyTrainingBatches,
     group: Group,
-    facts: dict[str, str | int],
+    facts: Machine,
     state: TrainingState,
 ) -> None:
     """Say what is about to be trained, and on what."""
@@ -232,7 +232,7 @@ def describe(
     )
     log.info(
         "  %s on %s, %d threads, %d process(es), torch %s; %s",
-        *(training.precision, facts["device"], facts["threads"], group.size, facts["torch"]),
+        *(training.precision, facts.device, facts.threads, group.size, facts.torch),
         f"resumed after update {state.step}" if state.step else "from the start",
     )
     parts = len(batches.largest())
@@ -253,37 +253,38 @@ def size_of_update(training: TrainingConfig, batches: AnyTrainingBatches) -> str
 
 def finish(trainer: Trainer) -> None:
     """Write the final weights and, last, `done.json`."""
-    record = done_record(trainer)
+    outcome = outcome_of(trainer)
     checkpoints = trainer.checkpoints
     trainer.cost.write(trainer.state.step)
-    checkpoints.save_final(trainer.model, trainer.state.step, record)
-    write_done(checkpoints, record)
-    log.info("%s: done, dev perplexity %.2f", trainer.spec.name, record["dev"]["perplexity"])
+    checkpoints.save_final(trainer.model, outcome)
+    write_done(checkpoints, outcome)
+    log.info("%s: done, dev perplexity %.2f", trainer.spec.name, outcome.dev.perplexity)
 
 
-def write_done(checkpoints: Checkpoints, record: dict[str, Any]) -> None:
+def write_done(checkpoints: Checkpoints, outcome: Outcome) -> None:
     digest = sha256_file(checkpoints.final_weights)
-    write_json(checkpoints.run_folder / "done.json", {"key": checkpoints.key, "weights_digest": digest, **record})
+    done = TrainedRun(key=checkpoints.key, weights_digest=digest, **dict(outcome))
+    done.write(checkpoints.run_folder / "done.json")
     checkpoints.clear_resume()
 
 
-def done_record(trainer: Trainer) -> dict[str, Any]:
-    """What `done.json` says besides key and digest."""
+def outcome_of(trainer: Trainer) -> Outcome:
     state, batches = trainer.state, trainer.batches
     groups = trainer.model.parameter_groups()
-    return {
-        "steps": state.step,
-        "dev": state.dev,
-        "best_dev": state.best_dev,
-        "train": state.train,
-        "fit": state.fit,
-        "parameters": {
-            "total": count_parameters(trainer.model),
-            "branch_weights": sum(weight.numel() for weight in groups["branch_weights"]),
-        },
-        "skipped_updates": state.skipped_updates,
-        "updates_per_epoch": len(batches),
-        "padding": batches.padding,
-        "left_out_pairs": batches.left_out,
-        "provenance": provenance(),
-    }
+    assert state.dev and state.train  # the last update is followed by a validation
+    return Outcome(
+        steps=state.step,
+        dev=state.dev,
+        best_dev=state.best_dev,
+        train=state.train,
+        fit=state.fit,
+        parameters=Parameters(
+            total=count_parameters(trainer.model),
+            branch_weights=sum(weight.numel() for weight in groups["branch_weights"]),
+        ),
+        skipped_updates=state.skipped_updates,
+        updates_per_epoch=len(batches),
+        padding=batches.padding,
+        left_out_pairs=batches.left_out,
+        provenance=provenance(),
+    )

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pipeline.config import load_run
-from pipeline.errors import UserError
-from pipeline.files import read_json, sha256_json
+from pipeline.files import sha256_json
+from pipeline.records.corpus import read_corpus
 
 
 def run_key(run_folder: Path) -> str:
@@ -20,9 +20,6 @@ def run_key(run_folder: Path) -> str:
     spec = load_run(Path(run_folder) / "run.yaml")
     folders = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
     parts = {name: run_key(Path(folder)) for name, folder in folders.items() if folder}
-    path = Path(spec.corpus) / "corpus.json"
-    corpus = read_json(path)
-    if "digest" not in corpus:
-        raise UserError(f"{path}: has no `digest`; remove the folder and run the stage `encode` again")
-    content = {"spec": spec.model_dump(mode="json", exclude_defaults=True), "corpus": corpus["digest"]}
+    digest = read_corpus(Path(spec.corpus)).digest
+    content = {"spec": spec.model_dump(mode="json", exclude_defaults=True), "corpus": digest}
     return sha256_json(content | ({"parts": parts} if parts else {}))

@@ -10,6 +10,7 @@ import torch
 
 from pipeline.errors import UserError
 from pipeline.provenance import processor
+from pipeline.records.training import Machine
 
 log = logging.getLogger(__name__)
 DeviceChoice = Literal["auto", "cpu", "cuda"]
@@ -79,7 +80,6 @@ def keep_heap() -> None:
         libc.mallopt(M_TOP_PAD, TOP_PAD_BYTES)
 
 
-def facts(device: torch.device, threads: int, processes: int) -> dict[str, str | int]:
-    """What final bits may depend on besides the run's key."""
+def facts(device: torch.device, threads: int, processes: int) -> Machine:
     kind = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
-    return {"device": kind, "threads": threads, "processes": processes, "torch": torch.__version__}
+    return Machine(device=kind, threads=threads, processes=processes, torch=str(torch.__version__))

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.files import read_marker, write_json
+from pipeline.records.jobs import Claim
+from pipeline.records.record import read_note
 
 log = logging.getLogger(__name__)
 
@@ -36,19 +37,15 @@ class Ownership:
 
     def __init__(self, run: Path, job: str):
         self.run = run
-        self.claim = {
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "job": job,
-            "time": time.time(),
-            "token": uuid.uuid4().hex,
-        }
+        self.claim = Claim(
+            host=socket.gethostname(), pid=os.getpid(), job=job, time=time.time(), token=uuid.uuid4().hex
+        )
 
     @property
     def is_lost(self) -> bool:
         """Whether somebody else claimed the run after us. A claim that can't be read is still ours."""
-        claim = read_marker(self.run / "owner.json")
-        return claim is not None and claim["token"] != self.claim["token"]
+        claim = read_note(Claim, self.run / "owner.json")
+        return claim is not None and claim.token != self.claim.token
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -57,8 +54,8 @@ class Ownership:
         Raises:
             TakenOver: somebody else claimed it while we waited.
         """
-        former = read_marker(self.run / "owner.json")
-        write_json(self.run / "owner.json", self.claim)
+        former = read_note(Claim, self.run / "owner.json")
+        self.claim.write(self.run / "owner.json")
         with open(self.run / "run.lock", "a") as lock:
             self._wait_for(lock.fileno(), former)
             over = threading.Event()
@@ -70,7 +67,7 @@ class Ownership:
                 over.set()
                 watch.join()
 
-    def _wait_for(self, lock: int, former: dict | None) -> None:
+    def _wait_for(self, lock: int, former: Claim | None) -> None:
         said = 0.0
         while not locked(lock):
             if self.is_lost:
@@ -108,7 +105,7 @@ def locked(descriptor: int) -> bool:
     return True
 
 
-def describe(claim: dict | None) -> str:
+def describe(claim: Claim | None) -> str:
     if claim is None:
         return "the run's owner"
-    return f"process {claim['pid']} on {claim['host']} (job {claim['job']})"
+    return f"process {claim.pid} on {claim.host} (job {claim.job})"

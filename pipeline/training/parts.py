@@ -5,13 +5,12 @@ from pathlib import Path
 import torch
 
 from pipeline.config import RunSpec, load_run
-from pipeline.data.vocabulary import vocab_sizes
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.models.build import build_model
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq, TaskModel
+from pipeline.records.corpus import EncodedCorpus, read_corpus
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import DamagedFileError, read_tensor_file
 
@@ -43,8 +42,8 @@ def assemble(spec: RunSpec) -> Seq2Seq:
     Raises:
         UserError: a run that it needs is missing, is not trained, or has another vocabulary or other shapes.
     """
-    corpus = read_json(Path(spec.corpus) / "corpus.json")
-    model = build_run(spec, vocab_sizes(corpus))
+    corpus = read_corpus(Path(spec.corpus))
+    model = build_run(spec, corpus.vocab_sizes)
     if spec.language_model:
         check_vocabulary(spec, Path(spec.language_model.run), corpus)
         fill(model.language_model, Path(spec.language_model.run), spec)
@@ -56,28 +55,23 @@ def assemble(spec: RunSpec) -> Seq2Seq:
 def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
     """The trained language model of `run_folder`, for use beside the model of `spec`. Raises UserError."""
     lm_spec = load_run(run_folder / "run.yaml")
-    corpus = read_json(Path(spec.corpus) / "corpus.json")
+    corpus = read_corpus(Path(spec.corpus))
     check_vocabulary(spec, run_folder, corpus)
-    model = build_run(lm_spec, vocab_sizes(corpus))
+    model = build_run(lm_spec, corpus.vocab_sizes)
     if not isinstance(model, LanguageModel):
         raise UserError(f"{spec.name}: {run_folder}: is a {lm_spec.model.architecture}, not a language model")
     fill(model, run_folder, spec)
     return model.requires_grad_(False).eval()
 
 
-def check_vocabulary(spec: RunSpec, run_folder: Path, corpus: dict) -> None:
+def check_vocabulary(spec: RunSpec, run_folder: Path, corpus: EncodedCorpus) -> None:
     """Raises UserError unless the language model of `run_folder` has the target vocabulary of `corpus`."""
-    theirs = read_json(Path(load_run(run_folder / "run.yaml").corpus) / "corpus.json")
-    if vocabulary_digest(theirs) != vocabulary_digest(corpus):
+    theirs = read_corpus(Path(load_run(run_folder / "run.yaml").corpus))
+    if theirs.target_digest != corpus.target_digest:
         raise UserError(
             f"{spec.name}: the language model of {run_folder} has another vocabulary than {spec.corpus}; train one on "
             "text of the same vocabulary"
         )
-
-
-def vocabulary_digest(corpus: dict) -> str:
-    """Of the target symbols, of the content of corpus.json."""
-    return corpus.get("tgt_vocab_digest", corpus["vocab_digest"])
 
 
 def take_over(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None:

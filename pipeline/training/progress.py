@@ -5,10 +5,11 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
+from pipeline.records.record import Record
+from pipeline.records.training import MonitorLine, ProgressLine, ValidationLine
 from pipeline.training.state import Sums, TrainingState
 
 log = logging.getLogger(__name__)
@@ -17,16 +18,16 @@ MONITORED = 200
 
 
 class JsonLines:
-    """A file of one JSON object a line, each with the `step` it was written at."""
+    """A file of one record a line, each with the `step` it was written at."""
 
     def __init__(self, path: Path):
         self.path = Path(path)
 
-    def append(self, record: dict[str, Any]) -> None:
+    def append(self, record: Record) -> None:
         """Raises UserError when the disk is full."""
         try:
             with open(self.path, "a", encoding="utf-8") as handle:
-                handle.write(json.dumps(record, ensure_ascii=False) + "\n")
+                handle.write(record.line())
         except OSError as error:
             raise UserError(f"can't write {self.path}: {error.strerror}; free some space and run again") from error
 
@@ -70,43 +71,42 @@ class Progress:
             return
         seconds = now - self.line_at
         per_step = (now - self.started) / (step - self.first)
-        record = {
-            "event": "progress",
-            "step": step,
-            "max_steps": self.end,
-            **self.sums.per_token(),
-            "lr": lr,
-            "gradient_norm": gradient_norm,
-            "tokens_per_s": self.sums.tokens / seconds,
-            "loader_share": (waited_s - self.waited_s) / seconds,
-            "seconds_left": per_step * (self.end - step),
-        }
+        record = ProgressLine(
+            step=step,
+            max_steps=self.end,
+            **dict(self.sums.per_token()),
+            lr=lr,
+            gradient_norm=gradient_norm,
+            tokens_per_s=self.sums.tokens / seconds,
+            loader_share=(waited_s - self.waited_s) / seconds,
+            seconds_left=per_step * (self.end - step),
+        )
         log.info(progress_line(self.name, record))
         self.lines.append(record)
         self.sums, self.waited_s, self.line_at, self.told = Sums(), waited_s, now, True
 
     def validated(self, state: TrainingState) -> None:
         """Tell of a validation: `train` is the mean of the updates since the one before, `fit` is without dropout."""
+        assert state.train and state.fit and state.dev
         log.info(
             "%s  step %d  dev perplexity %.2f (%.3f nats a subword), train %.2f",
-            *(self.name, state.step, state.dev["perplexity"], state.dev["nll_per_token"], state.fit["perplexity"]),
+            *(self.name, state.step, state.dev.perplexity, state.dev.nll_per_token, state.fit.perplexity),
         )
-        measured = {"train": state.train, "fit": state.fit, "dev": state.dev}
-        self.lines.append({"event": "validation", "step": state.step, **measured})
+        self.lines.append(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
 
     def monitor(self, step: int, read: Callable[[], dict[str, list[float]]]) -> None:
         """Note what the model wants followed, `MONITORED` times a training; into the file alone."""
         due = step % max(1, self.end // MONITORED) == 0 or step == self.end
         if due and not self.silent and (values := read()):
-            self.lines.append({"event": "monitor", "step": step, "values": values})
+            self.lines.append(MonitorLine(step=step, values=values))
 
 
-def progress_line(name: str, record: dict[str, Any]) -> str:
+def progress_line(name: str, record: ProgressLine) -> str:
     """One line for people, from the record that goes into the file."""
     return (
-        f"{name}  step {record['step']}/{record['max_steps']}  loss {record['loss_per_token']:.3f}  "
-        f"ppl {record['perplexity']:.2f}  lr {record['lr']:.2e}  {record['tokens_per_s'] / 1000:.1f}k tok/s  "
-        f"{clock(record['seconds_left'])} left"
+        f"{name}  step {record.step}/{record.max_steps}  loss {record.loss_per_token:.3f}  "
+        f"ppl {record.perplexity:.2f}  lr {record.lr:.2e}  {record.tokens_per_s / 1000:.1f}k tok/s  "
+        f"{clock(record.seconds_left)} left"
     )
 
 

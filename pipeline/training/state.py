@@ -1,8 +1,12 @@
 """What a training run knows of itself besides weights and moments: all of it is in every checkpoint."""
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from pydantic import TypeAdapter
+
+from pipeline.records.training import BestLoss, Loss, UpdatesLoss
 
 
 @dataclass
@@ -18,11 +22,10 @@ class Sums:
         self.nll += other.nll
         self.tokens += other.tokens
 
-    def per_token(self) -> dict[str, float]:
-        """Means in nats per subword, and the perplexity exp(nll) without smoothing."""
+    def per_token(self) -> UpdatesLoss:
         tokens = max(self.tokens, 1)
         nll = self.nll / tokens
-        return {"loss_per_token": self.loss / tokens, "nll_per_token": nll, "perplexity": perplexity(nll)}
+        return UpdatesLoss(loss_per_token=self.loss / tokens, nll_per_token=nll, perplexity=perplexity(nll))
 
 
 def perplexity(nll: float) -> float:
@@ -38,27 +41,27 @@ class TrainingState:
     skipped_updates: int = 0
     skipped_in_a_row: int = 0
     since_validation: Sums = field(default_factory=Sums)
-    train: dict[str, float] | None = None
-    fit: dict[str, float] | None = None
-    dev: dict[str, float] | None = None
-    best_dev: dict[str, float] | None = None
+    train: UpdatesLoss | None = None
+    fit: Loss | None = None
+    dev: Loss | None = None
+    best_dev: BestLoss | None = None
     annealings: int = 0
 
-    def record_validation(self, fit: dict[str, float], dev: dict[str, float]) -> bool:
+    def record_validation(self, fit: Loss, dev: Loss) -> bool:
         """Close the stretch since the last validation, and keep the best of all; whether this one is the best.
 
         fit, dev: as measured on training data and on the development set, without dropout.
         """
         self.train, self.since_validation = self.since_validation.per_token(), Sums()
         self.fit, self.dev = fit, dev
-        is_best = self.best_dev is None or dev["nll_per_token"] < self.best_dev["nll_per_token"]
+        is_best = self.best_dev is None or dev.nll_per_token < self.best_dev.nll_per_token
         if is_best:
-            self.best_dev = {"step": self.step, **dev}
+            self.best_dev = BestLoss(step=self.step, **dict(dev))
         return is_best
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return TypeAdapter(TrainingState).dump_python(self)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "TrainingState":
-        return cls(**(content | {"since_validation": Sums(**content["since_validation"])}))
+        return TypeAdapter(cls).validate_python(content)

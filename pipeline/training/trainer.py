@@ -14,8 +14,9 @@ from pipeline.config import RunSpec
 from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.records.training import Machine, SampleLine
 from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.cost import CostRecord
+from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
 from pipeline.training.guards import out_of_memory_explained, skip_update
 from pipeline.training.optimiser import Optimiser
@@ -49,9 +50,9 @@ class Trainer:
     checkpoints: Checkpoints
     validation: Validation
     progress: Progress
-    cost: CostRecord
+    cost: CostCounter
     stop: StopRequest
-    machine: dict[str, str | int]
+    machine: Machine
     save_every_s: float
 
     def __post_init__(self):
@@ -148,7 +149,7 @@ class Trainer:
             return
         self.progress.validated(self.state)
         for sample in self.validation.samples(self.model):
-            self.samples.append({"step": self.state.step, **sample})
+            self.samples.append(SampleLine.model_validate({"step": self.state.step, **sample}))
             for name, text in sample.items():
                 log.info("  %-11s %s", name, text)
 

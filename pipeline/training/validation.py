@@ -10,6 +10,7 @@ import torch
 from pipeline.data.corpus_batches import AnyBatch, AnyEvaluationBatches, AnyTrainingBatches, vocabularies
 from pipeline.data.text_only_batches import TextOnlyEvaluationBatches
 from pipeline.models.seq2seq import FrameModel
+from pipeline.records.training import Loss
 from pipeline.search.greedy import greedy
 from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity
@@ -45,20 +46,19 @@ class Validation:
         fitted = range(min(FITTED_UPDATES, len(trained_on)))
         self.fitted = [batch for step in fitted for batch in trained_on.update(step, group.rank, group.size)]
 
-    def on_dev(self, model: torch.nn.Module) -> dict[str, float]:
+    def on_dev(self, model: torch.nn.Module) -> Loss:
         """`measure` of the development set."""
         rank, size = self.group.rank, self.group.size
         return self.measure(model, (batch for number, (_, batch) in enumerate(self.batches) if number % size == rank))
 
-    def on_training_data(self, model: torch.nn.Module) -> dict[str, float]:
+    def on_training_data(self, model: torch.nn.Module) -> Loss:
         """`measure` of the first updates' data (of recordings, the shortest where an epoch is sorted); comparable with
         that of `dev`, as the loss of the updates is not."""
         return self.measure(model, self.fitted)
 
     @torch.no_grad()
-    def measure(self, model: torch.nn.Module, batches: Iterable[AnyBatch]) -> dict[str, float]:
-        """Negative log-likelihood in nats a subword, EOS included, without smoothing or dropout; its perplexity; the
-        subwords. batches: those of this process."""
+    def measure(self, model: torch.nn.Module, batches: Iterable[AnyBatch]) -> Loss:
+        """batches: those of this process."""
         model.eval()
         nll = torch.zeros((), dtype=torch.float64, device=self.device)
         tokens = 0
@@ -70,7 +70,7 @@ class Validation:
         model.train()
         nll_sum, tokens = self.group.total([float(nll), tokens], self.device)
         mean = nll_sum / tokens
-        return {"nll_per_token": mean, "perplexity": perplexity(mean), "tokens": int(tokens)}
+        return Loss(nll_per_token=mean, perplexity=perplexity(mean), tokens=int(tokens))
 
     def samples(self, model: torch.nn.Module) -> list[dict[str, str]]:
         """Source, reference and greedy hypothesis of three fixed sentences, tokenised text; none of text alone."""

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from made_records import parallel_corpus
 from tracing import CHECKPOINT_EVERY
 
 from pipeline.cluster.markers import read_submission
 from pipeline.data.subwords import train_bpe
 from pipeline.data.token_store import write_tokens
-from pipeline.files import write_json
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
@@ -34,14 +34,7 @@ def write_corpus(folder: Path) -> Path:
         for side in ("src", "tgt"):
             with write_tokens(folder / "encoded" / f"{split}.{side}", VOCAB_SIZE) as store:
                 store.append(np.concatenate(sentences), np.array([len(sentence) for sentence in sentences]))
-    record = {
-        "dataset": "copy",
-        "src": "xx",
-        "tgt": "yy",
-        "vocab_size": VOCAB_SIZE,
-        "digest": str(rng.integers(1 << 60)),
-    }
-    write_json(folder / "encoded" / "corpus.json", record)
+    parallel_corpus(VOCAB_SIZE, digest=str(rng.integers(1 << 60))).write(folder / "encoded" / "corpus.json")
     return folder / "encoded"
 
 

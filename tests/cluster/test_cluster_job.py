@@ -11,6 +11,7 @@ from launching import HERE, PROJECT
 from pipeline.cluster.job_process import fruitless_starts
 from pipeline.cluster.markers import newest_checkpoint, record_start
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_node
+from pipeline.records.jobs import StartLine
 
 
 @pytest.mark.parametrize(
@@ -19,8 +20,9 @@ from pipeline.cluster.node_check import UnfitNode, check_folder, check_node
 )
 def test_starts_count_as_fruitless_until_there_is_a_newer_checkpoint(tmp_path, found, newest, fruitless):
     for step in found:
-        record_start(tmp_path, "start", checkpoint=step)
-        record_start(tmp_path, "stop")
+        line = StartLine(event="start", time=1.0, job="1", restart=0, node="n1", pid=1, checkpoint=step)
+        record_start(tmp_path, line)
+        record_start(tmp_path, line.model_copy(update={"event": "stop", "checkpoint": None}))
     (tmp_path / "checkpoints").mkdir()
     if newest:
         (tmp_path / "checkpoints" / f"step-{newest}.resume.safetensors").touch()

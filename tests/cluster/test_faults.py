@@ -49,7 +49,7 @@ class Trial:
 
     @property
     def jobs(self) -> list[str]:
-        return [start["job"] for start in starts(self.run)]
+        return [start.job for start in starts(self.run)]
 
     @property
     def weights_digest(self) -> str:
@@ -99,7 +99,7 @@ def process_killed(trial: Trial) -> None:
     launcher = trial.launch()
     trial.reach(40)
     until(lambda: len(trace(trial.run)) >= 55, "step 55")  # three quarters of the way to the next checkpoint
-    os.kill(starts(trial.run)[-1]["pid"], signal.SIGKILL)
+    os.kill(starts(trial.run)[-1].pid, signal.SIGKILL)
     assert launcher.wait() == 0, launcher.text()
     assert len(trial.jobs) == 2
     assert 0 < trial.seconds_lost <= 2 * CHECKPOINT_EVERY * trial.pace_s  # the newest one may still be being written
@@ -148,12 +148,12 @@ def node_daemon_killed_and_back(trial: Trial) -> None:
     """Slurm gives the node up and starts the job elsewhere, while the old process still works."""
     launcher = trial.launch(*ANYWHERE)
     trial.reach(20)
-    assert starts(trial.run)[-1]["node"] == "n2"
+    assert starts(trial.run)[-1].node == "n2"
     os.kill(int((STATE / "run" / "slurmd.n2.pid").read_text()), signal.SIGKILL)
     until(lambda: len(trial.jobs) > 1, "second start")
     subprocess.run(["slurmd", "-N", "n2"], check=True)
     assert launcher.wait() == 0, launcher.text()
-    assert starts(trial.run)[-1]["node"] == "n1"
+    assert starts(trial.run)[-1].node == "n1"
     assert outcomes(trial.run) == ["taken over", "done"]
 
 

@@ -35,7 +35,7 @@ def test_debug_runs_in_process(new_run, launch):
     run = new_run(steps=3, pace_s=0.0)
     launcher = launch(run, "--launcher", "debug")
     assert launcher.wait() == 0, launcher.text()
-    assert starts(run)[0]["pid"] == launcher.process.pid
+    assert starts(run)[0].pid == launcher.process.pid
 
 
 def test_failure_shows_the_jobs_traceback_and_is_not_retried(new_run, launch):

@@ -31,10 +31,10 @@ def test_two_tasks_survive_a_warning_and_a_dead_peer_and_end_in_the_losses_of_on
     job = read_submission(two).job
     subprocess.run(["scancel", "--signal=USR2", job], check=True)  # as before a preemption or the time limit
     until(lambda: len(starts(two)) == 2, "a start after the requeue")
-    assert starts(two)[-1]["job"] == job
+    assert starts(two)[-1].job == job
 
-    until(lambda: trace(two)[-1]["time"] > starts(two)[-1]["time"], "a step after the requeue")
-    second_rank = next(line["pid"] for line in reversed(trace(two)) if line["pid"] != starts(two)[-1]["pid"])
+    until(lambda: trace(two)[-1]["time"] > starts(two)[-1].time, "a step after the requeue")
+    second_rank = next(line["pid"] for line in reversed(trace(two)) if line["pid"] != starts(two)[-1].pid)
     os.kill(second_rank, signal.SIGKILL)
 
     assert pair.wait() == 0, pair.text()

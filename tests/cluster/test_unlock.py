@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.cluster import unlock
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.records.jobs import Driver
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def dead_pid() -> int:
 
 
 def test_lock_of_a_dead_driver_is_released(locked):
-    write_json(unlock.DRIVER, {"host": socket.gethostname(), "pid": dead_pid(), "job": None})
+    Driver(host=socket.gethostname(), pid=dead_pid(), job=None).write(unlock.DRIVER)
     unlock.run(argparse.Namespace())
     assert locked == [[sys.executable, "-m", "snakemake", "--unlock"]]
 
 
 def test_lock_of_a_living_driver_is_kept(locked):
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "snakemake"])
-    write_json(unlock.DRIVER, {"host": socket.gethostname(), "pid": process.pid, "job": None})
+    Driver(host=socket.gethostname(), pid=process.pid, job=None).write(unlock.DRIVER)
     try:
         with pytest.raises(UserError, match=f"process {process.pid}"):
             unlock.run(argparse.Namespace())
@@ -48,14 +48,14 @@ def test_lock_of_a_living_driver_is_kept(locked):
 
 
 def test_pid_of_another_program_does_not_count(locked):
-    write_json(unlock.DRIVER, {"host": socket.gethostname(), "pid": os.getppid(), "job": None})
+    Driver(host=socket.gethostname(), pid=os.getppid(), job=None).write(unlock.DRIVER)
     if not unlock.drives(os.getppid()):
         unlock.run(argparse.Namespace())
         assert locked
 
 
 def test_driver_on_another_machine_is_taken_for_alive(locked):
-    write_json(unlock.DRIVER, {"host": "elsewhere", "pid": 1, "job": None})
+    Driver(host="elsewhere", pid=1, job=None).write(unlock.DRIVER)
     with pytest.raises(UserError, match="on elsewhere; run this command there"):
         unlock.run(argparse.Namespace())
 
@@ -63,7 +63,7 @@ def test_driver_on_another_machine_is_taken_for_alive(locked):
 @pytest.mark.parametrize(("state", "alive"), [("RUNNING", True), ("COMPLETED", False), ("PENDING", False)])
 def test_driver_that_was_a_job_is_looked_up_in_slurm(locked, monkeypatch, state, alive):
     monkeypatch.setattr(unlock, "ask_slurm", lambda: [["12", state, "None", "n1", "reprise-driver"]])
-    write_json(unlock.DRIVER, {"host": "elsewhere", "pid": 1, "job": "12"})
+    Driver(host="elsewhere", pid=1, job="12").write(unlock.DRIVER)
     if alive:
         with pytest.raises(UserError, match="scancel 12"):
             unlock.run(argparse.Namespace())
@@ -75,7 +75,7 @@ def test_driver_that_was_a_job_is_looked_up_in_slurm(locked, monkeypatch, state,
 def test_own_earlier_life_of_a_requeued_driver_is_dead(locked, monkeypatch):
     monkeypatch.setattr(unlock, "ask_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")
-    write_json(unlock.DRIVER, {"host": "elsewhere", "pid": 1, "job": "12"})
+    Driver(host="elsewhere", pid=1, job="12").write(unlock.DRIVER)
     unlock.run(argparse.Namespace())
     assert locked
 

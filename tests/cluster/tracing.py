@@ -6,16 +6,17 @@ import time
 from pathlib import Path
 
 from pipeline.cluster.markers import read_starts
+from pipeline.records.jobs import StartLine
 
 CHECKPOINT_EVERY = 20
 
 
-def starts(run: Path) -> list[dict]:
-    return [line for line in read_starts(run) if line["event"] == "start"]
+def starts(run: Path) -> list[StartLine]:
+    return [line for line in read_starts(run) if line.event == "start"]
 
 
-def outcomes(run: Path) -> list[str]:
-    return [line["outcome"] for line in read_starts(run) if line["event"] == "stop"]
+def outcomes(run: Path) -> list[str | None]:
+    return [line.outcome for line in read_starts(run) if line.event == "stop"]
 
 
 def record_step(run: Path, step: int) -> None:
@@ -35,6 +36,6 @@ def workers_one_after_the_other(run: Path) -> bool:
     """Whether no process did a step after another process had begun, and no start fell between another's ends."""
     workers = [line["pid"] for line in trace(run)]
     changes = sum(workers[i] != workers[i - 1] for i in range(1, len(workers)))
-    events = [(line["event"], line["pid"]) for line in read_starts(run)]
+    events = [(line.event, line.pid) for line in read_starts(run)]
     closed = all(events[i - 1] == ("start", pid) for i, (event, pid) in enumerate(events) if event == "stop")
     return closed and changes == len(set(workers)) - 1

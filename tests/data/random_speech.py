@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+from made_records import speech_corpus
 
 from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.frame_store import write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.token_store import write_tokens
-from pipeline.files import write_json
+from pipeline.records.corpus import SpeechSplit
 
 FEATURES = 5
 
@@ -27,11 +28,11 @@ def write_speech(
             for one, text in zip(written[split], texts, strict=True):
                 frames.append(one)
                 tokens.append(text, [len(text)])
-        records[split] = {"pairs": utterances, "src_tokens": int(counts.sum()), "tgt_tokens": sum(map(len, texts))}
+        frames_in_all = int(counts.sum())
+        symbols = sum(map(len, texts))
+        records[split] = SpeechSplit(pairs=utterances, src_tokens=frames_in_all, tgt_tokens=symbols, seconds=1.0)
     with write_frames(folder / NOISE_STEM) as noises:
         for _ in range(3):
             noises.append(rng.normal(0, 3, (40, FEATURES)))
-    statistics = {"mean": [2.0] * FEATURES, "deviation": [3.0] * FEATURES}
-    record = {"kind": "speech", "features": FEATURES, "vocab_size": len(Alphabet()), "statistics": statistics}
-    write_json(folder / "corpus.json", record | {"splits": records, "digest": f"{seed}"})
+    speech_corpus(2.0, 3.0, FEATURES, splits=records, digest=f"{seed}").write(folder / "corpus.json")
     return written

@@ -73,7 +73,7 @@ def test_a_folder_that_can_not_be_written_is_read_all_the_same(tmp_path, monkeyp
     def refuse(path, value):
         raise UserError(f"can't write {path}")
 
-    monkeypatch.setattr(verified, "write_json", refuse)
+    monkeypatch.setattr(verified.VerifiedFile, "write", refuse)
     put(tmp_path / "downloads", CONTENT)
     assert state(tmp_path).state == "verified"
 

@@ -14,6 +14,7 @@ from pipeline.data.token_store import TokenStore
 from pipeline.data.vocabulary import Subwords
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
+from pipeline.records.corpus import read_corpus
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
 
@@ -101,22 +102,23 @@ def test_encoded_text_decodes_to_the_tokenised_text(corpus, processes):
         store = TokenStore(corpus / f"encoded/{split}.{side}")
         text = (corpus / f"prepared/{split}.tok.{language}").read_bytes().decode().split("\n")[:-1]
         assert subwords.decode([store[i] for i in range(len(store))]) == text
-        assert record["splits"][split][f"{side}_tokens"] == store.lengths().sum()
-        assert record["splits"][split][f"{side}_changed"] == record["splits"][split][f"{side}_unknown"] == 0
-    assert record == json.loads((corpus / "encoded/corpus.json").read_text())
-    assert (record["src"], record["tgt"], record["vocab_size"]) == ("en", "de", 60)
-    assert record["vocab_digest"] == sha256_file(corpus / "subwords.model")
+        assert getattr(record.splits[split], f"{side}_tokens") == store.lengths().sum()
+        assert getattr(record.splits[split], f"{side}_changed") == 0
+        assert getattr(record.splits[split], f"{side}_unknown") == 0
+    assert record == read_corpus(corpus / "encoded")
+    assert (record.src, record.tgt, record.vocab_size) == ("en", "de", 60)
+    assert record.vocab_digest == sha256_file(corpus / "subwords.model")
 
 
 def test_the_digest_follows_the_content_alone(corpus):
     dataset = make_dataset()
     learn_subwords(dataset, corpus)
-    digest = encode(dataset, corpus, 1)["digest"]
-    assert digest == encode(dataset, corpus, 2)["digest"]
+    digest = encode(dataset, corpus, 1).digest
+    assert digest == encode(dataset, corpus, 2).digest
     path = corpus / "prepared/dev.tok.de"
     lines = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([lines[1], lines[0], *lines[2:]]))
-    assert encode(dataset, corpus, 1)["digest"] != digest
+    assert encode(dataset, corpus, 1).digest != digest
 
 
 def test_losses_are_counted(corpus):
@@ -124,8 +126,8 @@ def test_losses_are_counted(corpus):
     learn_subwords(dataset, corpus)
     path = corpus / "prepared/test.tok.de"
     path.write_bytes("\n".join(["犬 A", "A \u2581 A", *["A"] * 18, ""]).encode())
-    counts = encode(dataset, corpus, 1)["splits"]["test"]
-    assert counts["tgt_unknown"] == 1 and counts["tgt_changed"] == 2 and counts["src_changed"] == 0
+    counts = encode(dataset, corpus, 1).splits["test"]
+    assert (counts.tgt_unknown, counts.tgt_changed, counts.src_changed) == (1, 2, 0)
 
 
 def test_misaligned_or_missing_text_is_refused(corpus):

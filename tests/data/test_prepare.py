@@ -1,7 +1,5 @@
 """Cleaning leaves out what it counts, and nothing else; dev and test lines are kept or refused."""
 
-import json
-
 import numpy as np
 import pytest
 from toy_corpus import make_dataset, random_lines, write_raw, write_toy_raw
@@ -10,6 +8,7 @@ from pipeline.data.cleaning import prepare_chunk
 from pipeline.data.prepare import prepare
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
+from pipeline.records.preparation import PreparedPairs
 
 GOOD = (b"two dogs run", b"zwei Hunde laufen")
 BAD = {
@@ -48,12 +47,12 @@ def test_the_report_adds_up_on_random_faults(tmp_path, seed):
     write_toy_raw(tmp_path)
     write_raw(tmp_path, "train", *zip(*pairs, strict=True))
     for processes in (1, 2):
-        report = prepare(make_dataset(), tmp_path, processes)["splits"]["train"]
-        assert report["read"] == 2300 and report["kept"] == 2000 and report["rejected"] == expected
-        assert report == json.loads((tmp_path / "prepared/report.json").read_text())["splits"]["train"]
+        report = prepare(make_dataset(), tmp_path, processes).splits["train"]
+        assert report.read == 2300 and report.kept == 2000 and report.rejected == expected
+        assert report == PreparedPairs.read(tmp_path / "prepared/report.json").splits["train"]
     for name in ("train.en", "train.de", "train.tok.en", "train.tok.de"):
         assert len(lines_of(tmp_path / "prepared" / name)) == 2000
-    place = report["rejected_lines"]["empty"][0] - 1
+    place = report.rejected_lines["empty"][0] - 1
     assert pairs[place] in BAD["empty"]
 
 
@@ -70,8 +69,8 @@ def test_only_newlines_end_lines_and_carriage_returns_become_spaces(tmp_path):
     write_toy_raw(tmp_path)
     odd = ["one\rtwo", "one\u2028two", "one\x85two", "one\x0btwo", "one two\r"]
     write_raw(tmp_path, "train", odd, odd)
-    report = prepare(make_dataset(), tmp_path, 1)["splits"]["train"]
-    assert report["kept"] == 5 and report["repaired"] == {"carriage return": 2}
+    report = prepare(make_dataset(), tmp_path, 1).splits["train"]
+    assert report.kept == 5 and report.repaired == {"carriage return": 2}
     assert lines_of(tmp_path / "prepared/train.en") == ["one two", odd[1], odd[2], odd[3], "one two"]
     assert lines_of(tmp_path / "prepared/train.tok.en") == ["one two"] * 5
 
@@ -100,7 +99,7 @@ def test_a_bad_dev_or_test_line_is_an_error_with_its_number(tmp_path, reason):
 def test_long_dev_and_test_lines_are_kept(tmp_path):
     write_toy_raw(tmp_path)
     write_raw(tmp_path, "test", *zip(GOOD, *BAD["too long"], *BAD["length ratio"], strict=True))
-    assert prepare(make_dataset(), tmp_path, 1)["splits"]["test"]["kept"] == 5
+    assert prepare(make_dataset(), tmp_path, 1).splits["test"].kept == 5
 
 
 @pytest.mark.parametrize("cut", ["en", "de"])

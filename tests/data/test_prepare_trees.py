@@ -1,6 +1,5 @@
 """Treebanks become sentences and symbols, with a vocabulary each, and every count is reported."""
 
-import json
 from random import Random
 
 import numpy as np
@@ -15,10 +14,11 @@ from pipeline.data.prepare_trees import prepare_trees
 from pipeline.data.silver import with_errors
 from pipeline.data.subwords import learn_subwords
 from pipeline.data.trees import Tree, clean, parse_tree, words
-from pipeline.data.vocabulary import load_vocabularies, vocab_sizes
+from pipeline.data.vocabulary import load_vocabularies
 from pipeline.errors import UserError
 from pipeline.metrics.f1 import METRIC as F1
 from pipeline.metrics.statistics.brackets import Parses
+from pipeline.records.preparation import PreparedTrees
 
 SPLITS = ("train", "dev", "test")
 PLAIN = {
@@ -51,13 +51,13 @@ def test_sentences_symbols_and_trees_stand_line_by_line(tmp_path, seed):
         assert read(tmp_path / f"prepared/{split}.tok.en") == [" ".join(words(tree)) for tree in trees[split]]
         assert read(tmp_path / f"prepared/{split}.tok.brackets") == [" ".join(linearise(tree)) for tree in trees[split]]
         assert read(tmp_path / f"prepared/{split}.trees") == [str(tree) for tree in trees[split]]
-        record = report["splits"][split]
-        assert record["read"] == record["kept"] == 60
-        assert record["src_words"] == sum(len(words(tree)) for tree in trees[split])
-        assert record["words_percentiles"]["100"] == max(len(words(tree)) for tree in trees[split])
-        assert record["symbols_percentiles"]["100"] == max(len(linearise(tree)) for tree in trees[split])
-        assert record["labels"]["TOP"] == 60 and sum(record["tags"].values()) == record["src_words"]
-    assert json.loads((tmp_path / "prepared/report.json").read_text()) == report
+        record = report.splits[split]
+        assert record.read == record.kept == 60
+        assert record.src_words == sum(len(words(tree)) for tree in trees[split])
+        assert record.words_percentiles["100"] == max(len(words(tree)) for tree in trees[split])
+        assert record.symbols_percentiles["100"] == max(len(linearise(tree)) for tree in trees[split])
+        assert record.labels["TOP"] == 60 and sum(record.tags.values()) == record.src_words
+    assert PreparedTrees.read(tmp_path / "prepared/report.json") == report
 
 
 def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, seed):
@@ -67,8 +67,8 @@ def test_symbols_are_never_split_and_come_back_from_their_ids(tmp_path, seed):
     learn_subwords(dataset, tmp_path)
     record = encode(dataset, tmp_path, processes=1)
     src, tgt = load_vocabularies(tmp_path)
-    assert vocab_sizes(record) == (len(src), len(tgt)) and len(src) == 60 != len(tgt)
-    assert record["splits"]["train"]["tgt_unknown"] == record["splits"]["train"]["src_unknown"] == 0
+    assert record.vocab_sizes == (len(src), len(tgt)) and len(src) == 60 != len(tgt)
+    assert record.splits["train"].tgt_unknown == record.splits["train"].src_unknown == 0
     pairs = ParallelSplit(tmp_path / "encoded", "train")
     for number, tree in enumerate(trees["train"]):
         assert len(pairs.tgt[number]) == len(linearise(tree))
@@ -93,10 +93,11 @@ def test_one_vocabulary_for_both_sides_forgets_an_earlier_one_of_the_target(tmp_
     dataset = make_treebank(**PLAIN)
     prepare_trees(dataset, tmp_path)
     learn_subwords(dataset, tmp_path)
-    learn_subwords(make_treebank(**PLAIN, tgt_subwords=None, subwords=dataset.subwords.model_dump()), tmp_path)
+    joint = make_treebank(**PLAIN, tgt_subwords=None, subwords=dataset.subwords.model_dump())
+    learn_subwords(joint, tmp_path)
     src, tgt = load_vocabularies(tmp_path)
     assert src is tgt
-    assert vocab_sizes({"vocab_size": 7}) == (7, 7)
+    assert encode(joint, tmp_path, 1).vocab_sizes == (len(src), len(src))
 
 
 def test_a_training_tree_without_words_is_left_out_and_counted_but_no_other_may_be(tmp_path):
@@ -104,9 +105,9 @@ def test_a_training_tree_without_words_is_left_out_and_counted_but_no_other_may_
     empty = "( (S (NP-SBJ (-NONE- *))) )\n"
     with open(tmp_path / "raw/train.trees", "a", encoding="utf-8") as lines:
         lines.write(empty + "( (NP (NN Xpd TTD)) )\n")
-    record = prepare_trees(make_treebank(**PLAIN), tmp_path)["splits"]["train"]
-    assert (record["read"], record["kept"], record["rejected"]) == (62, 61, {"no words": 1})
-    assert record["repaired"] == {"tag over several words": 1}
+    record = prepare_trees(make_treebank(**PLAIN), tmp_path).splits["train"]
+    assert (record.read, record.kept, record.rejected) == (62, 61, {"no words": 1})
+    assert record.repaired == {"tag over several words": 1}
     with open(tmp_path / "raw/dev.trees", "a", encoding="utf-8") as lines:
         lines.write(empty)
     with pytest.raises(UserError, match=r"dev\.trees: line 61: no word is left of this tree"):

@@ -51,10 +51,10 @@ def test_splits_references_and_parts_of_files_are_written_prepared_and_encoded(t
     assert (tmp_path / "raw/test2.de").read_text().split("\n")[:-1] == LINES[2::5]
     assert dataset.references("test") == ["de", "de2"] and dataset.references("test2") == ["de"]
     report = prepare(dataset, tmp_path, 1)
-    assert list(report["splits"]) == ["train", "dev", "test", "test2"]
+    assert list(report.splits) == ["train", "dev", "test", "test2"]
     assert (tmp_path / "prepared/test.tok.de2").read_text() == "Eins B\nZwei B\n"
     learn_subwords(dataset, tmp_path)
-    assert encode(dataset, tmp_path, 1)["splits"]["test2"]["pairs"] == 8
+    assert encode(dataset, tmp_path, 1).splits["test2"].pairs == 8
     assert [name_of_split(dataset, split) for split in ("dev", "test", "test2")] == ["toy-dev", "toy-test", "second"]
 
 

@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from made_records import speech_corpus, text_corpus
 from random_speech import FEATURES, write_speech
 
 from pipeline.config import RunSpec
@@ -68,8 +69,7 @@ def test_a_batch_holds_normalised_frames_and_shifted_transcripts(corpus):
 def test_frames_are_normalised_as_another_corpus_on_request(corpus, tmp_path):
     folder, frames = corpus
     write_speech(tmp_path, 4, seed=1)
-    text = (tmp_path / "corpus.json").read_text().replace("2.0", "4.0")
-    (tmp_path / "corpus.json").write_text(text)
+    speech_corpus(4.0, 3.0, FEATURES).write(tmp_path / "corpus.json")
     batch = SpeechSplit(folder, "dev", normalised_as=tmp_path).batch(np.array([0]))
     np.testing.assert_allclose(batch.frames[0], (frames["dev"][0].astype(np.float32) - 4) / 3, rtol=1e-6, atol=1e-6)
 
@@ -220,8 +220,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     with pytest.raises(UserError, match="counted in sentences"):
         training_batches(run(folder, sentences_per_update=None, tokens_per_update=10))
     shutil.copytree(folder, tmp_path / "text")
-    text = (tmp_path / "text/corpus.json").read_text()
-    (tmp_path / "text/corpus.json").write_text(text.replace('"speech"', '"text"'))
+    text_corpus().write(tmp_path / "text/corpus.json")
     with pytest.raises(UserError, match=r"ctc reads speech, but .* is text"):
         training_batches(run(tmp_path / "text"))
     lm = LanguageModelConfig(architecture="language_model", hidden_width=2)
@@ -229,6 +228,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
         on_text = run(folder).model_copy(update={"model": lm, "corpus": str(corpus_folder)})
         assert isinstance(training_batches(on_text), TextOnlyBatches)
     assert isinstance(evaluation_batches(tmp_path / "text", "dev", 100), TextOnlyEvaluationBatches)
-    (tmp_path / "text/corpus.json").write_text(text.replace('"speech"', '"smell"'))
+    text = (tmp_path / "text/corpus.json").read_text()
+    (tmp_path / "text/corpus.json").write_text(text.replace('"text"', '"smell"'))
     with pytest.raises(UserError, match="unknown kind 'smell'"):
         training_batches(run(tmp_path / "text"))

@@ -56,10 +56,10 @@ def test_each_side_has_its_own_words_and_the_record_counts_what_is_unknown(tmp_p
     learn_subwords(dataset, tmp_path)
     record = encode(dataset, tmp_path, 1)
     src, tgt = load_vocabularies(tmp_path)
-    assert (record["vocab_size"], record["tgt_vocab_size"]) == (len(src), len(tgt)) == (10, 8)
+    assert record.vocab_sizes == (len(src), len(tgt)) == (10, 8)
     assert json.loads((tmp_path / "subwords.json").read_text())["tgt"]["kind"] == "word"
     for side, words, language in (("src", src, "en"), ("tgt", tgt, "de")):
         text = (tmp_path / f"prepared/test.tok.{language}").read_text().split()
-        counts = record["splits"]["test"]
-        assert counts[f"{side}_tokens"] == len(text)
-        assert counts[f"{side}_unknown"] == sum(word not in words.words for word in text)
+        counts = record.splits["test"]
+        assert getattr(counts, f"{side}_tokens") == len(text)
+        assert getattr(counts, f"{side}_unknown") == sum(word not in words.words for word in text)

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import torch
 import yaml
+from made_records import speech_corpus, trained_run
 
 from pipeline.config import load_run
 from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.frame_store import write_frames
 from pipeline.data.token_store import write_tokens
-from pipeline.files import write_json
 from pipeline.training.key import run_key
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
@@ -33,10 +33,7 @@ def write_corpus(folder: Path, seed: int, mean: float = 0.0) -> Path:
             for text in texts:
                 frames.append(rng.normal(mean, 1, (int(rng.integers(20, 60)), FEATURES)))
                 tokens.append(text, [len(text)])
-    statistics = {"mean": [mean] * FEATURES, "deviation": [1.0] * FEATURES}
-    record = {"kind": "speech", "dataset": folder.name, "features": FEATURES, "statistics": statistics}
-    record |= {"vocab_size": len(Alphabet()), "vocab_digest": Alphabet().digest, "digest": f"{folder.name} {seed}"}
-    write_json(folder / "corpus.json", record)
+    speech_corpus(mean, dataset=folder.name, digest=f"{folder.name} {seed}").write(folder / "corpus.json")
     return folder
 
 
@@ -61,5 +58,5 @@ def write_run(folder: Path, corpus: Path, model: dict, sharpness: float = 6.0, *
                 weight.mul_(sharpness)
     key = run_key(folder)
     write_tensor_file(folder / "model.safetensors", tensors_of(built), {"key": key, "step": 1})
-    write_json(folder / "done.json", {"key": key, "steps": 1})
+    trained_run(key=key, steps=1).write(folder / "done.json")
     return folder

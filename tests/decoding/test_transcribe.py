@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_records import speech_corpus
 from speech_runs import COLD, CTC, LM, RECOGNISER, UTTERANCES, write_corpus, write_run
 
 from pipeline.__main__ import main
@@ -16,6 +17,7 @@ from pipeline.files import read_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.wer import METRIC as WER
+from pipeline.records.corpus import SpeechCorpus
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
 DECODING = {"beam_size": 3, "length_normalisation": "none", "max_extra_length": 1, "batch_tokens": 200}
@@ -45,9 +47,9 @@ def of_other_statistics(corpus: Path, folder: Path) -> Path:
     folder.mkdir()
     for path in corpus.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
-    record = read_json(folder / "corpus.json")
-    record["statistics"]["mean"] = [3.0] * len(record["statistics"]["mean"])
-    (folder / "corpus.json").write_text(json.dumps(record))
+    record = SpeechCorpus.read(folder / "corpus.json")
+    statistics = speech_corpus(3.0).statistics
+    record.model_copy(update={"statistics": statistics}).write(folder / "corpus.json")
     return folder
 
 

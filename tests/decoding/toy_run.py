@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import torch
 import yaml
+from made_records import parallel_corpus, trained_run
 
 from pipeline.config import load_run
 from pipeline.data.subwords import train_bpe
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
-from pipeline.files import sha256_json, write_json
+from pipeline.files import sha256_json
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
@@ -34,8 +35,7 @@ def write_corpus(folder: Path, pairs: int = 23) -> list[str]:
     for side in ("src", "tgt"):
         with write_tokens(folder / "encoded" / f"test.{side}", VOCABULARY) as store:
             store.append(np.array([i for sentence in ids for i in sentence]), np.array([len(one) for one in ids]))
-    record = {"dataset": "toy", "src": "en", "tgt": "de", "vocab_size": VOCABULARY, "digest": sha256_json(lines)}
-    write_json(folder / "encoded" / "corpus.json", record)
+    parallel_corpus(VOCABULARY, digest=sha256_json(lines)).write(folder / "encoded" / "corpus.json")
     return lines
 
 
@@ -56,5 +56,5 @@ def write_run(folder: Path, corpus: Path, model: TransformerConfig = TRANSFORMER
         if checkpoints:
             write_tensor_file(folder / "checkpoints" / f"step-{step}.safetensors", tensors_of(built), facts)
     write_tensor_file(folder / "model.safetensors", tensors_of(built), facts)
-    write_json(folder / "done.json", {"key": key, "steps": steps})
+    trained_run(key=key, steps=steps).write(folder / "done.json")
     return built

@@ -64,7 +64,7 @@ def test_trees_of_the_grammar_are_learnt_written_rebuilt_and_scored(tmp_path):
     prepare_trees(record, corpus)
     learn_subwords(record, corpus)
     sizes = encode(record, corpus, processes=1)
-    assert sizes["vocab_size"] != sizes["tgt_vocab_size"]
+    assert sizes.vocab_size != sizes.tgt_vocab_size
     run.mkdir()
     (run / "run.yaml").write_text(yaml.safe_dump(RUN | {"corpus": str(corpus / "encoded")}), encoding="utf-8")
     train_run(run, device="cpu", threads=1)

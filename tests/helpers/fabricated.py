@@ -1,16 +1,16 @@
 """Run folders as the stages leave them, with made-up scores and logs."""
 
-import json
 from pathlib import Path
 
 import numpy as np
+from made_records import data_loss, score_file, start_cost, trained_run, training_cost, validation_line
 
 from pipeline.experiment.project import Project
-from pipeline.files import write_json
 from pipeline.kinds.scored import score_path
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.products import RunId
+from pipeline.records.training import MonitorLine
 from pipeline.reporting.filled_table import fill
 
 SENTENCES = 200
@@ -53,27 +53,18 @@ def write_score(project: Project, run: RunId, metric: str, decoding: str, split:
     values = {name: float(metric_named(name).total(rows.sum(axis=0))) for name, rows in arrays.items()}
     metrics = {name: {"value": value, "low": None, "high": None, "signature": "toy"} for name, value in values.items()}
     write_statistics(path.with_suffix(".npz"), arrays)
-    write_json(
-        path,
-        {"test_set": "toy", "lines": SENTENCES, "metrics": metrics, "statistics": path.with_suffix(".npz").name},
-    )
+    score_file(metrics, SENTENCES).write(path)
 
 
 def write_training(project: Project, run: RunId, dev: list[float], train: list[float], every: int = 100) -> None:
     """A finished training, validated `every` updates; losses in nats a subword."""
     folder = folder_of(project, run)
-    write_json(folder / "trained.json", {"steps": every * len(dev), "fit": {"nll_per_token": train[-1]}})
-    start = {"seconds": 10.0, "processes": 1, "threads": 1, "device": "toy processor"}
-    write_json(folder / "cost.json", {"starts": [start], "total": {"seconds": 10.0, "flops": 1e9}})
+    trained_run(steps=every * len(dev), fit=data_loss(train[-1])).write(folder / "trained.json")
+    training_cost(start_cost()).write(folder / "cost.json")
     append(
         folder,
         (
-            {
-                "event": "validation",
-                "step": every * (i + 1),
-                "fit": {"nll_per_token": train[i]},
-                "dev": {"nll_per_token": dev[i]},
-            }
+            validation_line(step=every * (i + 1), fit=data_loss(train[i]), dev=data_loss(dev[i]))
             for i in range(len(dev))
         ),
     )
@@ -82,17 +73,14 @@ def write_training(project: Project, run: RunId, dev: list[float], train: list[f
 def write_branches(project: Project, run: RunId, weights: np.ndarray) -> None:
     """A log of kappa = alpha in one encoder layer; weights (steps, M)."""
     folder = folder_of(project, run)
-    write_json(folder / "trained.json", {"steps": len(weights)})
+    trained_run(steps=len(weights)).write(folder / "trained.json")
     names = ("encoder.0.kappa", "encoder.0.alpha", "decoder.0.kappa")
     append(
         folder,
-        (
-            {"event": "monitor", "step": step + 1, "values": dict.fromkeys(names, row.tolist())}
-            for step, row in enumerate(weights)
-        ),
+        (MonitorLine(step=step + 1, values=dict.fromkeys(names, row.tolist())) for step, row in enumerate(weights)),
     )
 
 
 def append(folder: Path, records) -> None:
     with open(folder / "progress.jsonl", "a", encoding="utf-8") as handle:
-        handle.writelines(json.dumps(record) + "\n" for record in records)
+        handle.writelines(record.line() for record in records)

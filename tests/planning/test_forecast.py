@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from made_records import parallel_corpus, parallel_split
 from planning_project import ROOT, project_at
 
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.data.batches import TrainingBatches
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
-from pipeline.files import write_json
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model
 from pipeline.models.flops import training_flops
@@ -47,13 +47,14 @@ def encoded(tmp_path):
     splits = {}
     for split, pairs in (("train", 500), ("dev", 20), ("test", 20)):
         base = rng.integers(1, 35, pairs)
-        splits[split] = {"pairs": pairs}
+        tokens = {}
         for side in ("src", "tgt"):
             lengths = np.maximum(1, base + rng.integers(-3, 14, pairs))
             with write_tokens(tmp_path / f"encoded/{split}.{side}", VOCABULARY) as store:
                 store.append(rng.integers(EOS + 1, VOCABULARY, lengths.sum()), lengths)
-            splits[split][f"{side}_tokens"] = int(lengths.sum())
-    write_json(tmp_path / "encoded/corpus.json", {"vocab_size": VOCABULARY, "splits": splits})
+            tokens[f"{side}_tokens"] = int(lengths.sum())
+        splits[split] = parallel_split(pairs, **tokens)
+    parallel_corpus(VOCABULARY, splits=splits).write(tmp_path / "encoded/corpus.json")
     return tmp_path
 
 

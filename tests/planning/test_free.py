@@ -3,11 +3,12 @@
 import fcntl
 
 import pytest
+from made_records import trained_run
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
 from pipeline.experiment.graph import Graph
-from pipeline.files import sha256_file, write_json
+from pipeline.files import sha256_file
 from pipeline.planning.free import unneeded
 from pipeline.products import OfRun, RunId
 
@@ -27,7 +28,7 @@ def work(tmp_path):
         put(folder / "checkpoints" / name, "weights")
     put(folder / "model.safetensors", "final weights")
     put(folder / "averaged/averaged.safetensors")
-    write_json(folder / "done.json", {"weights_digest": sha256_file(folder / "model.safetensors")})
+    trained_run(weights_digest=sha256_file(folder / "model.safetensors")).write(folder / "done.json")
     return tmp_path
 
 

@@ -4,12 +4,12 @@ import csv
 from collections import Counter
 
 import pytest
+from made_records import decoded, start_cost, training_cost
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
-from pipeline.files import write_json
 from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.jobs import Jobs, done_share
 from pipeline.planning.rates import Calibration, Point
@@ -20,8 +20,9 @@ from pipeline.products import Alignments, AttentionMaps, Averaged, Parse, Traine
 def planned_at(tmp_path_factory):
     """A work folder with a plan of scale smoke."""
     folder = tmp_path_factory.mktemp("work")
-    points = tuple(Point("", kind, 1e9, 1.0, 1e9, 2.0) for kind in ("transformer", "weighted_transformer"))
-    write_json(folder / "calibration.json", Calibration("some processor", 1, points).record())
+    measured = {"update_flops": 1e9, "update_s": 1.0, "decoding_flops": 1e9, "decoding_s": 2.0}
+    points = tuple(Point(shape="", family=kind, **measured) for kind in ("transformer", "weighted_transformer"))
+    Calibration(device="some processor", threads=1, points=points).write(folder / "calibration.json")
     settings = ["--set", "scale=smoke", "--set", f"work={folder}", "--set", "licensed={}", "--set", "seeds=1"]
     files = ["--calibration", str(folder / "calibration.json"), "--out", str(folder / "plan.csv")]
     assert main(["plan", "--root", str(ROOT), *settings, *files]) == 0
@@ -100,9 +101,9 @@ def start(**changes):
 
 
 def cost_of(tmp_path, planned, starts, steps):
-    total = {"steps": steps, "seconds": sum(one["seconds"] for one in starts), "starts": len(starts)}
-    total |= {"gpu_hours": sum(one["gpu_hours"] for one in starts), "tokens": 7, "flops": 8e9, "peak_memory_gib": 0.5}
-    write_json(tmp_path / "smoke/runs" / planned["name"] / "cost.json", {"starts": starts, "total": total})
+    made = [start_cost(**one, steps=0) for one in starts[1:]]
+    cost = training_cost(start_cost(**starts[0], steps=steps), *made)
+    cost.write(tmp_path / "smoke/runs" / planned["name"] / "cost.json")
     return compare(project_at(tmp_path), planned, ["P100", "A100"])
 
 
@@ -130,7 +131,7 @@ def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path
     translated = next(row for row in plan if row["job"] == "translate")
     folder, decoding, split = translated["name"].split()
     report = tmp_path / f"smoke/runs/{folder}/translations/{decoding}/{split}.json"
-    write_json(report, {"device": "cpu", "seconds": 36.0})
+    decoded(device="cpu", seconds=36.0).write(report)
     out = tmp_path / "cost.csv"
     settings = ["--set", "scale=smoke", "--set", f"work={tmp_path}"]
     assert (

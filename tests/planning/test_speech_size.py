@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_records import speech_corpus, text_corpus
 from planning_project import ROOT, project_at
 
 from pipeline.config import TrainingConfig
@@ -12,7 +13,6 @@ from pipeline.data.dataset import load_dataset
 from pipeline.data.frame_store import FEATURES, write_frames
 from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, UtteranceChoice
 from pipeline.data.token_store import write_tokens
-from pipeline.files import write_json
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.jobs import Jobs
 
@@ -28,10 +28,11 @@ def write_corpus(folder: Path, kind: str, utterances: int) -> None:
             frames.append(rng.normal(size=(count, FEATURES)))
             tokens.append(text, [len(text)])
     sizes = {"pairs": utterances, "tgt_tokens": sum(map(len, texts))}
-    sizes |= {"src_tokens": int(counts.sum())} if kind == "speech" else {}
-    record = {"kind": kind, "features": FEATURES, "vocab_size": len(Alphabet()), "splits": {"train": sizes}}
-    statistics = {"mean": [0.0] * FEATURES, "deviation": [1.0] * FEATURES}
-    write_json(folder / "corpus.json", record | {"statistics": statistics})
+    if kind == "speech":
+        corpus = speech_corpus(splits={"train": sizes | {"src_tokens": int(counts.sum()), "seconds": 1.0}})
+    else:
+        corpus = text_corpus(splits={"train": sizes})
+    corpus.write(folder / "corpus.json")
 
 
 def test_an_update_of_speech_is_forecast_as_it_is_batched(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from made_records import speech_corpus
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
@@ -29,9 +30,7 @@ def write_run(tmp_path, model: dict):
         for length in (2, 5, 3):
             frames.append(rng.normal(0, 1, (20, 40)))
             tokens.append(rng.integers(FIRST, len(Alphabet()), length), [length])
-    record = {"kind": "speech", "features": 40, "statistics": {"mean": [0.0] * 40, "deviation": [1.0] * 40}}
-    record |= {"vocab_size": len(Alphabet()), "vocab_digest": "x", "digest": "x"}
-    (corpus / "corpus.json").write_text(json.dumps(record))
+    speech_corpus().write(corpus / "corpus.json")
     training = {
         "max_steps": 2,
         "warmup_steps": 1,

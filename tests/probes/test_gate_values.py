@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from made_records import parallel_corpus
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
@@ -65,8 +66,7 @@ def corpus(tmp_path_factory):
         for side in ("src", "tgt"):
             with write_tokens(folder / f"encoded/{split}.{side}", len(subwords)) as store:
                 store.append(np.concatenate(ids), np.array([len(one) for one in ids]))
-    record = {"dataset": "toy", "src": "zh", "tgt": "en", "vocab_size": len(subwords), "digest": "x"}
-    (folder / "encoded/corpus.json").write_text(json.dumps(record))
+    parallel_corpus(len(subwords), src="zh", tgt="en").write(folder / "encoded/corpus.json")
     sizes = {"train": 1, "dev": 1, "test": 40, "test2": 20}
     dataset = {
         "kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en", "dev_set": "d",

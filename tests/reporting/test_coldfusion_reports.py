@@ -13,8 +13,8 @@ from pipeline.data.alphabet import Alphabet
 from pipeline.data.token_store import write_tokens
 from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import transcripts
-from pipeline.files import write_json
 from pipeline.metrics.statistics.edits import domain_gap
+from pipeline.records.probes import AlignmentMaps
 from pipeline.reporting.claims import claim_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +82,7 @@ def put_alignments(project, system: str, entropies: list[float], steps: int = 50
     maps = np.random.default_rng(0).dirichlet(np.ones(6), (len(entropies), 4)).tolist()
     record = {"split": "dev", "utterances": 9, "utterance": 3, "text": "a day", "maps": maps, "entropy": entropies}
     record |= {"steps": [steps * (i + 1) for i in range(len(entropies))], "weights_digest": "abc"}
-    write_json(folder_of(project, run) / "alignments/dev.json", record)
+    AlignmentMaps.model_validate(record).write(folder_of(project, run) / "alignments/dev.json")
     return folder_of(project, run)
 
 

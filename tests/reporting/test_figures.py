@@ -10,10 +10,10 @@ from fabricated import write_branches, write_training
 from pipeline.__main__ import main
 from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import figure_products
-from pipeline.files import write_json
 from pipeline.kinds.figures.attention_heads import shown_as
 from pipeline.kinds.figures.branch_weights import mean_filter
 from pipeline.kinds.picture import COLOURS
+from pipeline.records.probes import AttentionMap
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]
@@ -48,7 +48,7 @@ def put_map(project, figure, query, heads):
         "weights_digest": "abc",
     }
     record = {"tokens": TOKENS, "heads": heads, "query": query, "weights": maps.tolist()}
-    write_json(project.layout.path(product), facts | record)
+    AttentionMap.model_validate(facts | record).write(project.layout.path(product))
 
 
 def test_loss_curves_have_a_point_a_validation(project, tmp_path):

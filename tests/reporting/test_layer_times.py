@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from made_records import layer_costs
 
 from pipeline.__main__ import main
-from pipeline.files import write_json
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.probes import layer_cost
 from pipeline.reporting.layer_table import derived
@@ -32,8 +32,7 @@ def made_up_times(noise=0.0):
         for n in sizes
         for d in sizes
     ]
-    facts = {"device": "toy", "on_processor": True, "threads": 1, "kernel": 3, "window": 32}
-    return {"times": times, "matmul_flops_per_s": 1e10, "provenance": {"commit": "abc"}, **facts}
+    return layer_costs(times)
 
 
 @pytest.mark.parametrize("layer", POWERS)
@@ -46,7 +45,7 @@ def test_the_powers_are_found(layer, place):
 
 
 def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
-    write_json(tmp_path / "times.json", made_up_times())
+    made_up_times().write(tmp_path / "times.json")
     out = tmp_path / "table1.csv"
     arguments = ["layer-table", "--root", str(ROOT), "--paper", "attention", "--table", "table1"]
     assert main([*arguments, "--layer-times", str(tmp_path / "times.json"), "--out", str(out)]) == 0
@@ -94,5 +93,5 @@ def test_restricted_attention_looks_at_its_neighbourhood_alone():
 
 def test_a_measurement_has_every_layer_at_every_size():
     times = layer_cost.measure(torch.device("cpu"), (8, 16), (8,))
-    assert {(one["layer"], one["n"], one["d"]) for one in times} == {(name, n, 8) for name in POWERS for n in (8, 16)}
-    assert all(len(one["seconds"]) == layer_cost.REPEATS and min(one["seconds"]) > 0 for one in times)
+    assert {(one.layer, one.n, one.d) for one in times} == {(name, n, 8) for name in POWERS for n in (8, 16)}
+    assert all(len(one.seconds) == layer_cost.REPEATS and min(one.seconds) > 0 for one in times)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fabricated import table_rows
+from made_records import layer_costs, score_file, start_cost, trained_run, training_cost
 
 from pipeline.__main__ import main
 from pipeline.errors import UserError
@@ -26,13 +27,13 @@ def project_in(folder, **settings):
 def fabricate(project, cell_run, split, value):
     """A run folder as the stages leave it, with a made-up score."""
     folder = Path(project.config.work) / project.config.scale / "runs" / cell_run.run.folder
-    write_json(folder / "trained.json", {"steps": 7, "parameters": {"total": 123456}, "provenance": {"commit": "abc"}})
-    start = {"seconds": 900, "processes": 2, "threads": 1, "device": "toy processor"}
-    write_json(folder / "cost.json", {"starts": [start], "total": {"flops": 2.5e9}})
+    parameters = {"total": 123456, "branch_weights": 0}
+    trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "trained.json")
+    training_cost(start_cost(seconds=900, processes=2, flops=2.5e9)).write(folder / "cost.json")
     entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
-    score = {"test_set": "toy", "lines": 10, "metrics": {"bleu_paper": entry, "gleu": entry}}
+    score = score_file({"bleu_paper": entry, "gleu": entry}, lines=10)
     for decoding in cell_run.decodings:
-        write_json(folder / "scores" / decoding / f"{split}.json", score)
+        score.write(folder / "scores" / decoding / f"{split}.json")
 
 
 def test_a_run_that_did_not_run_says_so_and_shows_no_number(tmp_path):
@@ -126,8 +127,7 @@ def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
     row = table_rows(project, "attention", "table2")[-1]
     found = [row[name] for name in ("flops_ende_printed", "flops_ende_ours", "flops_counted_ende_ours")]
     assert found == ["2.3e+19", "", "2.5e+09"]
-    measured = {"device": "toy processor", "matmul_flops_per_s": 1e10, "on_processor": True, "threads": 1}
-    write_json(tmp_path / "demo" / "layer_times.json", measured)
+    layer_costs([], device="toy processor", matmul_flops_per_s=1e10).write(tmp_path / "demo" / "layer_times.json")
     row = table_rows(project, "attention", "table2")[-1]
     assert float(row["flops_ende_ours"]) == 900 * 2 * 1e10
 

@@ -1,6 +1,7 @@
 """Operations by the paper's formula: time x devices x sustained rate."""
 
 import pytest
+from made_records import layer_costs, start_cost
 
 from pipeline.kinds.training_cost import flops_by_time
 
@@ -10,21 +11,21 @@ DAY_S = 24 * 3600
 @pytest.mark.parametrize(("seconds", "printed"), [(DAY_S / 2, "3.3e+18"), (3.5 * DAY_S, "2.3e+19")])
 def test_the_papers_formula_gives_its_printed_costs(seconds, printed):
     """12 hours and 3.5 days on eight P100; printed to two digits."""
-    start = {"seconds": seconds, "processes": 8, "threads": 4, "device": "Tesla P100-SXM2-16GB"}
+    start = start_cost(seconds=seconds, processes=8, threads=4, device="Tesla P100-SXM2-16GB")
     assert f"{flops_by_time([start], None):.1e}" == printed
 
 
 def test_starts_are_added_and_an_unknown_device_leaves_no_number():
-    one = {"seconds": 10.0, "processes": 2, "threads": 1, "device": "Tesla K80"}
-    other = one | {"device": "some new device"}
+    one = start_cost(seconds=10.0, processes=2, device="Tesla K80")
+    other = one.model_copy(update={"device": "some new device"})
     assert flops_by_time([one, one], None) == pytest.approx(2 * 10 * 2 * 2.8e12)
     assert flops_by_time([one, other], None) is None
 
 
 def test_a_processors_rate_is_measured_by_core():
-    measured = {"device": "EPYC", "matmul_flops_per_s": 3e10, "on_processor": True, "threads": 1}
-    start = {"seconds": 10.0, "processes": 1, "threads": 2, "device": "EPYC"}
+    measured = layer_costs([], device="EPYC", matmul_flops_per_s=3e10)
+    start = start_cost(seconds=10.0, threads=2, device="EPYC")
     assert flops_by_time([start], measured) == pytest.approx(10 * 2 * 3e10)
-    assert flops_by_time([start | {"device": "Xeon"}], measured) is None
-    on_gpu = {**measured, "device": "H100", "on_processor": False}
-    assert flops_by_time([start | {"device": "H100"}], on_gpu) == pytest.approx(10 * 3e10)
+    assert flops_by_time([start.model_copy(update={"device": "Xeon"})], measured) is None
+    on_gpu = layer_costs([], device="H100", matmul_flops_per_s=3e10, on_processor=False)
+    assert flops_by_time([start.model_copy(update={"device": "H100"})], on_gpu) == pytest.approx(10 * 3e10)

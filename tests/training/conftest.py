@@ -1,6 +1,5 @@
 """A corpus of random symbols to be copied, and run folders on it."""
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import sentencepiece
 import torch
 import yaml
+from made_records import parallel_corpus
 
 from pipeline.data.token_store import write_tokens
 from pipeline.training import trainer
@@ -55,8 +55,7 @@ def copy_corpus(tmp_path_factory) -> Path:
         for side in ("src", "tgt"):
             with write_tokens(folder / f"{split}.{side}", VOCAB_SIZE) as writer:
                 writer.append(np.concatenate(sentences), [len(sentence) for sentence in sentences])
-    corpus = {"dataset": "copy", "vocab_size": VOCAB_SIZE, "digest": str(rng.integers(1 << 60))}
-    (folder / "corpus.json").write_text(json.dumps(corpus))
+    parallel_corpus(VOCAB_SIZE, digest=str(rng.integers(1 << 60))).write(folder / "corpus.json")
     return folder
 
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from made_records import MACHINE
 
 import pipeline.training.checkpoint as checkpoint
 from pipeline.config import TrainingConfig
@@ -40,7 +41,7 @@ def save(checkpoints: Checkpoints, optimiser: Optimiser, steps: int) -> list[Tra
     for step in range(steps):
         states.append(train(optimiser, step))
         checkpoints.save_weights(optimiser.model, step + 1)
-        checkpoints.save_resume(optimiser.model, optimiser, states[-1], {"threads": 1})
+        checkpoints.save_resume(optimiser.model, optimiser, states[-1], MACHINE)
     return states
 
 
@@ -104,7 +105,7 @@ def test_a_full_disk_is_one_message_and_the_older_checkpoints_stay(checkpoints, 
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(UserError, match=r"can't write .*step-3.*No space left on device; free some space"):
-        checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), {})
+        checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), MACHINE)
     monkeypatch.undo()
     assert names(checkpoints) == before
     assert checkpoints.newest_good().facts["step"] == 2
@@ -117,7 +118,7 @@ def test_a_file_that_reads_back_differently_leaves_the_older_ones(checkpoints, m
     with monkeypatch.context() as patched:
         patched.setattr("pathlib.Path.read_bytes", lambda path: b"")
         with pytest.raises(UserError, match=r"reads back differently.*check the disk"):
-            checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), {})
+            checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), MACHINE)
     assert names(checkpoints) == before
 
 

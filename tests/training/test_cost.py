@@ -2,14 +2,15 @@ import pytest
 import torch
 
 from pipeline.files import read_json
-from pipeline.training.cost import CostRecord
+from pipeline.records.training import Machine
+from pipeline.training.cost import CostCounter
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
 def test_the_cost_of_all_starts_is_added_up(tmp_path):
     for first, last in ((0, 5), (3, 9)):
-        cost = CostRecord(tmp_path, CPU, {"device": "a", "threads": 1, "processes": 1}, first)
+        cost = CostCounter(tmp_path, CPU, Machine(device="a", threads=1, processes=1, torch="2"), first)
         for _ in range(first, last):
             cost.count(tokens=100, flops=1e6)
         cost.write(last - 1)
@@ -25,8 +26,8 @@ def test_the_cost_of_all_starts_is_added_up(tmp_path):
 
 def test_gpu_hours_count_every_gpu(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 3 << 30)
-    cost = CostRecord(tmp_path, GPU, {"processes": 8}, 0)
+    cost = CostCounter(tmp_path, GPU, Machine(device="a", threads=1, processes=8, torch="2"), 0)
     cost.began -= 1800
     entry = cost.entry(1)
-    assert entry["gpu_hours"] == pytest.approx(4, rel=1e-3)
-    assert entry["peak_memory_gib"] == 3
+    assert entry.gpu_hours == pytest.approx(4, rel=1e-3)
+    assert entry.peak_memory_gib == 3

@@ -1,11 +1,12 @@
-import json
 import subprocess
 import sys
 
 import pytest
 import yaml
+from made_records import parallel_corpus
 
 from pipeline.errors import UserError
+from pipeline.files import write_json
 from pipeline.training.key import run_key
 
 
@@ -18,8 +19,7 @@ def test_the_key_follows_every_setting_and_the_corpus_but_not_the_order_of_keys(
     (run / "run.yaml").write_text(yaml.safe_dump(spec | {"seed": 2}))
     assert run_key(run) != key
     other = tmp_path / "encoded"
-    other.mkdir()
-    (other / "corpus.json").write_text(json.dumps({"digest": "another"}))
+    parallel_corpus(7, digest="another").write(other / "corpus.json")
     (run / "run.yaml").write_text(yaml.safe_dump(spec | {"corpus": str(other)}))
     assert run_key(run) != key
 
@@ -27,9 +27,10 @@ def test_the_key_follows_every_setting_and_the_corpus_but_not_the_order_of_keys(
 def test_a_corpus_without_digest_is_refused(new_run, tmp_path):
     run = new_run()
     spec = yaml.safe_load((run / "run.yaml").read_text())
-    (tmp_path / "corpus.json").write_text("{}")
+    content = parallel_corpus(7).model_dump(exclude={"digest"})
+    write_json(tmp_path / "corpus.json", content)
     (run / "run.yaml").write_text(yaml.safe_dump(spec | {"corpus": str(tmp_path)}))
-    with pytest.raises(UserError, match=r"corpus\.json: has no `digest`"):
+    with pytest.raises(UserError, match=r"corpus\.json: has no `parallel.digest`; .*encode the corpus"):
         run_key(run)
 
 

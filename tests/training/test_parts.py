@@ -1,10 +1,9 @@
 """Weights that a run takes from other runs, and those that it leaves to them."""
 
-import json
-
 import pytest
 import torch
 import yaml
+from made_records import parallel_corpus
 
 from pipeline.config import load_run
 from pipeline.errors import UserError
@@ -27,9 +26,7 @@ def make(tmp_path):
     class Runs:
         def corpus(self, name: str = "corpus", vocabulary: str = "alphabet") -> str:
             folder = tmp_path / name
-            folder.mkdir(exist_ok=True)
-            record = {"vocab_size": VOCAB, "vocab_digest": vocabulary, "digest": name}
-            (folder / "corpus.json").write_text(json.dumps(record))
+            parallel_corpus(VOCAB, vocabulary, digest=name).write(folder / "corpus.json")
             return str(folder)
 
         def run(self, name: str, model: dict, corpus: str | None = None, trained_part: str = "all", **changes):

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from made_records import speech_corpus
 
 from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.frame_store import write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.token_store import write_tokens
-from pipeline.files import read_json, write_json
+from pipeline.files import read_json
 from pipeline.training.job import train_run
 from pipeline.training.tensor_file import read_tensor_file
 from pipeline.training.trainer import Trainer
@@ -39,9 +40,7 @@ def spoken_corpus(tmp_path_factory) -> Path:
                 tokens.append(text + FIRST, [len(text)])
     with write_frames(folder / NOISE_STEM) as noises:
         noises.append(rng.normal(-8, 0.1, (50, 40)))
-    statistics = {"mean": [0.0] * 40, "deviation": [3.0] * 40}
-    record = {"kind": "speech", "features": 40, "statistics": statistics, "vocab_size": len(Alphabet())}
-    write_json(folder / "corpus.json", record | {"vocab_digest": Alphabet().digest, "digest": "spoken"})
+    speech_corpus(0.0, 3.0, digest="spoken").write(folder / "corpus.json")
     return folder
 
 

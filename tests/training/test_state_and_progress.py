@@ -2,8 +2,11 @@ import json
 import math
 
 import pytest
+from made_records import UPDATES, data_loss
 
 from pipeline.errors import UserError
+from pipeline.records.record import read_lines_as
+from pipeline.records.training import AnyProgress, BestLoss, MonitorLine, SampleLine, UpdatesLoss
 from pipeline.training import progress
 from pipeline.training.progress import JsonLines, Progress, clock, progress_line
 from pipeline.training.state import Sums, TrainingState, perplexity
@@ -12,29 +15,31 @@ from pipeline.training.state import Sums, TrainingState, perplexity
 def test_sums_over_tokens_become_means_and_a_perplexity_without_smoothing():
     sums = Sums(loss=30.0, nll=20.0, tokens=10)
     sums.add(Sums(loss=10.0, nll=10.0, tokens=10))
-    assert sums.per_token() == {"loss_per_token": 2.0, "nll_per_token": 1.5, "perplexity": math.exp(1.5)}
+    assert sums.per_token() == UpdatesLoss(loss_per_token=2.0, nll_per_token=1.5, perplexity=math.exp(1.5))
     assert perplexity(1e6) == math.inf
 
 
 def test_the_best_validation_is_kept_and_the_stretch_since_the_last_begins_anew():
     state = TrainingState(step=4, since_validation=Sums(2.0, 1.0, 1))
-    state.record_validation({"nll_per_token": 0.5}, {"nll_per_token": 1.0})
+    assert state.record_validation(data_loss(0.5), data_loss(1.0))
     state.step = 8
-    state.record_validation({"nll_per_token": 0.25}, {"nll_per_token": 3.0})
-    assert state.best_dev == {"step": 4, "nll_per_token": 1.0}
-    assert state.fit == {"nll_per_token": 0.25} and state.dev == {"nll_per_token": 3.0}
+    assert not state.record_validation(data_loss(0.25), data_loss(3.0))
+    assert state.best_dev == BestLoss(step=4, **dict(data_loss(1.0)))
+    assert state.fit == data_loss(0.25) and state.dev == data_loss(3.0)
     assert state.since_validation == Sums()
 
 
 def test_a_state_survives_json():
-    state = TrainingState(3, 2, 1, Sums(0.1, 0.2, 3), {"a": 1 / 3}, None, None, {"step": 1})
+    state = TrainingState(
+        3, 2, 1, Sums(0.1, 0.2, 3), UPDATES, None, data_loss(1 / 3), BestLoss(step=1, **dict(data_loss(0.1)))
+    )
     assert TrainingState.from_dict(json.loads(json.dumps(state.as_dict()))) == state
 
 
 def test_rewinding_forgets_later_and_half_written_lines(tmp_path):
     lines = JsonLines(tmp_path / "lines")
     for step in range(5):
-        lines.append({"step": step, "text": "größer"})
+        lines.append(SampleLine(step=step, source="größer", reference="", hypothesis=""))
     with open(lines.path, "a") as handle:
         handle.write('{"step": 1, "te')
     lines.rewind(2)
@@ -43,7 +48,7 @@ def test_rewinding_forgets_later_and_half_written_lines(tmp_path):
 
 def test_a_full_disk_is_one_clear_message(tmp_path):
     with pytest.raises(UserError, match=r"can't write .*lines.*(space|folder)"):
-        JsonLines(tmp_path / "no such folder" / "lines").append({})
+        JsonLines(tmp_path / "no such folder" / "lines").append(MonitorLine(step=1, values={}))
 
 
 def test_the_first_and_the_last_update_are_told_and_others_only_now_and_then(tmp_path, caplog):
@@ -65,7 +70,7 @@ def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, 
     monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
     told = Progress("weighted/A seed 1", tmp_path, first=390, end=600)
     told.count(400, Sums(2.13 * 7, math.log(8.4) * 7, 7), 1.1e-3, 0.5, waited_s=0.0)
-    record = json.loads((tmp_path / "progress.jsonl").read_text())
+    (record,) = read_lines_as(AnyProgress, tmp_path / "progress.jsonl")
     assert caplog.messages == [progress_line("weighted/A seed 1", record)]
     assert "step 400/600  loss 2.130  ppl 8.40  lr 1.10e-03" in caplog.messages[0]
 

@@ -44,13 +44,13 @@ def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothin
                 assert target != PAD
                 log_probs += float(logits[0, 0].double().log_softmax(-1)[target])
                 count += 1
-    assert measured["tokens"] == count
-    assert measured["nll_per_token"] == pytest.approx(-log_probs / count, rel=1e-5)
-    assert measured["perplexity"] == pytest.approx(math.exp(-log_probs / count), rel=1e-4)
+    assert measured.tokens == count
+    assert measured.nll_per_token == pytest.approx(-log_probs / count, rel=1e-5)
+    assert measured.perplexity == pytest.approx(math.exp(-log_probs / count), rel=1e-4)
 
 
 def test_the_size_of_batches_does_not_matter(copy_corpus, model):
-    small, large = (validation(copy_corpus, tokens).on_dev(model)["nll_per_token"] for tokens in (9, 1000))
+    small, large = (validation(copy_corpus, tokens).on_dev(model).nll_per_token for tokens in (9, 1000))
     assert small == pytest.approx(large, rel=1e-5)
 
 
@@ -62,8 +62,8 @@ def test_the_loss_on_training_data_is_that_of_the_first_updates_without_dropout(
     with torch.no_grad():
         losses = [model.loss(batch, 0.0) for step in range(FITTED_UPDATES) for batch in trained_on.update(step)]
     tokens = sum(one.tokens for one in losses)
-    assert len(trained_on) > FITTED_UPDATES and measured[0]["tokens"] == tokens
-    assert measured[0]["nll_per_token"] == pytest.approx(sum(float(one.nll) for one in losses) / tokens, rel=1e-5)
+    assert len(trained_on) > FITTED_UPDATES and measured[0].tokens == tokens
+    assert measured[0].nll_per_token == pytest.approx(sum(float(one.nll) for one in losses) / tokens, rel=1e-5)
 
 
 def test_samples_are_the_same_three_sentences_every_time_and_training_goes_on(copy_corpus, model):

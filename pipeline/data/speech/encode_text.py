@@ -20,7 +20,9 @@ from pipeline.data.processes import chunks
 from pipeline.data.speech.sentences import Sentence, select
 from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, sha256_json, write_json
+from pipeline.files import atomic_write, sha256_file, sha256_json
+from pipeline.records.corpus import TextCorpus, TextSplit
+from pipeline.records.preparation import PreparedText, SentencesReport
 
 log = logging.getLogger(__name__)
 
@@ -39,36 +41,37 @@ def run(args: argparse.Namespace) -> None:
     encode_text(dataset, args.corpus)
 
 
-def encode_text(dataset: TextRecord, corpus: Path) -> dict:
-    """Write `prepared/` and `encoded/`; returns the content of corpus.json.
+def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
+    """Write `prepared/` and `encoded/`; returns what corpus.json says.
 
     Raises:
         UserError: raw text is missing, too short, or not as expected.
     """
     chosen = select(dataset, corpus, dataset.sentences)
-    report, splits, files = {}, {}, []
+    report: dict[str, SentencesReport] = {}
+    splits: dict[str, TextSplit] = {}
+    files = []
     for split in dataset.split_names:
         sentences = chosen.sentences[split]
         characters = write_split(corpus, split, sentences)
         check_split(dataset, split, len(sentences), corpus / f"prepared/{split}.en")
         words = sum(one.spelt.count(" ") + 1 for one in sentences)
-        report[split] = {"kept": len(sentences), "characters": characters, "words": words, **chosen.record(split)}
-        splits[split] = {"pairs": len(sentences), "tgt_tokens": characters}
+        report[split] = SentencesReport(kept=len(sentences), characters=characters, words=words, **chosen.record(split))
+        splits[split] = TextSplit(pairs=len(sentences), tgt_tokens=characters)
         stem = corpus / f"encoded/{split}.tgt"
         files += [tokens_path(stem), offsets_path(stem)]
         log.info("%s %s: %d sentences, %d words, %d characters", dataset.name, split, len(sentences), words, characters)
-    write_json(corpus / "prepared/report.json", {"dataset": dataset.name, "splits": report})
+    PreparedText(dataset=dataset.name, splits=report).write(corpus / "prepared/report.json")
     alphabet = Alphabet()
-    record = {
-        "kind": "text",
-        "dataset": dataset.name,
-        "tgt": "en",
-        "vocab_size": len(alphabet),
-        "vocab_digest": alphabet.digest,
-        "digest": sha256_json({path.name: sha256_file(path) for path in files}),
-        "splits": splits,
-    }
-    write_json(corpus / "encoded/corpus.json", record)
+    record = TextCorpus(
+        dataset=dataset.name,
+        tgt="en",
+        vocab_size=len(alphabet),
+        vocab_digest=alphabet.digest,
+        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        splits=splits,
+    )
+    record.write(corpus / "encoded/corpus.json")
     return record
 
 

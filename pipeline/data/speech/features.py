@@ -41,7 +41,9 @@ from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
 from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, sha256_json, write_json
+from pipeline.files import atomic_write, sha256_file, sha256_json
+from pipeline.records.corpus import SpeechCorpus, SpeechSplit, Statistics
+from pipeline.records.preparation import PreparedSpeech, UtterancesReport
 
 log = logging.getLogger(__name__)
 
@@ -101,22 +103,33 @@ class Kept:
         self.sums += exact.sum(axis=0)
         self.squares += (exact**2).sum(axis=0)
 
-    def statistics(self) -> dict[str, list[float]]:
-        """Mean and standard deviation of each feature."""
+    def statistics(self) -> Statistics:
         mean = self.sums / self.frames
         deviation = np.sqrt(np.maximum(self.squares / self.frames - mean**2, 1e-8))
-        return {"mean": mean.tolist(), "deviation": deviation.tolist()}
+        return Statistics(mean=mean.tolist(), deviation=deviation.tolist())
 
-    def record(self) -> dict:
-        """For report.json."""
-        names = ("read", "utterances", "frames", "characters", "words")
-        counts = {name: getattr(self, name) for name in names}
-        rejections = {"rejected": dict(self.rejected), "examples": self.examples}
-        return counts | {"kept": self.utterances, "seconds": round(self.seconds, 3)} | rejections
+    def report(self) -> UtterancesReport:
+        return UtterancesReport(
+            read=self.read,
+            kept=self.utterances,
+            utterances=self.utterances,
+            frames=self.frames,
+            characters=self.characters,
+            words=self.words,
+            seconds=round(self.seconds, 3),
+            rejected=dict(self.rejected),
+            examples=self.examples,
+        )
+
+    def size(self) -> SpeechSplit:
+        seconds = round(self.seconds, 3)
+        return SpeechSplit(pairs=self.utterances, src_tokens=self.frames, tgt_tokens=self.characters, seconds=seconds)
 
 
-def compute_features(dataset: SpokenDataset, manifests: Mapping[SplitName, Path], corpus: Path, processes: int) -> dict:
-    """Write `prepared/` and `encoded/`; returns the content of corpus.json.
+def compute_features(
+    dataset: SpokenDataset, manifests: Mapping[SplitName, Path], corpus: Path, processes: int
+) -> SpeechCorpus:
+    """Write `prepared/` and `encoded/`; returns what corpus.json says.
 
     Raises:
         UserError: a manifest is missing or faulty, a split is empty or not as expected, or the disk is too small.
@@ -126,10 +139,8 @@ def compute_features(dataset: SpokenDataset, manifests: Mapping[SplitName, Path]
     require_space(corpus, bytes_needed, "the features")
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
     write_noises(dataset, manifests["train"], corpus)
-    write_json(
-        corpus / "prepared/report.json",
-        {"dataset": dataset.name, "splits": {split: one.record() for split, one in kept.items()}},
-    )
+    report = PreparedSpeech(dataset=dataset.name, splits={split: one.report() for split, one in kept.items()})
+    report.write(corpus / "prepared/report.json")
     return write_record(dataset, kept, corpus)
 
 
@@ -244,31 +255,21 @@ def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
             continue
 
 
-def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> dict:
+def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> SpeechCorpus:
     """Write corpus.json."""
     encoded, alphabet = corpus / "encoded", Alphabet()
     stems = [encoded / split for split in kept]
     files = [path(stem) for stem in [*stems, encoded / NOISE_STEM] for path in (frames_path, frame_offsets_path)]
     files += [path(stem.with_name(f"{stem.name}.tgt")) for stem in stems for path in (tokens_path, offsets_path)]
-    record = {
-        "kind": "speech",
-        "dataset": dataset.name,
-        "src": "speech",
-        "tgt": "en",
-        "features": FEATURES,
-        "vocab_size": len(alphabet),
-        "vocab_digest": alphabet.digest,
-        "statistics": kept["train"].statistics(),
-        "digest": sha256_json({path.name: sha256_file(path) for path in files}),
-        "splits": {
-            split: {
-                "pairs": one.utterances,
-                "src_tokens": one.frames,
-                "tgt_tokens": one.characters,
-                "seconds": round(one.seconds, 3),
-            }
-            for split, one in kept.items()
-        },
-    }
-    write_json(encoded / "corpus.json", record)
+    record = SpeechCorpus(
+        dataset=dataset.name,
+        tgt="en",
+        features=FEATURES,
+        vocab_size=len(alphabet),
+        vocab_digest=alphabet.digest,
+        statistics=kept["train"].statistics(),
+        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        splits={split: one.size() for split, one in kept.items()},
+    )
+    record.write(encoded / "corpus.json")
     return record

@@ -31,7 +31,7 @@ from pipeline.data.speech.readers import Reader, reader_of
 from pipeline.data.speech.sentences import Sentence, select
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.records.preparation import Spoken, SpokenSplit
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> None:
     speak(dataset, args.corpus, args.processes)
 
 
-def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> dict:
-    """Write audio and manifests; returns the content of spoken.json, which is written last.
+def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
+    """Write audio and manifests; returns what spoken.json says, which is written last.
 
     Raises:
         UserError: raw text is missing or too short, a voice is unknown, or the disk is too small.
@@ -70,7 +70,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> dict:
     chosen = select(dataset, corpus, dataset.utterances)
     characters = sum(len(one.spelt) for split in chosen.sentences.values() for one in split)
     require_space(corpus, BYTES_PER_CHARACTER * characters, "speech read aloud")
-    splits = {}
+    splits: dict[str, SpokenSplit] = {}
     for split in dataset.split_names:
         folder = corpus / "audio" / split
         shutil.rmtree(folder, ignore_errors=True)
@@ -83,9 +83,9 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> dict:
         spoken = read_aloud(tasks, dataset.domain, processes, progress)
         kept = write_manifest(manifest_path(corpus, split), spoken)
         progress.finish()
-        splits[split] = {"utterances": kept, **chosen.record(split)}
-    report = {"dataset": dataset.name, "synthesiser": f"eSpeak NG {version()}", "splits": splits}
-    write_json(corpus / "spoken.json", report)
+        splits[split] = SpokenSplit(utterances=kept, **chosen.record(split))
+    report = Spoken(dataset=dataset.name, synthesiser=f"eSpeak NG {version()}", splits=splits)
+    report.write(corpus / "spoken.json")
     return report
 
 

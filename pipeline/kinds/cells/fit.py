@@ -22,4 +22,4 @@ class FitCell(FactCell):
         trained = measured.trained(run)
         if trained is None:
             return None
-        return trained["fit"]["perplexity"] if trained.get("fit") else math.nan
+        return trained.fit.perplexity if trained.fit else math.nan

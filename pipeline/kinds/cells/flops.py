@@ -17,4 +17,4 @@ class FlopsCell(FactCell):
 
     def value(self, measured: "Measured", run: RunId) -> float | None:
         cost = measured.cost(run)
-        return cost["flops"] if cost else None
+        return cost.total.flops if cost else None

@@ -28,5 +28,5 @@ class FlopsByTimeCell(FactCell):
             yield LayerTimes()
 
     def value(self, measured: "Measured", run: RunId) -> float | None:
-        starts = measured.starts(run)
-        return flops_by_time(starts, measured.layer_times) if starts else None
+        cost = measured.cost(run)
+        return flops_by_time(cost.starts, measured.layer_times) if cost else None

@@ -18,7 +18,7 @@ class ParametersCell(FactCell):
 
     def value(self, measured: "Measured", run: RunId) -> float | None:
         trained = measured.trained(run)
-        return trained["parameters"]["total"] if trained else None
+        return trained.parameters.total if trained else None
 
     def in_words(self, values: Sequence[float]) -> str:
         """Every seed has as many."""

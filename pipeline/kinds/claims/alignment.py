@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from pipeline.files import read_json
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.terms import Scores
@@ -11,6 +10,7 @@ from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair,
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.view import PaperView
 from pipeline.products import Alignments, Product
+from pipeline.records.probes import AlignmentMaps
 
 
 class AlignmentClaim(TrainedPair):
@@ -27,7 +27,7 @@ class AlignmentClaim(TrainedPair):
         gaps, ours = [], []
         for pair in self.runs(measured):
             files = [measured.path(Alignments(run, self.split)) for run in pair]
-            entropy, baseline = (mean(read_json(path)["entropy"]) for path in files)
+            entropy, baseline = (mean(AlignmentMaps.read(path).entropy) for path in files)
             gaps.append(baseline - entropy)
             ours.append(f"{entropy:.2f} and {baseline:.2f} nats")
         name = f"{self.baseline} less {self.system}, entropy of attention over the training (nats)"

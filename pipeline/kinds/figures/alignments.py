@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from pipeline import products
-from pipeline.files import read_json
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.picture import curve_style, new_figure
 from pipeline.kinds.view import PaperView
+from pipeline.records.probes import AlignmentMaps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -35,31 +35,31 @@ class Alignments(Figure):
 
     def draw(self, view: PaperView) -> Drawing:
         """A row of panels a system, and below them the curves of their entropies."""
-        records = [read_json(view.layout.path(product)) for product in self.needs(view)]
+        records = [AlignmentMaps.read(view.layout.path(product)) for product in self.needs(view)]
         labels = [view.experiment.system_entry(view.paper, system).description for system in self.systems]
         picture = panels(labels, records)
         rows = [
             {"system": system, "step": step, "entropy": entropy}
             for system, record in zip(self.systems, records, strict=True)
-            for step, entropy in zip(record["steps"], record["entropy"], strict=True)
+            for step, entropy in zip(record.steps, record.entropy, strict=True)
         ]
         first = records[0]
         facts = (
-            f'The utterance drawn is "{first["text"]}"; entropies are means over {first["utterances"]} utterances of '
-            f"the {first['split']} set, teacher-forced."
+            f'The utterance drawn is "{first.text}"; entropies are means over {first.utterances} utterances of '
+            f"the {first.split} set, teacher-forced."
         )
         return Drawing(picture, rows, facts)
 
 
-def panels(labels: list[str], records: list[dict[str, Any]]) -> "Picture":
+def panels(labels: list[str], records: list[AlignmentMaps]) -> "Picture":
     """records: what the stage `alignments` wrote of each system."""
     picture = new_figure(1.7 * PANELS, 1.7 * len(records) + 2.2)
     grid = picture.add_gridspec(len(records) + 1, PANELS, height_ratios=[*[1.0] * len(records), 1.2])
     for row, (label, record) in enumerate(zip(labels, records, strict=True)):
-        for column, index in enumerate(spread(len(record["steps"]))):
+        for column, index in enumerate(spread(len(record.steps))):
             axes = picture.add_subplot(grid[row, column])
-            axes.imshow(record["maps"][index], aspect="auto", cmap="Greys", vmin=0, vmax=1)
-            axes.set_title(f"{record['steps'][index]} updates", fontsize=8)
+            axes.imshow(record.maps[index], aspect="auto", cmap="Greys", vmin=0, vmax=1)
+            axes.set_title(f"{record.steps[index]} updates", fontsize=8)
             axes.set(xticks=[], yticks=[])
             axes.grid(False)
             if column == 0:
@@ -68,7 +68,7 @@ def panels(labels: list[str], records: list[dict[str, Any]]) -> "Picture":
                 axes.set_xlabel("encoder positions", fontsize=7)
     axes = picture.add_subplot(grid[-1, :])
     for number, (label, record) in enumerate(zip(labels, records, strict=True)):
-        axes.plot(record["steps"], record["entropy"], label=label, **curve_style(number, marker_size=3))
+        axes.plot(record.steps, record.entropy, label=label, **curve_style(number, marker_size=3))
     axes.set(xlabel="updates", ylabel="entropy of α (nats)")
     axes.legend()
     return picture

@@ -1,17 +1,17 @@
 """Attention Is All You Need, Figures 3 to 5: words in two columns, a line from a word to each that it looks at."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from pipeline.files import read_json
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import DecodingName, SystemName
 from pipeline.kinds.picture import COLOURS, new_figure
 from pipeline.kinds.scored import ScoredSplit
 from pipeline.kinds.view import PaperView
 from pipeline.products import AttentionMaps, Product
+from pipeline.records.probes import AttentionMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,20 +41,20 @@ class AttentionHeads(Figure):
 
     def draw(self, view: PaperView) -> Drawing:
         """Panels of words, as the rule has them."""
-        record = read_json(view.layout.path(self.maps(view)))
-        tokens, heads, query = record["tokens"], record["heads"], record["query"]
+        record = AttentionMap.read(view.layout.path(self.maps(view)))
+        tokens, heads, query = record.tokens, record.heads, record.query
         panels = panels_of(self.rule, heads, query)
         picture = new_figure(2.9 * len(panels) + (1.3 if len(panels) == 1 else 0), 0.24 * len(tokens) + 0.8)
         grid = picture.subplots(1, len(panels), squeeze=False)[0]
         for axes, (title, shown, queries) in zip(grid, panels, strict=True):
             columns(axes, tokens, title, query if queries == [query] else None)
             for head in shown:
-                lines(axes, record["weights"][heads.index(head)], queries, heads.index(head))
-            if len(shown) > 1:
-                squares(axes, record["weights"], heads, query)
+                lines(axes, record.weights[heads.index(head)], queries, heads.index(head))
+            if len(shown) > 1 and query is not None:
+                squares(axes, record.weights, heads, query)
         rows = [
             {"head": head + 1, "query": i, "query_token": tokens[i], "key": j, "key_token": tokens[j], "weight": weight}
-            for head, weights in zip(heads, record["weights"], strict=True)
+            for head, weights in zip(heads, record.weights, strict=True)
             for i, row in enumerate(weights)
             for j, weight in enumerate(row)
         ]
@@ -120,12 +120,12 @@ def squares(axes: "Axes", weights: list[list[list[float]]], heads: list[int], qu
     axes.set(xlim=(-0.75, 1.65 + step * len(heads)), ylim=(len(weights[0][0]) - 0.4, -2.2))
 
 
-def facts(record: dict[str, Any]) -> str:
-    word = "" if record["query"] is None else f' The word is "{shown_as(record["tokens"][record["query"]])}".'
-    if record["rule"] == "pronoun" and not record["pronoun"]:
+def facts(record: AttentionMap) -> str:
+    word = "" if record.query is None else f' The word is "{shown_as(record.tokens[record.query])}".'
+    if record.rule == "pronoun" and not record.pronoun:
         word += " No sentence has a pronoun with words before it, so it is the sharpest word of all."
     return (
-        f"Encoder layer {record['layer']} of {record['layers']}; sentence {record['sentence'] + 1} of the "
-        f"{record['split']} set, in subwords; a middle dot goes on with a word. Weights below {LEAST:g} are not "
+        f"Encoder layer {record.layer} of {record.layers}; sentence {record.sentence + 1} of the "
+        f"{record.split} set, in subwords; a middle dot goes on with a word. Weights below {LEAST:g} are not "
         f"drawn.{word}"
     )

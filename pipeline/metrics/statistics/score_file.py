@@ -7,33 +7,30 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, read_json, write_json
+from pipeline.files import atomic_write
 from pipeline.metrics import metrics_of
 from pipeline.metrics.statistics.metric import Inputs
 from pipeline.metrics.statistics.significance import bootstrap_interval
+from pipeline.records.scores import MetricValue, Scored, ScoreFile
 
 log = logging.getLogger(__name__)
 
 
-def write_score(out: Path, inputs: Inputs, record: dict[str, Any]) -> None:
-    """Measure all that `inputs` have a metric for; write `record` with it, and the statistics beside it.
-
-    Adds metrics: {<metric>: {value, low, high, signature}}, with 95 % intervals, and statistics: a file's name.
-    """
+def write_score(out: Path, inputs: Inputs, scored: Scored) -> None:
+    """Measure all that `inputs` have a metric for; write `scored` with it, and the statistics beside it."""
     chosen = metrics_of(inputs)
     statistics = {metric.name: metric.statistics(inputs) for metric in chosen}
     metrics = {
-        metric.name: {
-            **vars(bootstrap_interval(statistics[metric.name], metric.total)),
-            "signature": metric.signature(inputs),
-        }
+        metric.name: MetricValue(
+            **vars(bootstrap_interval(statistics[metric.name], metric.total)), signature=metric.signature(inputs)
+        )
         for metric in chosen
     }
     path = out.with_suffix(".npz")
     write_statistics(path, statistics)
-    write_json(out, {**record, "metrics": metrics, "statistics": path.name})
+    ScoreFile(**dict(scored), metrics=metrics, statistics=path.name).write(out)
     for name, metric in metrics.items():
-        log.info("%s %.2f (%.2f to %.2f)  %s", name, *metric.values())
+        log.info("%s %.2f (%.2f to %.2f)  %s", name, metric.value, metric.low, metric.high, metric.signature)
 
 
 def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
@@ -44,11 +41,11 @@ def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
 
 def read_statistics(score: Path, name: str) -> np.ndarray:
     """(N, F) of the metric `name` of the score file `score`. Raises UserError when missing."""
-    path = Path(score).parent / read_json(score)["statistics"]
+    path = Path(score).with_suffix(".npz")
     try:
         with np.load(path) as arrays:
             return arrays[name]
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file, though {score} names it; run the stage `score` again") from error
+        raise UserError(f"{path}: no such file beside {score}; run the stage `score` again") from error
     except KeyError as error:
         raise UserError(f"{path}: no statistics for {name!r}") from error

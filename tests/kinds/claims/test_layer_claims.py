@@ -5,8 +5,8 @@ import itertools
 import pytest
 from fabricated import folder_of
 from made_claims import CONTRADICTED, NOT_RUN, UPHELD, claims_of, row_of, runs
+from made_records import layer_costs
 
-from pipeline.files import write_json
 from pipeline.probes.layer_cost import KERNEL, WINDOW
 
 
@@ -18,9 +18,8 @@ def put_layer_times(project, attention, recurrent):
         for n, d in sizes
         for name, (c, p, q) in (("self-attention", attention), ("recurrent", recurrent))
     ]
-    record = {"times": times, "device": "toy", "on_processor": True, "threads": 1, "kernel": KERNEL, "window": WINDOW}
     path = folder_of(project, runs(project, "C")[0]).parents[4] / "layer_times.json"
-    write_json(path, record)
+    layer_costs(times, kernel=KERNEL, window=WINDOW).write(path)
 
 
 @pytest.mark.parametrize(("power", "expected"), [(2.0, UPHELD), (1.0, CONTRADICTED), (3.0, CONTRADICTED)])

@@ -5,9 +5,9 @@ import pytest
 import yaml
 from fabricated import folder_of, write_branches, write_training
 from made_claims import CONTRADICTED, DATA, NOT_RUN, UNCLEAR, UPHELD, claims_of, row_of, runs
+from made_records import data_loss, start_cost, training_cost, validation_line
 
 from pipeline.config import load_run
-from pipeline.files import write_json
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
@@ -25,7 +25,7 @@ def test_trainings_whose_fit_was_not_measured_do_not_count_as_run(project_with):
     for system in ("A", "C"):
         write_training(project, runs(project, system)[0], [2.0], [1.0])
     log = folder_of(project, runs(project, "C")[0]) / "progress.jsonl"
-    log.write_text(log.read_text().replace('"fit"', '"train"'))
+    log.write_text(validation_line(step=100, dev=data_loss(2.0)).line())
     row = row_of(project)
     assert (row["verdict"], "--restart" in row["evidence"]) == (NOT_RUN, True)
 
@@ -110,8 +110,7 @@ def test_branch_weights_are_judged_by_their_course(project_with, monkeypatch, qu
 def put_timed_training(project, system, dev, seconds, device="toy processor"):
     (run,) = runs(project, system)
     write_training(project, run, dev, [1.0] * len(dev))
-    start = {"seconds": seconds, "processes": 1, "device": device}
-    write_json(folder_of(project, run) / "cost.json", {"starts": [start], "total": {"seconds": seconds}})
+    training_cost(start_cost(seconds=seconds, device=device)).write(folder_of(project, run) / "cost.json")
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.files import read_json
 from pipeline.kinds.claims.shared.claim import NotRun
 from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
 from pipeline.kinds.evidence import Sample, sample
@@ -21,6 +19,8 @@ from pipeline.metrics.statistics.rates import mean
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import Gates, Product, RunId, Trained
 from pipeline.products import LayerTimes as LayerTimesFile
+from pipeline.records.scores import ScoreFile
+from pipeline.records.training import TrainingCost
 
 SplitsBySeed = list[dict[str, np.ndarray]]
 """Each seed's statistics (N, F) of every split."""
@@ -42,7 +42,7 @@ class Measurements:
         for run in self.view.runs(term.system, score.dataset):
             paths = self.score_paths(run, score, term.decodings or [score.decoding])
             statistics.append([read_statistics(path, score.metric) for path in paths])
-            test_sets |= {read_json(path)["test_set"] for path in paths}
+            test_sets |= {ScoreFile.read(path).test_set for path in paths}
         return sample(statistics, metric_named(score.metric).total, ", ".join(sorted(test_sets)))
 
     def score_paths(self, run: RunId, score: NamedScore, decodings: list[str]) -> list[Path]:
@@ -89,15 +89,14 @@ class Measurements:
 
     def seconds(self, run: RunId) -> float:
         """Of all starts of a training."""
-        return self.cost(run)["total"]["seconds"]
+        return self.cost(run).total.seconds
 
     def hardware(self, run: RunId) -> str:
         """On which it was trained."""
-        starts = self.cost(run)["starts"]
-        return "; ".join(dict.fromkeys(f"{start['processes']} x {start['device']}" for start in starts))
+        return self.cost(run).hardware
 
-    def cost(self, run: RunId) -> dict[str, Any]:
-        return read_json(present(self.view.layout.run(run) / "cost.json"))
+    def cost(self, run: RunId) -> TrainingCost:
+        return TrainingCost.read(present(self.view.layout.run(run) / "cost.json"))
 
     def gates(self, run: RunId, name: str) -> np.ndarray:
         """(N, 2): sum of z and number of words of each sentence. name: `<channel>.<kind of words>`."""

@@ -1,0 +1,117 @@
+"""`encoded/corpus.json` of a corpus: what training, planning and evaluation know of it without reading its ids."""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from pipeline.records.record import Record, read_as
+from pipeline.schema import Closed, Count
+
+Kind = Literal["parallel", "speech", "text"]
+
+
+class TextSplit(Closed):
+    """Sentences without a source."""
+
+    pairs: int = Field(description="Sentences")
+    tgt_tokens: int = Field(description="Symbols, EOS not counted")
+
+
+class SpeechSplit(TextSplit):
+    """Utterances and their transcripts."""
+
+    src_tokens: int = Field(description="Frames")
+    seconds: float
+
+
+class ParallelSplit(TextSplit):
+    """Sentence pairs. unknown: subwords that the vocabulary lacks; changed: lines that do not decode to themselves."""
+
+    src_tokens: int = Field(description="Subwords, EOS not counted")
+    src_unknown: int
+    src_changed: int
+    tgt_unknown: int
+    tgt_changed: int
+
+
+class EncodedCorpus(Record):
+    """What corpora of all kinds have."""
+
+    remedy: ClassVar[str] = "encode the corpus again"
+
+    dataset: str
+    tgt: str = Field(description="Language, or another name, of the target side")
+    vocab_size: Count = Field(description="Entries of the source side's vocabulary, or of the only one")
+    vocab_digest: str
+    digest: str = Field(description="SHA-256 of the encoded files")
+
+    @property
+    def vocab_sizes(self) -> tuple[int, int]:
+        """Source and target entries."""
+        return self.vocab_size, self.vocab_size
+
+    @property
+    def target_digest(self) -> str:
+        """Of the target symbols."""
+        return self.vocab_digest
+
+
+class ParallelCorpus(EncodedCorpus):
+    """Sentence pairs."""
+
+    kind: Literal["parallel"] = "parallel"
+    src: str
+    tgt_vocab_size: Count
+    tgt_vocab_digest: str
+    splits: dict[str, ParallelSplit]
+
+    @property
+    def vocab_sizes(self) -> tuple[int, int]:
+        return self.vocab_size, self.tgt_vocab_size
+
+    @property
+    def target_digest(self) -> str:
+        return self.tgt_vocab_digest
+
+
+class Statistics(Closed):
+    """Of each feature over the frames of the training split."""
+
+    mean: list[float]
+    deviation: list[float]
+
+
+class SpeechCorpus(EncodedCorpus):
+    """Features and transcripts."""
+
+    kind: Literal["speech"] = "speech"
+    src: Literal["speech"] = "speech"
+    features: Count = Field(description="Of a frame")
+    statistics: Statistics
+    splits: dict[str, SpeechSplit]
+
+
+class TextCorpus(EncodedCorpus):
+    """Sentences without a source, for language models."""
+
+    kind: Literal["text"] = "text"
+    splits: dict[str, TextSplit]
+
+
+def kind_of(corpus: Any) -> str:
+    """Without a kind a corpus is parallel."""
+    return corpus.get("kind", "parallel") if isinstance(corpus, dict) else getattr(corpus, "kind", "parallel")
+
+
+AnyCorpus = Annotated[
+    Annotated[ParallelCorpus, Tag("parallel")]
+    | Annotated[SpeechCorpus, Tag("speech")]
+    | Annotated[TextCorpus, Tag("text")],
+    Discriminator(kind_of),
+]
+
+
+def read_corpus(encoded: Path) -> ParallelCorpus | SpeechCorpus | TextCorpus:
+    """Of the folder `encoded/` of a corpus. Raises UserError when it is missing, faulty or of an unknown kind."""
+    return read_as(AnyCorpus, Path(encoded) / "corpus.json", EncodedCorpus.remedy)

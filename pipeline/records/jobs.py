@@ -1,0 +1,95 @@
+"""Notes by which a job, those who wait for it and those who work on the same run understand each other."""
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from pipeline.records.record import Record
+
+
+class Done(Record):
+    """`done.json` as far as all jobs have it; what else is there is the job's own."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    key: str
+
+
+class Failure(Record):
+    """`failed.json`: another start would fail again."""
+
+    key: str
+    job: str
+    node: str
+    rank: int
+    time: float = Field(description="UNIX seconds")
+    error: str
+    traceback: str | None = Field(description="None where the error is the user's to mend")
+
+
+class Submission(Record):
+    """`job.json`: the job that works, or worked last, on a run."""
+
+    key: str
+    launcher: str
+    job: str | None = Field(description="None between the decision to submit and Slurm's answer")
+    name: str
+    time: float = Field(description="UNIX seconds")
+    code: str = Field(description="Digest of the package")
+
+
+class StartLine(Record):
+    """A line of `starts.jsonl`: a start, or a stop, of the process that works on the run."""
+
+    event: Literal["start", "stop"]
+    time: float = Field(description="UNIX seconds")
+    job: str
+    restart: int
+    node: str
+    pid: int
+    checkpoint: int | None = Field(default=None, description="Of a start: step of the newest checkpoint, 0 = none")
+    outcome: str | None = Field(default=None, description="Of a stop")
+
+
+class UnfitNode(Record):
+    """`unfit-nodes/NODE.json`: a node that failed its check."""
+
+    node: str
+    reason: str
+    job: str
+    time: float = Field(description="UNIX seconds")
+
+
+class Claim(Record):
+    """`owner.json`: the process that works on a run."""
+
+    host: str
+    pid: int
+    job: str
+    time: float = Field(description="UNIX seconds")
+    token: str
+
+
+class Command(Record):
+    """`command.json`: a stage to be done in the folder that it lies in."""
+
+    key: str
+    arguments: list[str]
+    outputs: list[str]
+
+
+class Driver(Record):
+    """`.snakemake/driver.json`: the process that drives the workflow."""
+
+    host: str
+    pid: int
+    job: str | None
+
+
+class QueueSnapshot(Record):
+    """What Slurm said of a user's jobs."""
+
+    asked: float = Field(description="UNIX seconds of the last query")
+    taken: float = Field(description="UNIX seconds of the last that succeeded")
+    interval: float = Field(description="Seconds to the next")
+    jobs: list[list[str]] = Field(description="(job, state, reason, nodes, name)")

@@ -1,0 +1,118 @@
+"""Reports of the stages that make a corpus: what was read, kept, left out and repaired, and the learnt vocabularies."""
+
+from pydantic import Field
+
+from pipeline.records.record import Record
+from pipeline.schema import Closed
+
+
+class SplitReport(Closed):
+    """Of a split of any kind."""
+
+    read: int
+    rejected: dict[str, int] = Field(description="Left out, by reason")
+
+
+class PairsReport(SplitReport):
+    kept: int
+    rejected_lines: dict[str, list[int]] = Field(description="The first few of each reason, from 1")
+    repaired: dict[str, int]
+    src_words: int
+    tgt_words: int
+
+
+class PreparedPairs(Record):
+    """`prepared/report.json` of sentence pairs."""
+
+    dataset: str
+    tokeniser: str
+    splits: dict[str, PairsReport]
+
+
+class TreesReport(SplitReport):
+    kept: int
+    repaired: dict[str, int]
+    removed: dict[str, int]
+    src_words: int
+    tgt_words: int = Field(description="Symbols of the linearised trees")
+    words_percentiles: dict[str, int] = Field(description="Words of a sentence")
+    symbols_percentiles: dict[str, int] = Field(description="Symbols of a linearised tree")
+    labels: dict[str, int]
+    tags: dict[str, int]
+
+
+class PreparedTrees(Record):
+    """`prepared/report.json` of a treebank."""
+
+    dataset: str
+    splits: dict[str, TreesReport]
+
+
+class SentencesReport(SplitReport):
+    kept: int
+    characters: int
+    words: int
+    examples: list[str] = Field(description="The first few left out")
+
+
+class PreparedText(Record):
+    """`prepared/report.json` of text without a source."""
+
+    dataset: str
+    splits: dict[str, SentencesReport]
+
+
+class UtterancesReport(SentencesReport):
+    utterances: int
+    frames: int
+    seconds: float
+
+
+class PreparedSpeech(Record):
+    """`prepared/report.json` of speech."""
+
+    dataset: str
+    splits: dict[str, UtterancesReport]
+
+
+class SpokenSplit(SplitReport):
+    utterances: int
+    examples: list[str] = Field(description="The first few left out")
+
+
+class Spoken(Record):
+    """`spoken.json`: text that was read aloud."""
+
+    dataset: str
+    synthesiser: str
+    splits: dict[str, SpokenSplit]
+
+
+class Sampled(Closed):
+    """The sentence pairs that a vocabulary was learnt from."""
+
+    pairs: int
+    of: int
+    seed: int | None = None
+
+
+class Vocabulary(Closed):
+    kind: str
+    vocab_size: int
+    digest: str = Field(description="SHA-256 of the model file")
+    sample: Sampled
+
+
+class Vocabularies(Vocabulary, Record):
+    """`subwords.json`: the vocabulary of the source side or of both, and the target side's own if it has one."""
+
+    tgt: Vocabulary | None = None
+    sentencepiece: str = Field(description="Its version")
+
+
+class VerifiedFile(Record):
+    """A note that a fetched file had the right checksum, which holds as long as the rest does."""
+
+    path: str
+    bytes: int
+    changed_ns: int

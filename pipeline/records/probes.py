@@ -1,0 +1,86 @@
+"""What was found by looking into trained models, or at their layers: files of the package `probes`."""
+
+from pydantic import Field
+
+from pipeline.records.record import Record
+from pipeline.records.training import Machine
+from pipeline.schema import Closed
+
+
+class GateValue(Closed):
+    """Mean of a gate over words of a kind; None without words."""
+
+    value: float | None
+    words: int
+
+
+class Gates(Record):
+    """`gates.json`; statistics of each sentence lie in the .npz file beside it, by `<channel>.<kind>`."""
+
+    dataset: str
+    test_sets: list[str]
+    lines: int
+    gates: dict[str, dict[str, GateValue]] = Field(description="By channel and kind of word")
+    statistics: str
+    weights_digest: str
+
+
+class AttentionMap(Record):
+    """Attention weights of some heads of one encoder layer on one sentence."""
+
+    rule: str = Field(description="By which the sentence was chosen")
+    split: str
+    sentence: int = Field(description="Its place in the split, from 0")
+    tokens: list[str]
+    query: int | None = Field(description="Place of the word that is looked from; None = all")
+    pronoun: bool = Field(description="Whether the word is one")
+    layer: int = Field(description="From 1")
+    layers: int
+    heads: list[int] = Field(description="From 0")
+    weights: list[list[list[float]]] = Field(description="heads x queries x keys")
+    weights_digest: str
+
+
+class AlignmentMaps(Record):
+    """A recogniser's alignments at each kept checkpoint."""
+
+    split: str
+    utterances: int = Field(description="Over which the entropy is a mean")
+    utterance: int = Field(description="That of the maps, from 0")
+    text: str = Field(description="Said in it")
+    steps: list[int] = Field(description="Updates at each checkpoint")
+    entropy: list[float] = Field(description="Nats, of a character's alignment")
+    maps: list[list[list[float]]] = Field(description="checkpoints x characters x encoder positions")
+    weights_digest: str
+
+
+class LayerTime(Closed):
+    """One forward pass of a layer type on a sequence of n positions, d wide."""
+
+    layer: str
+    n: int
+    d: int
+    seconds: list[float] = Field(description="One a repeat")
+
+
+class LayerCosts(Machine, Record):
+    """`layer_times.json`."""
+
+    times: list[LayerTime]
+    matmul_flops_per_s: float = Field(description="Sustained, single precision, a multiply-add counted as 2")
+    kernel: int = Field(description="Positions that a convolution reads")
+    window: int = Field(description="Positions that restricted self-attention reads")
+    on_processor: bool
+    provenance: dict[str, str | int]
+
+
+class ModelSize(Closed):
+    system: str
+    vocab: int = Field(description="Rows of its embeddings")
+    parameters: int = Field(description="Trainable ones")
+
+
+class ModelSizes(Record):
+    """Sizes of a paper's systems at the paper's own size."""
+
+    sizes: list[ModelSize]

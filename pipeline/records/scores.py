@@ -1,0 +1,42 @@
+"""A score file: metrics of one system on one split, with the statistics of each sentence in a .npz file beside it."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from pipeline.records.record import Record
+from pipeline.schema import Closed
+
+
+class MetricValue(Closed):
+    """A metric over the whole split, with its 95 % interval by resampling sentences."""
+
+    value: float
+    low: float | None
+    high: float | None
+    signature: str = Field(description="How it was computed")
+
+
+class Scored(Closed):
+    """What was scored, by any of the stages `score`, `score-speech`, `score-trees`, `phenomena` and `perplexity`."""
+
+    dataset: str
+    split: str
+    test_set: str = Field(description="As it stands beside every score")
+    lines: int = Field(description="Sentences, utterances or trees")
+    references: str = Field(description="SHA-256 of the references: scores of different ones are never compared")
+    inputs: dict[str, str] = Field(default={}, description="SHA-256 of each file that was read")
+    recall: float | None = Field(default=None, description="Of brackets, per cent")
+    precision: float | None = Field(default=None, description="Of brackets, per cent")
+    repairs: dict[str, int] | None = Field(default=None, description="Of written trees, by kind")
+    nll: float | None = Field(default=None, description="Of a perplexity: nats in all")
+    tokens: int | None = Field(default=None, description="Of a perplexity: symbols in all")
+    weights: str | None = Field(default=None, description="Of a perplexity: digest of the weights")
+    training: str | None = Field(default=None, description="Digest of the weights that the training ended in")
+
+
+class ScoreFile(Scored, Record):
+    remedy: ClassVar[str] = "score the run again"
+
+    metrics: dict[str, MetricValue]
+    statistics: str = Field(description="Name of the .npz file")

@@ -1,0 +1,171 @@
+"""What a training leaves behind: `done.json` (copied as `trained.json`), `cost.json`, and lines of its progress."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pipeline.records.record import Record
+from pipeline.schema import Closed
+
+
+class UpdatesLoss(Closed):
+    """Of updates, with dropout: nats a target symbol, EOS counted, and exp(nll)."""
+
+    loss_per_token: float = Field(description="With label smoothing")
+    nll_per_token: float = Field(description="Without label smoothing")
+    perplexity: float
+
+
+class Loss(Closed):
+    """Of data read without dropout or smoothing: nats a target symbol, exp of it, and the symbols, EOS counted."""
+
+    nll_per_token: float
+    perplexity: float
+    tokens: int
+
+
+class BestLoss(Loss):
+    step: int = Field(description="Updates after which it was measured")
+
+
+class Parameters(Closed):
+    """Numbers of trained and frozen weights."""
+
+    total: int
+    branch_weights: int
+
+
+class Outcome(Closed):
+    """What a training ended in."""
+
+    steps: int = Field(description="Updates done")
+    dev: Loss
+    best_dev: BestLoss | None = None
+    train: UpdatesLoss = Field(description="Of the updates since the validation before the last")
+    fit: Loss | None = Field(default=None, description="Of the data of the first updates; older versions had none")
+    parameters: Parameters
+    skipped_updates: int
+    updates_per_epoch: int
+    padding: float = Field(description="Share of the positions of an epoch")
+    left_out_pairs: int
+    provenance: dict[str, str | int] = Field(default={}, description="Commit, package versions, machine")
+
+
+class TrainedRun(Outcome, Record):
+    """`done.json` of a run."""
+
+    remedy: ClassVar[str] = "train the run"
+
+    key: str = Field(description="Digest of all that decides the weights (pipeline/training/key.py)")
+    weights_digest: str = Field(description="SHA-256 of model.safetensors")
+
+
+class Machine(Closed):
+    """What final bits may depend on besides the run's key."""
+
+    device: str = Field(description="Name of the GPU, else of the processor")
+    threads: int = Field(description="CPU threads of a process")
+    processes: int
+    torch: str = Field(description="Its version")
+
+
+class StartCost(Machine):
+    """One start of a training."""
+
+    started: str = Field(description="UTC, ISO 8601")
+    stopped: str = Field(description="UTC, ISO 8601")
+    node: str
+    steps: int = Field(description="Updates")
+    seconds: float = Field(description="On the wall")
+    processor_seconds: float | None = Field(default=None, description="Of the first process; older versions had none")
+    gpu_hours: float = Field(description="0 on a processor")
+    peak_memory_gib: float
+    tokens: int = Field(description="Target symbols, padding not counted")
+    flops: float
+
+
+class TotalCost(Closed):
+    """Sums over all starts, and the largest memory of any; work that a kill undid is in them, as it was paid for."""
+
+    starts: int
+    steps: int
+    seconds: float
+    gpu_hours: float
+    peak_memory_gib: float
+    tokens: int
+    flops: float
+
+    @classmethod
+    def of(cls, starts: tuple[StartCost, ...]) -> "TotalCost":
+        return cls(
+            starts=len(starts),
+            steps=sum(start.steps for start in starts),
+            seconds=sum(start.seconds for start in starts),
+            gpu_hours=sum(start.gpu_hours for start in starts),
+            peak_memory_gib=max(start.peak_memory_gib for start in starts),
+            tokens=sum(start.tokens for start in starts),
+            flops=sum(start.flops for start in starts),
+        )
+
+
+class TrainingCost(Record):
+    """`cost.json` of a run."""
+
+    starts: tuple[StartCost, ...]
+    total: TotalCost
+
+    @property
+    def device_hours(self) -> float:
+        """Over all starts and processes."""
+        return sum(start.seconds * start.processes for start in self.starts) / 3600
+
+    @property
+    def hardware(self) -> str:
+        """Distinct devices, in order."""
+        return "; ".join(dict.fromkeys(f"{start.processes} x {start.device}" for start in self.starts))
+
+
+class ProgressLine(Record):
+    """A line of `progress.jsonl`: means since the line before."""
+
+    event: Literal["progress"] = "progress"
+    step: int
+    max_steps: int
+    loss_per_token: float = Field(description="Nats, with label smoothing")
+    nll_per_token: float = Field(description="Nats, without")
+    perplexity: float
+    lr: float
+    gradient_norm: float
+    tokens_per_s: float
+    loader_share: float = Field(description="Of the time, spent waiting for batches")
+    seconds_left: float
+
+
+class ValidationLine(Record):
+    """A line of `progress.jsonl`."""
+
+    event: Literal["validation"] = "validation"
+    step: int
+    train: UpdatesLoss
+    fit: Loss | None = None
+    dev: Loss
+
+
+class MonitorLine(Record):
+    """A line of `progress.jsonl`: weights that a model wants followed, by name."""
+
+    event: Literal["monitor"] = "monitor"
+    step: int
+    values: dict[str, list[float]]
+
+
+AnyProgress = Annotated[ProgressLine | ValidationLine | MonitorLine, Field(discriminator="event")]
+
+
+class SampleLine(Record):
+    """A line of `samples.jsonl`: a sentence of the development set, tokenised, and the fastest guess."""
+
+    step: int
+    source: str
+    reference: str
+    hypothesis: str

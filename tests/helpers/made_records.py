@@ -1,0 +1,109 @@
+"""Records as the stages write them, of made-up values: what a test says nothing of has some value."""
+
+import math
+
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.frame_store import FEATURES
+from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
+from pipeline.records.decoding import Decoded
+from pipeline.records.probes import LayerCosts
+from pipeline.records.scores import ScoreFile
+from pipeline.records.training import (
+    Loss,
+    Machine,
+    Parameters,
+    StartCost,
+    TotalCost,
+    TrainedRun,
+    TrainingCost,
+    UpdatesLoss,
+    ValidationLine,
+)
+
+UPDATES = UpdatesLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)
+MACHINE = Machine(device="toy processor", threads=1, processes=1, torch="2")
+START = StartCost(
+    **dict(MACHINE),
+    started="2026-01-01T00:00:00+00:00",
+    stopped="2026-01-01T00:00:10+00:00",
+    node="toy",
+    steps=1,
+    seconds=10.0,
+    gpu_hours=0.0,
+    peak_memory_gib=1.0,
+    tokens=1,
+    flops=1e9,
+)
+
+
+def data_loss(nll: float) -> Loss:
+    return Loss(nll_per_token=nll, perplexity=math.exp(nll), tokens=100)
+
+
+def trained_run(**values) -> TrainedRun:
+    made = {
+        "key": "toy",
+        "weights_digest": "toy",
+        "steps": 1,
+        "dev": data_loss(1.0),
+        "train": UPDATES,
+        "parameters": Parameters(total=1, branch_weights=0),
+        "skipped_updates": 0,
+        "updates_per_epoch": 1,
+        "padding": 0.0,
+        "left_out_pairs": 0,
+    }
+    return TrainedRun.model_validate(made | values)
+
+
+def start_cost(**values) -> StartCost:
+    return StartCost.model_validate(dict(START) | values)
+
+
+def training_cost(*starts: StartCost) -> TrainingCost:
+    return TrainingCost(starts=starts, total=TotalCost.of(starts))
+
+
+def validation_line(**values) -> ValidationLine:
+    return ValidationLine.model_validate({"train": UPDATES} | values)
+
+
+def parallel_split(pairs: int = 1, src_tokens: int = 1, tgt_tokens: int = 1) -> ParallelSplit:
+    lost = {"src_unknown": 0, "src_changed": 0, "tgt_unknown": 0, "tgt_changed": 0}
+    return ParallelSplit(pairs=pairs, src_tokens=src_tokens, tgt_tokens=tgt_tokens, **lost)
+
+
+def parallel_corpus(vocab_size: int, vocab_digest: str = "toy", **values) -> ParallelCorpus:
+    """Of one vocabulary for both sides, where nothing else is said."""
+    made = {"vocab_size": vocab_size, "vocab_digest": vocab_digest}
+    made |= {"tgt_vocab_size": vocab_size, "tgt_vocab_digest": vocab_digest}
+    made |= {"dataset": "toy", "src": "en", "tgt": "de", "digest": "toy", "splits": {}}
+    return ParallelCorpus.model_validate(made | values)
+
+
+def text_corpus(**values) -> TextCorpus:
+    made = {"vocab_size": len(Alphabet()), "vocab_digest": Alphabet().digest}
+    return TextCorpus.model_validate(made | {"dataset": "toy", "tgt": "en", "digest": "toy", "splits": {}} | values)
+
+
+def speech_corpus(mean: float = 0.0, deviation: float = 1.0, features: int = FEATURES, **values) -> SpeechCorpus:
+    statistics = Statistics(mean=[mean] * features, deviation=[deviation] * features)
+    made = {"features": features, "vocab_size": len(Alphabet()), "vocab_digest": Alphabet().digest}
+    made |= {"dataset": "toy", "tgt": "en", "digest": "toy", "splits": {}, "statistics": statistics}
+    return SpeechCorpus.model_validate(made | values)
+
+
+def score_file(metrics: dict, lines: int) -> ScoreFile:
+    made = {"dataset": "toy", "split": "test", "test_set": "toy", "statistics": "toy.npz", "references": "toy"}
+    return ScoreFile.model_validate(made | {"metrics": metrics, "lines": lines})
+
+
+def decoded(**values) -> Decoded:
+    made = {"split": "test", "lines": 1, "cut_at_last_position": 0, "weights": "toy", "decoding": {}}
+    made |= {"precision": "fp32", "device": "cpu", "seconds": 1.0, "sentences_per_second": 1.0}
+    return Decoded.model_validate(made | values)
+
+
+def layer_costs(times: list[dict], **values) -> LayerCosts:
+    made = {"matmul_flops_per_s": 1e10, "kernel": 3, "window": 32, "on_processor": True, **dict(MACHINE)}
+    return LayerCosts.model_validate(made | {"times": times, "provenance": {"commit": "abc"}} | values)

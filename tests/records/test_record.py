@@ -1,0 +1,102 @@
+"""A file is read as it was written, or refused with a line that says what is wrong with it and what to do."""
+
+import json
+
+import pytest
+from made_records import (
+    data_loss,
+    parallel_corpus,
+    speech_corpus,
+    start_cost,
+    text_corpus,
+    trained_run,
+    training_cost,
+    validation_line,
+)
+
+from pipeline.errors import UserError
+from pipeline.records.corpus import read_corpus
+from pipeline.records.record import Record, read_lines_as
+from pipeline.records.training import AnyProgress, TrainedRun, TrainingCost
+
+DONE = trained_run(steps=7, fit=data_loss(0.1), provenance={"commit": "abc", "cores": 2})
+
+
+def content(record: Record) -> dict:
+    return json.loads(record.line())
+
+
+def put(path, values) -> None:
+    path.write_text(json.dumps(values), encoding="utf-8")
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    DONE.write(tmp_path / "done.json")
+    assert TrainedRun.read(tmp_path / "done.json") == DONE
+    assert json.loads((tmp_path / "done.json").read_text())["format"] == 1
+    assert TrainedRun.read_if_there(tmp_path / "other.json") is None
+
+
+def test_infinite_losses_survive(tmp_path):
+    record = trained_run(dev=data_loss(1.0).model_copy(update={"perplexity": float("inf")}))
+    record.write(tmp_path / "done.json")
+    assert TrainedRun.read(tmp_path / "done.json") == record
+
+
+def test_a_file_without_a_format_is_of_the_first_one(tmp_path):
+    values = content(DONE)
+    del values["format"]
+    put(tmp_path / "done.json", values)
+    assert TrainedRun.read(tmp_path / "done.json") == DONE
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"format": 3, "losses": []}, "is of format 3, this version of Reprise reads 1"),
+        ({"losses": []}, "has an unknown field `losses`"),
+        ({"parameters": {"total": 1, "branch_weights": 0, "frozen": 1}}, "has an unknown field `parameters.frozen`"),
+        ({"parameters": {"total": 1}}, "has no `parameters.branch_weights`"),
+        ({"steps": "seven"}, "steps: Input should be a valid integer, got 'seven'"),
+    ],
+)
+def test_a_file_of_another_version_is_refused_by_name(tmp_path, change, expected):
+    put(tmp_path / "done.json", content(DONE) | change)
+    with pytest.raises(UserError) as raised:
+        TrainedRun.read(tmp_path / "done.json")
+    assert str(raised.value) == f"{tmp_path}/done.json: {expected}; remove it and train the run"
+
+
+def test_a_torn_and_a_missing_file_are_one_line(tmp_path):
+    path = tmp_path / "cost.json"
+    with pytest.raises(UserError, match=r"cost\.json: no such file; run the stage that writes it$"):
+        TrainingCost.read(path)
+    training_cost(start_cost()).write(path)
+    whole = path.read_bytes()
+    for end in (0, 1, len(whole) // 2, len(whole) - 3):
+        path.write_bytes(whole[:end])
+        with pytest.raises(UserError, match=r"^.*cost\.json: not valid JSON \(.*; remove it and run the stage"):
+            TrainingCost.read(path)
+
+
+def test_a_faulty_line_is_named(tmp_path):
+    path = tmp_path / "progress.jsonl"
+    path.write_text(validation_line(step=1, dev=data_loss(1.0)).line() + '{"event": "weather", "step": 2}\n')
+    with pytest.raises(UserError, match=r"progress\.jsonl: line 2: .*'weather'"):
+        read_lines_as(AnyProgress, path)
+
+
+def test_corpora_of_every_kind_are_read_by_their_kind(tmp_path):
+    for corpus in (parallel_corpus(7), speech_corpus(), text_corpus()):
+        corpus.write(tmp_path / "corpus.json")
+        assert read_corpus(tmp_path) == corpus
+    older = parallel_corpus(7).model_dump(exclude={"kind", "format"})
+    put(tmp_path / "corpus.json", older)
+    assert read_corpus(tmp_path) == parallel_corpus(7)
+
+
+def test_a_corpus_of_an_unknown_kind_or_version_is_refused(tmp_path):
+    for change, expected in (({"kind": "image"}, "unknown kind 'image'"), ({"format": 2}, "format 2")):
+        put(tmp_path / "corpus.json", text_corpus().model_dump() | change)
+        with pytest.raises(UserError, match=f"corpus.json: is of .*{expected}.*remove it and encode the corpus"):
+            read_corpus(tmp_path)
