@@ -31,6 +31,8 @@ test: env
 
 check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/snakemake --lint 2>&1 | $(BIN)/python tests/workflow/lint.py
 

@@ -1,12 +1,22 @@
 # Four papers from raw data to their printed tables. This file is the table of contents: each stage has its file.
 import os
 import sys
+from pathlib import Path
 
 from snakemake.utils import min_version
 
 from pipeline.cluster.unlock import record_driver
+from pipeline.errors import UserError
+from pipeline.schema import load_yaml
 
 min_version("9.0")
+
+
+# Read strictly first: Snakemake takes the last of two equal keys.
+try:
+    load_yaml(Path(workflow.basedir) / "config.yaml")
+except UserError as error:
+    raise WorkflowError(str(error)) from None
 
 
 configfile: "config.yaml"

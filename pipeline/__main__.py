@@ -7,8 +7,21 @@ from pipeline.errors import UserError
 from pipeline.stages import parse
 
 
+def log_handler() -> logging.Handler:
+    """Coloured on a terminal, plain lines in a log."""
+    if sys.stderr.isatty():
+        from rich.console import Console  # only where there is somebody to see it: 0.1 s
+        from rich.logging import RichHandler
+
+        return RichHandler(console=Console(stderr=True), show_path=False, show_level=False, log_time_format="%H:%M:%S")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    return handler
+
+
 def main(argv: list[str] | None = None) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    """The exit status: 0, or 1 after one line that says what is wrong."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[log_handler()])
     try:
         args = parse(sys.argv[1:] if argv is None else argv)  # loads the stage, and the architectures with it
         args.stage_module.run(args)

@@ -44,7 +44,7 @@ def assemble(spec: RunSpec) -> Seq2Seq:
     """
     corpus = read_corpus(Path(spec.corpus))
     model = build_run(spec, corpus.vocab_sizes)
-    if spec.language_model:
+    if spec.language_model and isinstance(model, FusedModel):
         check_vocabulary(spec, Path(spec.language_model.run), corpus)
         fill(model.language_model, Path(spec.language_model.run), spec)
     if spec.initial:
@@ -83,7 +83,8 @@ def take_over(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None:
     whole = initial.fusion is not None or spec.fusion is None
     if initial.initial:
         take_over(model, Path(initial.initial), spec)
-    fill(model if whole else model.task, run_folder, spec, without=None if whole else "output.")
+    part = model.task if isinstance(model, FusedModel) and not whole else model
+    fill(part, run_folder, spec, without=None if whole else "output.")
 
 
 def fill(part: torch.nn.Module, run_folder: Path, spec: RunSpec, without: str | None = None) -> None:

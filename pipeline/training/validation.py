@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from pipeline.data.batches import ParallelSplit, TextBatch
 from pipeline.data.corpus_batches import AnyBatch, AnyEvaluationBatches, AnyTrainingBatches, vocabularies
+from pipeline.data.speech_batches import SpeechBatch, SpeechSplit
 from pipeline.data.text_only_batches import TextOnlyEvaluationBatches
-from pipeline.models.seq2seq import FrameModel
+from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.records.training import Loss
 from pipeline.search.greedy import greedy
 from pipeline.training.distributed import Group
@@ -38,7 +40,7 @@ class Validation:
         group: Group,
         precision: Callable[[], AbstractContextManager],
     ):
-        self.batches, self.pairs = dev, dev.pairs
+        self.batches = dev
         self.src_symbols, self.tgt_symbols = vocabularies(corpus_folder)
         self.vocab_size = len(self.tgt_symbols)
         self.device, self.group, self.precision = device, group, precision
@@ -46,18 +48,19 @@ class Validation:
         fitted = range(min(FITTED_UPDATES, len(trained_on)))
         self.fitted = [batch for step in fitted for batch in trained_on.update(step, group.rank, group.size)]
 
-    def on_dev(self, model: torch.nn.Module) -> Loss:
+    def on_dev(self, model: Seq2Seq) -> Loss:
         """`measure` of the development set."""
         rank, size = self.group.rank, self.group.size
-        return self.measure(model, (batch for number, (_, batch) in enumerate(self.batches) if number % size == rank))
+        batches: Iterable[tuple[np.ndarray, AnyBatch]] = self.batches
+        return self.measure(model, (batch for number, (_, batch) in enumerate(batches) if number % size == rank))
 
-    def on_training_data(self, model: torch.nn.Module) -> Loss:
+    def on_training_data(self, model: Seq2Seq) -> Loss:
         """`measure` of the first updates' data (of recordings, the shortest where an epoch is sorted); comparable with
         that of `dev`, as the loss of the updates is not."""
         return self.measure(model, self.fitted)
 
     @torch.no_grad()
-    def measure(self, model: torch.nn.Module, batches: Iterable[AnyBatch]) -> Loss:
+    def measure(self, model: Seq2Seq, batches: Iterable[AnyBatch]) -> Loss:
         """batches: those of this process."""
         model.eval()
         nll = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -68,22 +71,23 @@ class Validation:
             nll += sums.nll
             tokens += sums.tokens
         model.train()
-        nll_sum, tokens = self.group.total([float(nll), tokens], self.device)
-        mean = nll_sum / tokens
-        return Loss(nll_per_token=mean, perplexity=perplexity(mean), tokens=int(tokens))
+        nll_sum, token_sum = self.group.total([float(nll), tokens], self.device)
+        mean = nll_sum / token_sum
+        return Loss(nll_per_token=mean, perplexity=perplexity(mean), tokens=int(token_sum))
 
-    def samples(self, model: torch.nn.Module) -> list[dict[str, str]]:
+    def samples(self, model: Seq2Seq) -> list[dict[str, str]]:
         """Source, reference and greedy hypothesis of three fixed sentences, tokenised text; none of text alone."""
         if isinstance(self.batches, TextOnlyEvaluationBatches):
             return []
-        chosen = np.unique([0, len(self.pairs.src) // 2, len(self.pairs.src) - 1])
+        pairs = self.batches.pairs
+        chosen = np.unique([0, len(pairs.src) // 2, len(pairs.src) - 1])
         model.eval()
         with self.precision():
-            outputs = self.outputs(model, self.pairs.batch(chosen).to(self.device))
+            outputs = self.outputs(model, pairs.batch(chosen).to(self.device))
         model.train()
         texts = (
-            self.sources(chosen),
-            self.tgt_symbols.decode([self.pairs.tgt[i] for i in chosen]),
+            self.sources(pairs, chosen),
+            self.tgt_symbols.decode([pairs.tgt[i] for i in chosen]),
             self.tgt_symbols.decode(outputs),
         )
         return [
@@ -91,12 +95,12 @@ class Validation:
             for source, reference, hypothesis in zip(*texts, strict=True)
         ]
 
-    def outputs(self, model: torch.nn.Module, batch: AnyBatch) -> list[list[int]]:
+    def outputs(self, model: Seq2Seq, batch: TextBatch | SpeechBatch) -> list[list[int]]:
         """The fastest guess."""
         return model.best_path(batch) if isinstance(model, FrameModel) else greedy(model, batch, MAX_EXTRA_LENGTH)
 
-    def sources(self, chosen: np.ndarray) -> list[str]:
+    def sources(self, pairs: ParallelSplit | SpeechSplit, chosen: np.ndarray) -> list[str]:
         """What can be shown of the source side."""
-        if self.src_symbols is None:
-            return [f"utterance {i}, {self.pairs.src_lengths[i]} frames" for i in chosen]
-        return self.src_symbols.decode([self.pairs.src[i] for i in chosen])
+        if self.src_symbols is None or isinstance(pairs, SpeechSplit):
+            return [f"utterance {i}, {pairs.src_lengths[i]} frames" for i in chosen]
+        return self.src_symbols.decode([pairs.src[i] for i in chosen])
