@@ -5,6 +5,7 @@ A field may hold Snakemake's `{wildcard}` in the place of a value: so the rules 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import cast
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class RunId:
     paper: str
     system: str
     dataset: str
-    seed: int | str
+    seed: int
 
     @property
     def folder(self) -> str:
@@ -188,7 +189,9 @@ def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:
     """
     if issubclass(kind, OfRun):
         seed = values["seed"]
-        run = RunId(values["paper"], values["system"], values["dataset"], int(seed) if seed.isdecimal() else seed)
+        run = RunId(
+            values["paper"], values["system"], values["dataset"], int(seed) if seed.isdecimal() else cast(int, seed)
+        )
         return kind(run, **{name: values[name] for name in names(kind) if name != "run" and name in values})
     return kind(**{name: values[name] for name in names(kind) if name in values})
 

@@ -7,6 +7,13 @@ runs that others start from, and corpora that are only scored on.
 from collections.abc import Iterable, Mapping
 
 from pipeline.experiment.project import Project
+from pipeline.experiment.reports import (
+    claim_products,
+    example_products,
+    figure_products,
+    table_products,
+    transcript_products,
+)
 from pipeline.products import (
     Alignments,
     AttentionMaps,
@@ -59,6 +66,19 @@ class Graph:
             found += [Claims(paper)] if self.project.claims[paper].claims else []
         return found
 
+    def has(self, report: Product) -> bool:
+        """Whether a paper's file describes a report of this kind under its name; all else is taken to be there."""
+        match report:
+            case ExampleTable(paper, name):
+                return name in self.project.papers[paper].examples
+            case TranscriptTable(paper, name):
+                return name in self.project.papers[paper].transcripts
+            case LayerTable(paper, name):
+                return name in self.project.papers[paper].layer_costs
+            case Table(paper, name):
+                return name in self.project.papers[paper].tables
+        return True
+
     def closure(self, targets: Iterable[Product]) -> list[Product]:
         """`targets` and all that they are made from, each once, what is needed before what needs it."""
         found: dict[Product, None] = {}
@@ -88,15 +108,15 @@ class Graph:
             case LayerTable():
                 return {"times": LayerTimes()}
             case ExampleTable(paper, table):
-                return {"measured": self.project.example_products(paper, table)}
+                return {"measured": example_products(self.project, paper, table)}
             case TranscriptTable(paper, table):
-                return {"measured": self.project.transcript_products(paper, table)}
+                return {"measured": transcript_products(self.project, paper, table)}
             case Table(paper, table):
-                return {"measured": self.project.table_products(paper, table)}
+                return {"measured": table_products(self.project, paper, table)}
             case Figure(paper, figure):
-                return {"measured": self.project.figure_products(paper, figure)}
+                return {"measured": figure_products(self.project, paper, figure)}
             case Claims(paper):
-                return {"measured": self.project.claim_products(paper)}
+                return {"measured": claim_products(self.project, paper)}
         return {}
 
     def of_corpus(self, product: OfDataset) -> Inputs:

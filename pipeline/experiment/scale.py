@@ -84,7 +84,7 @@ class Scale(Rules):
 
     def training_gpus(self, lineage: Iterable[str]) -> int:
         """GPUs that a training takes. lineage: as for `scaled`."""
-        own = [self.systems[name].gpus for name in lineage if name in self.systems and self.systems[name].gpus]
+        own = [gpus for name in lineage if name in self.systems and (gpus := self.systems[name].gpus)]
         return own[-1] if own else self.resources["train"].gpus
 
     def scaled(self, section: str, settings: dict[str, Any], lineage: Iterable[str]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def of_draws(name: str, value: float, draws: np.ndarray) -> Evidence:
     return Evidence(name, value, float(low), float(high), float((np.sum(draws <= 0) + 1) / (len(draws) + 1)))
 
 
-def seed_noise(values: Sequence[float], draws: int = RESAMPLES) -> np.ndarray:
+def seed_noise(values: Sequence[float] | np.ndarray, draws: int = RESAMPLES) -> np.ndarray:
     """Draws of the error of the mean of `values`; none (zeros) for a single one."""
     if len(values) < 2:
         return np.zeros(draws)

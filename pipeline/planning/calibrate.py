@@ -15,6 +15,7 @@ import logging
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -23,9 +24,11 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import AnyBatch, batch_size
+from pipeline.data.text_only_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import fitting_search
 from pipeline.experiment.graph import Graph, runs_in
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.planning.corpus_size import Corpus
@@ -60,7 +63,8 @@ def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
     device, threads = machine.choose_device(args.device, 0), machine.choose_threads(args.threads)
     machine.prepare(device, threads)
-    began, points = now(device), []
+    began = now(device)
+    points: list[Point] = []
     for forecast, corpus in spread_out(shapes(project)):
         if points and now(device) - began > args.seconds:
             break
@@ -90,9 +94,8 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
 
 def spread_out(groups: Iterable[list[Item]]) -> Iterator[Item]:
     """Items of all groups in turn; of each group the first, the last, then ever finer between them."""
-    missing = object()
-    for item in chain.from_iterable(zip_longest(*map(bisected, groups), fillvalue=missing)):
-        if item is not missing:
+    for item in chain.from_iterable(zip_longest(*map(bisected, groups))):
+        if item is not None:
             yield item
 
 
@@ -150,7 +153,7 @@ def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device
     seconds = []
     for step in range(REPEATS):
         backward()
-        seconds.append(timed(lambda step=step: optimiser.update(step), device, 1))
+        seconds.append(timed(partial(optimiser.update, step), device, 1))
     return statistics.median(seconds)
 
 
@@ -168,13 +171,16 @@ def decoding_seconds(
     """
     update = forecast.update
     rows = max(1, DECODING.batch_tokens // max(1, round(update.src_length)))
-    reads_only = forecast.spec.model.reads == "text"
-    decode = (lambda batch: model.loss(batch, 0.0)) if reads_only else fitting_search(model, DECODING)
+    search = None if forecast.spec.model.reads == "text" else fitting_search(model, DECODING)
+
+    def decode(batch: AnyBatch) -> object:
+        return model.loss(batch, 0.0) if search is None or isinstance(batch, TextOnlyBatch) else search(batch)
+
     probed = timed(lambda: decode(sequences(PROBE_SENTENCES)), device, 1)
     batch = sequences(max(1, round(min(rows, PROBE_SENTENCES * LONGEST_S / probed))))
     seconds = timed(lambda: decode(batch), device, 1)
     count, src_length = batch.src_shape
-    if reads_only:
+    if isinstance(batch, TextOnlyBatch):
         positions = batch.tgt_out.numel()
     else:
         limits = batch.expected_length + 1 + DECODING.max_extra_length

@@ -20,7 +20,8 @@ from pipeline.data.dataset import AnyDataset, LicensedPackages, sources_of
 from pipeline.disk import size
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, datasets_in
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.planning.data_files import (
     DataFile,
     fetched_files,
@@ -57,11 +58,11 @@ def run(args: argparse.Namespace) -> None:
 
 def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:
     """Report on each dataset. Raises UserError that lists what can't be had."""
-    failures = []
+    failures: list[str] = []
     say_stand_ins(project)
     files = {name: files_of(project, name, verify) for name in names}
     silent = {} if offline else silent_addresses([file for found in files.values() for file in found])
-    to_fetch = {}
+    to_fetch: dict[str, int] = {}
     for name, found in files.items():
         say(project, name, found, silent, offline)
         to_fetch |= {file.name: file.to_fetch for file in found}
@@ -121,10 +122,10 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
 
 def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
     """What can't be had, and what to do."""
-    fetched = sources_of(record)
+    fetched, packages = sources_of(record), record.packages if isinstance(record, LicensedPackages) else {}
     if licensed := [file.note for file in lost if file.name not in fetched]:
         yield (
-            f"{record.name}: {len(licensed)} files of {', '.join(record.packages)} are missing: {listed(licensed)}; "
+            f"{record.name}: {len(licensed)} files of {', '.join(packages)} are missing: {listed(licensed)}; "
             "complete the folder, or correct `licensed:` in config.yaml"
         )
     if public := [file.name for file in lost if file.name in fetched]:

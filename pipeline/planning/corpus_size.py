@@ -26,6 +26,7 @@ from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, FrameStore
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.errors import UserError
+from pipeline.models.settings import Reads
 from pipeline.records.corpus import (
     ParallelCorpus,
     ParallelSplit,
@@ -69,7 +70,7 @@ class Corpus:
     src_vocab: int
     tgt_vocab: int
     encoded: Path | None
-    kind: str = "parallel"
+    kind: Reads = "parallel"
     shapes: dict[tuple[int | None, ...], UpdateShape] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod
@@ -106,6 +107,10 @@ class Corpus:
             encoded=encoded,
             kind=record.kind,
         )
+
+    def pairs_of(self, split: str) -> int:
+        """Raises KeyError where there is no such split."""
+        return {str(name): pairs for name, pairs in self.pairs.items()}[split]
 
     @cached_property
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UserError
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import write_csv
 from pipeline.planning.devices import load_devices
 from pipeline.records.decoding import Decoded

@@ -72,7 +72,7 @@ def fetched_file(name: str, source: Source, downloads: Path, mirror: str | None,
             faults.append(f"{path}: {fault}")
         else:
             return DataFile(name, "verified", str(path), here)
-    known = dict.fromkeys(addresses(name, source, mirror), source.bytes)
+    known: dict[str, int | None] = dict.fromkeys(addresses(name, source, mirror), source.bytes)
     if source.documents:
         documents = documents_folder(name, downloads)
         if all((documents / document).exists() for document in source.documents.names):

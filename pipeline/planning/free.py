@@ -25,7 +25,8 @@ from pathlib import Path
 from pipeline.data.dataset import sources_of
 from pipeline.disk import size
 from pipeline.experiment.graph import Graph
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import sha256_file
 from pipeline.planning.data_files import is_extracted
 from pipeline.products import OfRun, RunId

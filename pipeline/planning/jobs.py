@@ -114,20 +114,23 @@ class Jobs:
         )
         prepared = float((folder / "prepared/report.json").exists())
         encoded = float((folder / "encoded/corpus.json").exists())
-        encoding = {"done": encoded, "disk_bytes": self.encoded_bytes(name)}
+        encoded_bytes = self.encoded_bytes(name)
         seconds = self.corpus(name).src_subwords * pairs / FRAMES_PER_SECOND / threads  # of speech
         match record:
             case SpokenRecord():
                 if isinstance(record, ReadAloudDataset):
                     spoken = float((folder / "spoken.json").exists())
                     yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_PER_SECOND, disk_bytes=raw)
-                yield Job("features", name, name, seconds=seconds / FEATURES_PER_SECOND, **encoding)
+                working = seconds / FEATURES_PER_SECOND
+                yield Job("features", name, name, encoded, seconds=working, disk_bytes=encoded_bytes)
             case TextRecord():
-                yield Job("encode", name, name, seconds=pairs / SPELT_PER_SECOND, **encoding)
+                working = pairs / SPELT_PER_SECOND
+                yield Job("encode", name, name, encoded, seconds=working, disk_bytes=encoded_bytes)
             case _:
                 working = pairs / PREPARED_PER_SECOND / threads
                 yield Job("prepare", name, name, prepared, seconds=working, disk_bytes=PREPARED_BYTES * raw)
-                yield Job("encode", name, name, seconds=pairs / ENCODED_PER_SECOND / threads, **encoding)
+                working = pairs / ENCODED_PER_SECOND / threads
+                yield Job("encode", name, name, encoded, seconds=working, disk_bytes=encoded_bytes)
 
     def encoded_bytes(self, name: str) -> float:
         corpus = self.corpus(name)
@@ -146,7 +149,7 @@ class Jobs:
             done_share(self.project.layout.run(run), forecast.steps),
             forecast=forecast,
             flops=forecast.flops,
-            seconds=self.calibration and self.calibration.training_seconds(forecast, corpus),
+            seconds=self.calibration.training_seconds(forecast, corpus) if self.calibration else None,
             disk_bytes=forecast.kept_bytes,
             peak_bytes=forecast.peak_bytes,
             run=run,
@@ -186,9 +189,9 @@ class Jobs:
         settings = self.project.decoding(run.paper, run.system, name.split()[0])
         if kind not in ("translate", "tune"):  # one pass over the split
             settings = settings.model_copy(update={"beam_size": 1})
-        flops = decoding_flops(forecast.spec, corpus, split, settings)
+        flops = decoding_flops(forecast.spec, corpus, corpus.pairs_of(split), settings)
         if kind == "tune":
-            share = min(1.0, settings.tuning_sentences / corpus.pairs[split])
+            share = min(1.0, settings.tuning_sentences / corpus.pairs_of(split))
             flops *= share * len(settings.lm_weights) * len(settings.word_bonuses)
         return self.computing_job(kind, product, forecast, dataset, f"{run.folder} {name}", flops)
 
@@ -204,7 +207,8 @@ class Jobs:
     def computing_job(
         self, kind: str, product: OfRun, forecast: RunForecast, dataset: str, name: str, flops: float
     ) -> Job:
-        seconds = self.calibration and self.calibration.decoding_seconds(forecast, self.corpus(dataset), flops)
+        corpus = self.corpus(dataset)
+        seconds = self.calibration.decoding_seconds(forecast, corpus, flops) if self.calibration else None
         done = float(self.is_there(product))
         return Job(kind, name, product.run.dataset, done, flops=flops, seconds=seconds, run=product.run)
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.disk import size
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.planning.devices import Device, load_devices
@@ -131,6 +132,8 @@ def notes(project: Project, found: Jobs) -> list[str]:
 
 def training_cells(job: Job) -> list[str]:
     forecast = job.forecast
+    if forecast is None:
+        raise ValueError(f"{job.name} is no training")
     return [
         job.name,
         f"{100 * job.done:.0f} %",

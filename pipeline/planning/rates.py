@@ -44,7 +44,8 @@ def shape_of(spec: RunSpec, corpus: Corpus) -> str:
     training = spec.training
     size = training.tokens_per_update or f"{training.sentences_per_update} sentences"
     sizes = [size, training.precision, corpus.src_vocab, corpus.tgt_vocab]
-    fused = [spec.fusion.model_dump(), spec.language_model.model.model_dump()] if spec.fusion else []
+    parts = [spec.fusion, spec.language_model.model] if spec.fusion and spec.language_model else []
+    fused = [part.model_dump() for part in parts]
     return json.dumps([model, *sizes, *fused, training.trained_part], sort_keys=True)
 
 

@@ -79,9 +79,9 @@ def forecast_run(spec: RunSpec, corpus: Corpus) -> RunForecast:
     )
 
 
-def decoding_flops(spec: RunSpec, corpus: Corpus, split: str, decoding: DecodingConfig) -> float:
-    """Operations of translating a split by beam search: the source once, every position for each hypothesis."""
-    return forward_flops(spec, corpus, corpus.pairs[split], decoding.beam_size, LONGER)
+def decoding_flops(spec: RunSpec, corpus: Corpus, sentences: int, decoding: DecodingConfig) -> float:
+    """Operations of translating sentences by beam search: the source once, every position for each hypothesis."""
+    return forward_flops(spec, corpus, sentences, decoding.beam_size, LONGER)
 
 
 def forward_flops(spec: RunSpec, corpus: Corpus, sentences: int, hypotheses: int, longer: float) -> float:

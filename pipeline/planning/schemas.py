@@ -16,8 +16,8 @@ from pipeline.config import RunSpec
 from pipeline.data.dataset import Dataset, Origin
 from pipeline.experiment.claims import Claims
 from pipeline.experiment.paper import Paper
-from pipeline.experiment.project import Config
 from pipeline.experiment.scale import Scale
+from pipeline.experiment.settings import Config
 from pipeline.files import atomic_write
 from pipeline.planning.devices import Devices
 

@@ -11,6 +11,7 @@ import argparse
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -63,7 +64,7 @@ def measure(device: torch.device, lengths: tuple[int, ...], widths: tuple[int, .
             for name, layer in layers(d, device).items():
                 for n in lengths:
                     x = torch.randn(1, n, d, device=device)
-                    found.setdefault((name, n, d), []).append(seconds_of(lambda layer=layer, x=x: layer(x), device))
+                    found.setdefault((name, n, d), []).append(seconds_of(partial(layer, x), device))
     return [LayerTime(layer=name, n=n, d=d, seconds=seconds) for (name, n, d), seconds in found.items()]
 
 

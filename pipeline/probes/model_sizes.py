@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.kinds.cells.size import SizeCell
 from pipeline.models.build import build_model
 from pipeline.models.size import size_of

@@ -18,6 +18,7 @@ import torch
 from pipeline.data.corpus_batches import AnyEvaluationBatches, evaluation_batches, kind_read, normalised_as
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.test_sets import check_pairs, name_of_split
+from pipeline.data.text_only_batches import TextOnlySplit
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.metrics.perplexity import LogLikelihoods
@@ -82,7 +83,10 @@ def cross_entropy(trained: TrainedModel, batches: AnyEvaluationBatches) -> np.nd
         UserError: a side is longer than the model has positions for, or a loss is not a number.
     """
     if trained.model.max_positions is not None:
-        for side, lengths in (("sources", batches.pairs.src_lengths), ("targets", batches.pairs.tgt_lengths)):
+        sides = {"targets": batches.pairs.tgt_lengths}
+        if not isinstance(batches.pairs, TextOnlySplit):
+            sides = {"sources": batches.pairs.src_lengths, **sides}
+        for side, lengths in sides.items():
             trained.require_positions(f"{batches.pairs.name}: {side}", lengths)
     rows = []
     for _, batch in batches:

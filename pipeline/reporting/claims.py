@@ -12,7 +12,8 @@ import logging
 from collections import Counter
 from pathlib import Path
 
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.claims.shared.claim import Claim, NotRun
 from pipeline.kinds.claims.shared.measurements import Measurements

@@ -15,13 +15,16 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.checked_lines import read_lines
-from pipeline.data.dataset import load_parallel
+from pipeline.data.dataset import SplitName, load_parallel
 from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
 from pipeline.experiment.paper import Examples
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.reports import example_runs
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.lengths import source_lengths
+from pipeline.kinds.scored import ScoredSplit
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import RunId, Score, Translation
@@ -37,7 +40,7 @@ METRIC = "sacrebleu"
 class Choice:
     """The sentence: its line (from 0) in a split, its words, and each system's BLEU for it."""
 
-    split: str
+    split: SplitName
     line: int
     words: int
     scores: dict[str, float]
@@ -53,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
-    entry, runs = project.examples(args.paper, args.table), project.example_runs(args.paper, args.table)
+    entry, runs = project.examples(args.paper, args.table), example_runs(project, args.paper, args.table)
     choice = choose(project, entry, runs)
     rows = table_rows(project, args.paper, args.table, choice)
     write_csv(args.out, rows)
@@ -64,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
 
 def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
     """The sentence about which the systems differ most. Raises UserError when none has a length in the range."""
-    best = (-1.0, "", 0)
+    best: tuple[float, ScoredSplit, int] = (-1.0, entry.splits[0], 0)
     fewest, most = entry.words
     for split in entry.splits:
         lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [split])
@@ -89,7 +92,7 @@ def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], s
 
 
 def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list[dict[str, str]]:
-    entry, runs = project.examples(paper, table), project.example_runs(paper, table)
+    entry, runs = project.examples(paper, table), example_runs(project, paper, table)
     name = project.stand_in(entry.dataset)
     dataset = load_parallel(project.datasets[name])
     folder = project.corpus(name) / "prepared"

@@ -11,7 +11,9 @@ import logging
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.reports import figure_products
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.figures.shared.figure import Drawing
 from pipeline.kinds.picture import save
@@ -40,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
 
 def draw(project: Project, paper: str, figure: str) -> Drawing:
     """Raises UserError when something that the figure is drawn from was not made."""
-    for product in project.figure_products(paper, figure):
+    for product in figure_products(project, paper, figure):
         path = project.layout.path(product)
         if not path.exists():
             raise UserError(f"{path}: no such file; figure {figure} of {paper} is drawn from it, so make it first")

@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 
 from pipeline.errors import UserError
 from pipeline.experiment.paper import Row
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.picture import COLOURS, GREY, MARKERS, new_figure, save

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from pandas import DataFrame
 
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.reporting.filled_table import NOT_RUN, fill
 from pipeline.reporting.markdown import render

@@ -20,7 +20,9 @@ from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
 from pipeline.experiment.paper import TranscriptTable
-from pipeline.experiment.project import Project, load_project, parse_settings
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.reports import transcripts
+from pipeline.experiment.settings import parse_settings
 from pipeline.files import atomic_write, write_csv
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.wer import METRIC as WER
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
 def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]:
     """The printed examples in their order, each model's text beside the printed one; a missing run's is empty."""
     entry, printed = project.transcript_table(paper, table), project.printed[paper][table]
-    texts = Texts(project, entry, project.transcripts(paper, table))
+    texts = Texts(project, entry, transcripts(project, paper, table))
     places = list(dict.fromkeys(row["example"] for row in printed))
     chosen = texts.chosen(len(places))
     rows = []

@@ -4,7 +4,18 @@ inverse_sqrt: Attention Is All You Need, eq. 3; Weighted Transformer Network, se
 plateau: lowered when the dev loss stops falling (Convolutional Sequence to Sequence Learning, section 4.2).
 """
 
+from typing import TypeVar
+
 from pipeline.config import ModelConfig, TrainingConfig
+
+Number = TypeVar("Number", int, float)
+
+
+def required(value: Number | None, training: TrainingConfig) -> Number:
+    """What a schedule can't do without. Raises ValueError where the settings were not checked for it."""
+    if value is None:
+        raise ValueError(f"schedule {training.schedule} lacks warmup_steps or lr")
+    return value
 
 
 def inverse_sqrt(width: float, iteration: int, warmup_steps: int) -> float:
@@ -24,16 +35,17 @@ class Schedule:
         training = self.training
         match training.schedule:
             case "inverse_sqrt":
-                return training.lr_factor * inverse_sqrt(self.model.schedule_width, update + 1, training.warmup_steps)
+                warmup_steps = required(training.warmup_steps, training)
+                return training.lr_factor * inverse_sqrt(self.model.schedule_width, update + 1, warmup_steps)
             case "constant":
-                return training.lr
+                return required(training.lr, training)
             case "plateau":
-                return training.lr * training.plateau_factor**annealings
+                return required(training.lr, training) * training.plateau_factor**annealings
         raise ValueError(f"schedule must be inverse_sqrt, constant or plateau, got {training.schedule!r}")
 
     def branch_weights(self, update: int) -> float:
         """The rate of kappa and alpha: eq. 3 with d_model / N in place of d_model, and a warm-up of its own."""
-        warmup_steps = self.training.branch_warmup_steps or self.training.warmup_steps
+        warmup_steps = required(self.training.branch_warmup_steps or self.training.warmup_steps, self.training)
         rate = inverse_sqrt(self.model.branch_schedule_width, update + 1, warmup_steps)
         return self.training.branch_lr_factor * rate
 

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.data.counted_batches import random_share
 from pipeline.experiment.project import load_project
+from pipeline.experiment.reports import cell_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 DEEP, COLD = ("DF0", "DF1", "DF2", "DF3"), ("CF1", "CF2", "CF3", "CF4")
@@ -125,7 +126,7 @@ def test_the_controls_that_the_paper_lacks_are_rows_of_the_ablations(project):
         ("CF4-source-lm", "final"),
         ("CF4-source-lm", "swapped"),
     }
-    found = {(cell.run.system, *cell.decodings) for cell in project.cell_runs("coldfusion", "ablations")}
+    found = {(cell.run.system, *cell.decodings) for cell in cell_runs(project, "coldfusion", "ablations")}
     assert found >= {(row["system"], row["decoding"]) for row in rows}
     shallow, swapped = (project.decoding("coldfusion", "CF4", name) for name in ("shallow", "swapped"))
     assert shallow.tuned and 0.0 in shallow.lm_weights

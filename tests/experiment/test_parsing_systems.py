@@ -7,6 +7,7 @@ import pytest
 from pipeline.data.dataset import TreebankRecord
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
+from pipeline.experiment.reports import cell_runs
 from pipeline.experiment.scale import Scale
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import fill
@@ -18,7 +19,7 @@ LICENSED = {"LDC99T42": "/ptb", "silver-trees": "/silver"}
 
 def datasets_of_table_4(scale: str, licensed: dict[str, str]) -> list[str]:
     project = load_project(ROOT, {"scale": scale, "licensed": licensed})
-    return list(dict.fromkeys(cell.run.dataset for cell in project.cell_runs("attention", "table4")))
+    return list(dict.fromkeys(cell.run.dataset for cell in cell_runs(project, "attention", "table4")))
 
 
 def test_settings_at_paper_scale_are_those_of_the_released_code_with_four_layers():

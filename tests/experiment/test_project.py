@@ -9,6 +9,7 @@ import yaml
 
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
+from pipeline.experiment.reports import cell_runs
 from pipeline.experiment.scale import Rule
 from pipeline.products import RunId
 
@@ -48,15 +49,15 @@ def test_attention_lists_all_rows_of_table_3_and_weighted_all_of_table_2():
 
 def test_plain_rows_of_the_weighted_paper_are_runs_of_attention():
     project = load_project(ROOT)
-    shared = {cell.run for cell in project.cell_runs("weighted", "table2")}
-    mine = {cell.run for cell in project.cell_runs("attention", "table3")}
+    shared = {cell.run for cell in cell_runs(project, "weighted", "table2")}
+    mine = {cell.run for cell in cell_runs(project, "attention", "table3")}
     assert len(shared & mine) == 5
 
 
 def test_settings_of_every_row_equal_the_printed_ones_at_paper_scale():
     project = load_project(ROOT, {"scale": "paper"})
     for paper, table in (("attention", "table3"), ("weighted", "table2")):
-        for cell in project.cell_runs(paper, table):
+        for cell in cell_runs(project, paper, table):
             printed = project.printed[paper][table][cell.row]
             spec = project.run_spec(cell.run)
             assert spec.model.num_layers == int(printed["N"])
@@ -197,7 +198,7 @@ def test_rules_scale_numbers_and_keep_their_kind(rule, value, expected):
 def test_as_many_checkpoints_are_written_and_kept_as_a_decoding_averages(scale):
     project = load_project(ROOT, {"scale": scale})
     for paper in project.papers:
-        cells = [cell for table in project.tables_here(paper) for cell in project.cell_runs(paper, table)]
+        cells = [cell for table in project.tables_here(paper) for cell in cell_runs(project, paper, table)]
         for run, name in {(cell.run, decoding) for cell in cells for decoding in cell.decodings}:
             training = project.run_spec(run).training
             averaged = project.decoding(run.paper, run.system, name).average_last

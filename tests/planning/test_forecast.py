@@ -116,7 +116,7 @@ def test_validations_and_decodings_are_counted(encoded):
     assert found.validation_flops == pytest.approx(3 * (once + again))  # after updates 15, 30 and 40
     project = project_at(encoded)
     greedy, beam = (project.decoding("attention", "base", name) for name in ("greedy", "final"))
-    ratio = decoding_flops(spec(), corpus, "dev", beam) / decoding_flops(spec(), corpus, "dev", greedy)
+    ratio = decoding_flops(spec(), corpus, 100, beam) / decoding_flops(spec(), corpus, 100, greedy)
     assert 2 < ratio < beam.beam_size
 
 

@@ -12,6 +12,7 @@ from pipeline.__main__ import main
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.token_store import write_tokens
 from pipeline.experiment.project import load_project
+from pipeline.experiment.reports import transcripts
 from pipeline.metrics.statistics.edits import domain_gap
 from pipeline.records.probes import AlignmentMaps
 from pipeline.reporting.claims import claim_rows
@@ -132,7 +133,7 @@ def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(
         "many bakers try to visit a hotel",
         "they sing one song today",
     ]
-    made = project.transcripts("coldfusion", "table1")
+    made = transcripts(project, "coldfusion", "table1")
     for system, product in made.items():
         if system != "tuned-9-5":
             path = project.layout.path(product)

@@ -9,6 +9,7 @@ from fabricated import write_branches, write_training
 
 from pipeline.__main__ import main
 from pipeline.experiment.project import load_project
+from pipeline.experiment.reports import figure_products
 from pipeline.kinds.figures.attention_heads import shown_as
 from pipeline.kinds.figures.branch_weights import mean_filter
 from pipeline.kinds.picture import COLOURS
@@ -35,7 +36,7 @@ def project(tmp_path):
 
 
 def put_map(project, figure, query, heads):
-    (product,) = project.figure_products("attention", figure)
+    (product,) = figure_products(project, "attention", figure)
     maps = np.random.default_rng(0).dirichlet(np.ones(len(TOKENS)), (len(heads), len(TOKENS)))
     facts = {
         "rule": project.figure("attention", figure).rule,

@@ -11,6 +11,7 @@ from made_records import layer_costs, score_file, start_cost, trained_run, train
 from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
+from pipeline.experiment.reports import cell_runs, table_products
 from pipeline.files import read_json, write_json
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.products import ModelSizes
@@ -50,7 +51,7 @@ def test_a_cited_row_is_shown_as_cited(tmp_path):
 
 def test_mean_and_spread_are_over_seeds_and_a_missing_seed_leaves_the_row_not_run(tmp_path):
     project = project_in(tmp_path, seeds=3)
-    cells = [cell for cell in project.cell_runs("weighted", "table2") if cell.row == 1 and cell.cell == "bleu"]
+    cells = [cell for cell in cell_runs(project, "weighted", "table2") if cell.row == 1 and cell.cell == "bleu"]
     values = [random.uniform(10, 40) for _ in cells]
     for cell, value in zip(cells[:2], values, strict=False):
         fabricate(project, cell, "dev", value)
@@ -70,7 +71,7 @@ def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
     for scale in ("smoke", "paper"):
         project = project_in(tmp_path, scale=scale)
         assert {row["parameters_ours"] for row in table_rows(project, "attention", "table3")} == {""}
-        (wanted,) = (one for one in project.table_products("attention", "table3") if isinstance(one, ModelSizes))
+        (wanted,) = (one for one in table_products(project, "attention", "table3") if isinstance(one, ModelSizes))
         command = [
             "model-sizes",
             "--root",
@@ -93,7 +94,7 @@ def test_operations_of_cited_systems_are_shown_for_both_pairs_of_languages(tmp_p
 
 def test_several_decodings_of_a_row_are_averaged(tmp_path):
     project = project_in(tmp_path)
-    cell = next(cell for cell in project.cell_runs("weighted", "table3") if len(cell.decodings) == 5)
+    cell = next(cell for cell in cell_runs(project, "weighted", "table3") if len(cell.decodings) == 5)
     fabricate(project, cell, "dev", 20.0)
     row = table_rows(project, "weighted", "table3")[cell.row]
     assert (row["bleu_ours"], row["bleu_spread"]) == ("20.00", "0.00")
@@ -121,7 +122,7 @@ def test_large_numbers_are_shortened(number, text):
 
 def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
     project = project_in(tmp_path)
-    for cell in project.cell_runs("attention", "table2"):
+    for cell in cell_runs(project, "attention", "table2"):
         fabricate(project, cell, "test", 20.0)
     row = table_rows(project, "attention", "table2")[-1]
     found = [row[name] for name in ("flops_ende_printed", "flops_ende_ours", "flops_counted_ende_ours")]
@@ -134,7 +135,7 @@ def test_operations_are_shown_by_the_papers_formula_and_as_counted(tmp_path):
 def test_below_a_table_stand_the_rules_of_the_scale_that_its_systems_follow(tmp_path):
     project = project_in(tmp_path)
     rules = {
-        paper: " ".join(scale_rules(project, {one.run for one in project.cell_runs(paper, "table2")}))
+        paper: " ".join(scale_rules(project, {one.run for one in cell_runs(project, paper, "table2")}))
         for paper in ("weighted", "coldfusion")
     }
     assert "model.num_branches divided by 2" in rules["weighted"]
@@ -146,7 +147,7 @@ def test_below_a_table_stand_the_rules_of_the_scale_that_its_systems_follow(tmp_
 
 def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
     project = project_in(tmp_path)
-    cell = next(cell for cell in project.cell_runs("weighted", "table2") if cell.row == 0)
+    cell = next(cell for cell in cell_runs(project, "weighted", "table2") if cell.row == 0)
     fabricate(project, cell, "dev", 20.0)
     folder = Path(project.config.work) / project.config.scale / "runs" / cell.run.folder
     score = folder / "scores/final/dev.json"
@@ -162,7 +163,7 @@ def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
 
 def test_a_metric_that_a_score_does_not_have_is_named_with_those_that_it_has(tmp_path):
     project = project_in(tmp_path)
-    cell = next(cell for cell in project.cell_runs("attention", "table3") if cell.row == 0 and cell.cell == "bleu")
+    cell = next(cell for cell in cell_runs(project, "attention", "table3") if cell.row == 0 and cell.cell == "bleu")
     fabricate(project, cell, "dev", 20.0)
     path = Path(project.config.work) / project.config.scale / "runs" / cell.run.folder / "scores/final/dev.json"
     record = read_json(path)

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+from pipeline.data.dataset import sources_of
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
@@ -20,6 +21,7 @@ from pipeline.products import (
     Gates,
     LayerTable,
     LayerTimes,
+    ModelSizes,
     ModelSizes,
     Parse,
     Placeholders,
@@ -49,6 +51,7 @@ SCALE = project.config.scale
 DATASET = "workflow/datasets/{dataset}.yaml"
 PRINTED = "workflow/papers/{paper}/{table}.csv"
 OPTIONS = {
+    "downloads": [str(layout.downloads)],
     "settings": [word for key, value in config.items() for word in ("--set", f"{key}={json.dumps(value)}")],
     "mirror": ["--mirror", project.config.mirror] if project.config.mirror else [],
     "packages": [word for name, at in project.config.licensed.items() for word in ("--package", f"{name}={at}")],
@@ -76,8 +79,10 @@ def written(form):
 
 
 def shown(section):
-    """Names under a section of any paper.yaml."""
-    return either({name for paper in project.papers.values() for name in getattr(paper, section)})
+    """Names under a section of a paper.yaml, each in its own paper's folder only."""
+    return either(
+        f"(?<=/{paper}/){name}" for paper in project.papers for name in getattr(project.papers[paper], section)
+    )
 
 
 wildcard_constraints:
@@ -107,9 +112,12 @@ def needs(kind, **fixed):
     """The input function of the rule that makes products of a kind."""
 
     def paths(wildcards):
+        product = asked(kind, wildcards, **fixed)
+        if not graph.has(product):  # one of several rules that could make a file of this name
+            return {}
         return {
             name: [str(layout.path(one)) for one in found] if isinstance(found, list) else str(layout.path(found))
-            for name, found in graph.inputs(asked(kind, wildcards, **fixed)).items()
+            for name, found in graph.inputs(product).items()
         }
 
     return paths
@@ -153,6 +161,12 @@ def corpus_folder(wildcards, input=None):
     return str(layout.corpus(wildcards.dataset))
 
 
+def checksums(wildcards):
+    """Of the files that a dataset fetches, as JSON: another content fetches it again, another address does not."""
+    sources = sources_of(datasets[wildcards.dataset])
+    return json.dumps({name: source.known_hash for name, source in sources.items()}, sort_keys=True)
+
+
 def folder_of(name):
     """The folder that one of the inputs lies in."""
     return lambda wildcards, input: os.path.dirname(getattr(input, name))
@@ -182,6 +196,13 @@ def decoding_settings(wildcards, input=None):
 def run_specification(wildcards, input=None):
     """All {settings} of one run as JSON; a change here, and nothing else, trains it anew."""
     return json.dumps(project.run_spec(asked(Trained, wildcards).run).model_dump())
+
+
+def systems_as_printed(wildcards):
+    """What a paper's model sizes are counted from, as JSON: its tables, and systems, which may be based on any paper's."""
+    systems = [record.model_dump(include={"systems"}) for record in project.papers.values()]
+    tables = project.papers[wildcards.paper].model_dump(include={"tables"})
+    return json.dumps([systems, tables, project.printed[wildcards.paper]])
 
 
 def as_json(section):

@@ -38,10 +38,10 @@ rule download:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
+        checksums=checksums,
         command=stage(
             "download --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror} {packages}",
             corpus=corpus_folder,
-            downloads=lambda *_: str(layout.downloads),
         ),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
@@ -61,7 +61,6 @@ use rule download as collect_trees with:
         command=stage(
             "collect-trees --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror} {packages}",
             corpus=corpus_folder,
-            downloads=lambda *_: str(layout.downloads),
         ),
 
 
@@ -75,7 +74,6 @@ use rule download as collect_text with:
         command=stage(
             "collect-text --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror} {packages}",
             corpus=corpus_folder,
-            downloads=lambda *_: str(layout.downloads),
         ),
 
 
@@ -89,7 +87,6 @@ use rule download as collect_recordings with:
         command=stage(
             "collect-recordings --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror}",
             corpus=corpus_folder,
-            downloads=lambda *_: str(layout.downloads),
         ),
 
 

@@ -123,8 +123,6 @@ rule layer_times:
 
 rule model_sizes:
     """Count the parameters of a paper's systems at the paper's own size."""
-    input:
-        "workflow/papers/{paper}/paper.yaml",
     output:
         pattern(ModelSizes),
     log:
@@ -133,6 +131,7 @@ rule model_sizes:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
+        systems=systems_as_printed,
         command=stage("model-sizes --paper {wildcards.paper} {settings} --out {output}"),
     message:
         "{rule} -> {output}"

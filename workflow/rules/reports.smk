@@ -39,7 +39,6 @@ use rule table as example_table with:
         printed=PRINTED,
     wildcard_constraints:
         table=shown("examples"),
-        paper=either(name for name, paper in project.papers.items() if paper.examples),
     params:
         shown=as_json("examples"),
         command=stage("example-table --paper {wildcards.paper} --table {wildcards.table} {settings} --out {output.csv}"),
@@ -52,7 +51,6 @@ use rule table as transcript_table with:
         printed=PRINTED,
     wildcard_constraints:
         table=shown("transcripts"),
-        paper=either(name for name, paper in project.papers.items() if paper.transcripts),
     params:
         shown=as_json("transcripts"),
         command=stage(
@@ -82,7 +80,6 @@ use rule table as layer_table with:
         png=pattern(Table).replace(".csv", ".png"),
     wildcard_constraints:
         table=shown("layer_costs"),
-        paper=either(name for name, paper in project.papers.items() if paper.layer_costs),
     params:
         shown=as_json("layer_costs"),
         caption=lambda wildcards: project.papers[wildcards.paper].layer_costs[wildcards.table].caption,
@@ -90,10 +87,6 @@ use rule table as layer_table with:
             "layer-table --paper {wildcards.paper} --table {wildcards.table} {settings} --layer-times {input.times}"
             " --out {output.csv}"
         ),
-
-
-# Which of them a paper has under a name, its own file says.
-ruleorder: layer_table > example_table > transcript_table > table
 
 
 use rule table as figure with:

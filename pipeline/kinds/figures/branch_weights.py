@@ -9,7 +9,7 @@ from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.picture import GREY, line_style, new_figure
 from pipeline.kinds.view import PaperView
-from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.transformer.settings import AnyTransformerConfig
 from pipeline.products import Product
 from pipeline.schema import Count
 
@@ -36,7 +36,7 @@ class BranchWeights(Figure):
 
         run = view.runs(self.system, self.dataset)[0]
         curves, model = branch_curves(view.layout.run(run), self.layer), view.experiment.run_spec(run).model
-        assert isinstance(model, TransformerConfig), "it has branches"
+        assert isinstance(model, AnyTransformerConfig), "it has branches"
         picture = new_figure(4.2 * len(curves), 3.4)
         panels = picture.subplots(1, len(curves), sharey=True, squeeze=False)[0]
         rows: list[dict[str, Any]] = []

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.experiment.project import load_project
+from pipeline.experiment.reports import cell_runs, claim_products
 from pipeline.kinds.claims.test import ProvedClaim
 from pipeline.products import Trained
 
@@ -40,7 +41,7 @@ def test_every_system_that_a_claim_compares_stands_in_a_table():
         cell.run
         for paper in PROJECT.papers
         for table in PROJECT.tables_here(paper)
-        for cell in PROJECT.cell_runs(paper, table)
+        for cell in cell_runs(PROJECT, paper, table)
     }
     for paper in PROJECT.papers:
-        assert {product.run for product in PROJECT.claim_products(paper) if isinstance(product, Trained)} <= shown
+        assert {product.run for product in claim_products(PROJECT, paper) if isinstance(product, Trained)} <= shown

@@ -7,13 +7,14 @@ from made_claims import NOT_RUN, claims_of, put_perplexities, row_of
 
 from pipeline.__main__ import main
 from pipeline.errors import UserError
+from pipeline.experiment.reports import claim_products
 
 
 def test_a_claim_for_other_scales_is_not_run(project_with):
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"], scales=["paper"]))
     put_perplexities(project, A=1.0, C=2.0)
     assert row_of(project)["verdict"] == NOT_RUN
-    assert project.claim_products("weighted") == []
+    assert claim_products(project, "weighted") == []
 
 
 def test_a_statement_proved_by_a_test_names_it(project_with):

@@ -7,6 +7,7 @@ import pytest
 from fabricated import folder_of
 
 from pipeline.experiment.project import load_project
+from pipeline.experiment.reports import claim_products
 from pipeline.files import write_json
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.view import PaperView
@@ -70,5 +71,5 @@ def test_too_few_words_say_nothing_and_no_run_is_no_verdict(project):
 
 
 def test_a_claim_about_gates_asks_for_those_of_its_system(project):
-    gates = (product for product in project.claim_products("multichannel") if isinstance(product, Gates))
+    gates = (product for product in claim_products(project, "multichannel") if isinstance(product, Gates))
     assert {product.run.system for product in gates} == {"RNN-EMB", "NTM-RNN-EMB"}

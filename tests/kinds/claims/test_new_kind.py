@@ -56,8 +56,9 @@ RUN_STAGE = """
 """
 PRINT_NEEDS = """
     from pipeline.experiment.project import load_project
+    from pipeline.experiment.reports import claim_products
 
-    for product in load_project(sys.argv[1]).claim_products("weighted"):
+    for product in claim_products(load_project(sys.argv[1]), "weighted"):
         print(type(product).__name__, product.run.folder)
 """
 

@@ -104,7 +104,9 @@ class Place:
 class RunCell(Cell):
     """A column that is read from runs."""
 
-    dataset: DatasetName = Field(description="Dataset of the run it is read from")
+    dataset: DatasetName = Field(
+        description="Dataset of the runs it is read from, as the paper names it; the scale says what stands in for it"
+    )
     system: str = Field(default="system", description="Column of the printed table that names the system")
 
     def columns(self) -> set[str]:

@@ -11,7 +11,7 @@ from pipeline.kinds.view import PaperView
 from pipeline.products import Product, RunId, Trained
 
 
-class MeasuredCell(ScoredSplits, RunCell):
+class MeasuredCell(RunCell, ScoredSplits):
     """A column of scores: which metric, of which runs and decodings, on which test sets."""
 
     decoding: DecodingName | None = Field(default=None, description="Named decoding of the paper that owns the system")

@@ -1,0 +1,133 @@
+"""What papers, scales and datasets say, looked up by name."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pipeline.data.dataset import AnyDataset, LicensedPackages, load_datasets
+from pipeline.errors import UserError
+from pipeline.experiment.claims import Claims, load_claims
+from pipeline.experiment.paper import Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
+from pipeline.experiment.scale import Scale
+from pipeline.experiment.settings import Config
+from pipeline.kinds.cells.shared.cell import Row
+from pipeline.kinds.figures.shared.figure import Figure
+from pipeline.layout import Layout
+from pipeline.schema import known, load_yaml, validate
+
+
+class Catalogue:
+    """Papers, scales and datasets below `root`, for one configuration."""
+
+    def __init__(self, root: Path, config: dict[str, Any]):
+        self.root = Path(root)
+        self.config: Config = validate(Config, config, "config.yaml")
+        self.papers: dict[str, Paper] = {}
+        self.printed: dict[str, dict[str, list[Row]]] = {}
+        self.claims: dict[str, Claims] = {}
+        for folder in sorted((self.root / "workflow/papers").iterdir()):
+            if (folder / "paper.yaml").exists():
+                self.papers[folder.name], self.printed[folder.name] = load_paper(folder)
+                self.claims[folder.name] = load_claims(folder / "claims.yaml")
+        self.known(self.config.paper, self.papers, "config.yaml: paper")
+        self.scale: Scale = self.load_scale(self.config.scale)
+
+    def load_scale(self, name: str) -> Scale:
+        names = {path.stem for path in (self.root / "workflow/scales").glob("*.yaml")}
+        self.known(name, names, "config.yaml: scale")
+        path = self.root / "workflow/scales" / f"{name}.yaml"
+        return validate(Scale, load_yaml(path), str(path))
+
+    known = staticmethod(known)
+
+    @cached_property
+    def datasets(self) -> dict[str, Path]:
+        """Dataset files by name."""
+        return {path.stem: path for path in sorted((self.root / "workflow/datasets").glob("*.yaml"))}
+
+    @cached_property
+    def dataset_records(self) -> dict[str, AnyDataset]:
+        """What each dataset file says."""
+        return load_datasets(self.root / "workflow/datasets")
+
+    def stand_in(self, dataset: str) -> str:
+        """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named.
+
+        A dataset that the scale has no stand-in for stands for itself.
+        """
+        where = f"workflow/scales/{self.config.scale}.yaml: datasets"
+        self.known(dataset, {*self.scale.datasets, *self.datasets}, where)
+        name = self.scale.datasets.get(dataset, dataset)
+        self.known(name, self.datasets, f"{where}.{dataset}")
+        record = self.dataset_records[name]
+        if (
+            isinstance(record, LicensedPackages)
+            and record.otherwise
+            and set(record.packages) - set(self.config.licensed)
+        ):
+            self.known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
+            return record.otherwise
+        return name
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(Path(self.config.work), self.config.scale)
+
+    @property
+    def seeds(self) -> list[int]:
+        return self.config.seed_list
+
+    def corpus(self, dataset: str) -> Path:
+        """The folder of a corpus."""
+        return self.layout.corpus(dataset)
+
+    def locate(self, reference: str, paper: str) -> tuple[str, str]:
+        """(paper, system) of a reference written in `paper`: `name`, or `other/name`."""
+        owner, _, name = reference.rpartition("/")
+        owner = owner or paper
+        where = f"workflow/papers/{paper}: system {reference!r}"
+        self.known(owner, self.papers, where)
+        self.known(name, self.papers[owner].systems, where)
+        return owner, name
+
+    def system_entry(self, paper: str, reference: str) -> SystemEntry:
+        """The entry of a system as it is written in `paper`."""
+        owner, name = self.locate(reference, paper)
+        return self.papers[owner].systems[name]
+
+    def lineage(self, paper: str, system: str) -> dict[str, SystemEntry]:
+        """The system's entry and those it differs from, by `paper/name`, the outermost base first."""
+        chain: dict[str, SystemEntry] = {}
+        reference: str | None = system
+        while reference is not None:
+            paper, name = self.locate(reference, paper)
+            if f"{paper}/{name}" in chain:
+                raise UserError(f"workflow/papers/{paper}/paper.yaml: systems.{name}: its bases form a circle")
+            chain[f"{paper}/{name}"] = self.papers[paper].systems[name]
+            reference = chain[f"{paper}/{name}"].base
+        return dict(reversed(chain.items()))
+
+    def table(self, paper: str, table: str) -> TableEntry:
+        self.known(paper, self.papers, "--paper")
+        self.known(table, self.papers[paper].tables, f"workflow/papers/{paper}/paper.yaml: tables")
+        return self.papers[paper].tables[table]
+
+    def transcript_table(self, paper: str, table: str) -> TranscriptTable:
+        self.known(paper, self.papers, "--paper")
+        self.known(table, self.papers[paper].transcripts, f"workflow/papers/{paper}/paper.yaml: transcripts")
+        return self.papers[paper].transcripts[table]
+
+    def figure(self, paper: str, figure: str) -> Figure:
+        self.known(paper, self.papers, "--paper")
+        self.known(figure, self.papers[paper].figures, f"workflow/papers/{paper}/paper.yaml: figures")
+        return self.papers[paper].figures[figure]
+
+    def examples(self, paper: str, table: str) -> Examples:
+        self.known(paper, self.papers, "--paper")
+        self.known(table, self.papers[paper].examples, f"workflow/papers/{paper}/paper.yaml: examples")
+        return self.papers[paper].examples[table]
+
+    def tables_here(self, paper: str) -> list[str]:
+        """Names of a paper's tables that can be measured at this scale."""
+        tables = self.papers[paper].tables.items()
+        return [name for name, table in tables if table.scales is None or self.config.scale in table.scales]

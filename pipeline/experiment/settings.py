@@ -1,0 +1,59 @@
+"""What a user changes: `config.yaml`, and keys of it on a command line."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from pipeline.errors import UserError
+from pipeline.schema import Closed
+from pipeline.yaml_file import parse_yaml
+
+MOST_SEEDS = 1000
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Config(Closed):
+    """`config.yaml`: what a user changes."""
+
+    paper: str = Field(description="Paper whose tables `results/table<N>.csv` are")
+    scale: str = Field(description="A file of workflow/scales")
+    seeds: (
+        Annotated[list[Seed], Field(min_length=1, max_length=MOST_SEEDS)] | Annotated[int, Field(ge=1, le=MOST_SEEDS)]
+    ) = Field(description="Seeds of every run: a list, or how many (1, 2, …)")
+    work: str = Field(min_length=1, description="Folder of downloads, corpora and runs; may be on a scratch disk")
+    mirror: str | None = Field(default=None, description="Folder or URL tried before the public addresses")
+    licensed: dict[str, Annotated[str, Field(min_length=1)]] = Field(
+        default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
+    )
+
+    @field_validator("seeds")
+    @classmethod
+    def each_seed_stands_once(cls, seeds: list[int] | int) -> list[int] | int:
+        if isinstance(seeds, list) and len(set(seeds)) < len(seeds):
+            raise ValueError("each seed may stand there once")
+        return seeds
+
+    @field_validator("mirror")
+    @classmethod
+    def mirror_is_a_folder_or_an_address(cls, mirror: str | None) -> str | None:
+        if mirror is not None and not re.match(r"(https?|ftp|file)://.", mirror) and not is_folder(mirror):
+            raise ValueError("neither a folder nor a URL (https://…); null = none")
+        return mirror
+
+    @property
+    def seed_list(self) -> list[int]:
+        return self.seeds if isinstance(self.seeds, list) else list(range(1, self.seeds + 1))
+
+
+def is_folder(name: str) -> bool:
+    return "\0" not in name and Path(name).is_dir()
+
+
+def parse_settings(pairs: list[str]) -> dict[str, Any]:
+    """`KEY=VALUE`, with values as in config.yaml. Raises UserError when one has no `=`."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise UserError(f"--set {pair}: write KEY=VALUE, e.g. --set scale=small")
+    return {key: parse_yaml(value, f"--set {key}") for key, value in (pair.split("=", 1) for pair in pairs)}
