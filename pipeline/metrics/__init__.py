@@ -6,6 +6,7 @@ Importing a metric brings nothing that counts (sacreBLEU, sentencepiece, rapidfu
 
 import importlib
 import pkgutil
+from functools import cache
 from typing import Any
 
 from pipeline.errors import UserError
@@ -15,7 +16,13 @@ from pipeline.schema import known
 
 def metric_names() -> list[str]:
     """Of every metric, in alphabetical order; none is imported."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
+    return modules_in(tuple(__path__))
+
+
+@cache
+def modules_in(folders: tuple[str, ...]) -> list[str]:
+    """Looked for once: a dry run asks a thousand times."""
+    return sorted(module.name for module in pkgutil.iter_modules(folders) if not module.ispkg)
 
 
 def metric_named(name: str) -> Metric[Any]:
