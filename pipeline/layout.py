@@ -33,8 +33,12 @@ from pipeline.products import (
 )
 
 RESULTS = Path("results")
-WEIGHTS = "model.safetensors"
-"""A training's final weights, in its folder."""
+RUN_FILE, TRAINED_FILE, DONE_FILE = "run.yaml", "trained.json", "done.json"
+COST_FILE, PROGRESS_FILE, SAMPLES_FILE = "cost.json", "progress.jsonl", "samples.jsonl"
+WEIGHTS_FILE = "model.safetensors"
+"""In the folder of a run: what training reads, its records, what it cost, its logs, its final weights."""
+CORPUS_FILE = "corpus.json"
+"""In the folder of an encoded corpus: its record."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Layout:
 
     def weights(self, run: RunId) -> Path:
         """A training's final weights; no rule declares them, so that they survive its failure."""
-        return self.run(run) / WEIGHTS
+        return self.run(run) / WEIGHTS_FILE
 
     def log(self, product: Product, stage: str, *distinct: str) -> Path:
         """Of the stage that makes `product`; distinct: what tells its logs in one folder apart."""
@@ -124,7 +128,7 @@ IN_CORPUS: dict[type[OfDataset], str] = {
     Spoken: "spoken.json",
     Prepared: "prepared/report.json",
     Vocabulary: "subwords.model",
-    Encoded: "encoded/corpus.json",
+    Encoded: f"encoded/{CORPUS_FILE}",
 }
 """Of products of a dataset, in the folder of its corpus."""
 
@@ -133,9 +137,9 @@ def path_in_run(product: OfRun) -> str:
     """Of products of a run, in its folder."""
     match product:
         case Specification():
-            return "run.yaml"
+            return RUN_FILE
         case Trained():
-            return "trained.json"
+            return TRAINED_FILE
         case Gates():
             return "gates.json"
         case Averaged(_, decoding):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from pipeline.files import sha256_json
+from pipeline.layout import DONE_FILE
 from pipeline.records.jobs import Command, Done
 from pipeline.records.record import read_note
 from pipeline.stages import parse
@@ -17,9 +18,9 @@ from pipeline.training.key import run_key
 def order_command(folder: Path, arguments: list[str], outputs: list[Path]) -> None:
     """Write `command.json`; what was made by the same command from the same files counts as done while it is there."""
     key = sha256_json([arguments, [state_of(each) for each in arguments if Path(each) not in outputs]])
-    done = read_note(Done, folder / "done.json")
+    done = read_note(Done, folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
-        (folder / "done.json").unlink(missing_ok=True)
+        (folder / DONE_FILE).unlink(missing_ok=True)
     command = Command(key=key, arguments=arguments, outputs=[str(path) for path in outputs])
     command.write(folder / "command.json")
 
@@ -43,7 +44,7 @@ def perform_command(folder: Path) -> None:
     for output in command.outputs:
         if not Path(output).exists():
             raise UserError(f"{' '.join(command.arguments[:1])}: ended without writing {output}")
-    Done(key=command.key).write(folder / "done.json")
+    Done(key=command.key).write(folder / DONE_FILE)
 
 
 def perform(arguments: list[str]) -> None:

@@ -32,6 +32,7 @@ from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
+from pipeline.layout import DONE_FILE
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ def have_done(args: argparse.Namespace, folder: Path, function: str) -> Path:
             watch(Waiter(folder, key, jobs_of(args, folder, order)))
     if not is_done(folder, key):
         raise UserError(f"{folder}: {function} returned without writing done.json")
-    return folder / "done.json"
+    return folder / DONE_FILE
 
 
 def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:

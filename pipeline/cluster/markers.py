@@ -14,6 +14,7 @@ import re
 import time
 from pathlib import Path
 
+from pipeline.layout import DONE_FILE
 from pipeline.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
 from pipeline.records.record import parsed, read_note
 
@@ -22,7 +23,7 @@ UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 
 def is_done(run: Path, key: str) -> bool:
     """Whether the run has ended with this key."""
-    done = read_note(Done, run / "done.json")
+    done = read_note(Done, run / DONE_FILE)
     return done is not None and done.key == key
 
 

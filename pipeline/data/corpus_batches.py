@@ -20,6 +20,7 @@ from pipeline.data.speech_batches import (
 from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlyEvaluationBatches
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
+from pipeline.layout import RUN_FILE
 from pipeline.models.settings import Reads as Kind
 from pipeline.records.corpus import read_corpus
 
@@ -52,7 +53,7 @@ def normalised_as(spec: RunSpec) -> Path:
     Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 5.4), and so what it reads.
     """
     while spec.initial:
-        spec = load_run(Path(spec.initial) / "run.yaml")
+        spec = load_run(Path(spec.initial) / RUN_FILE)
     return Path(spec.corpus)
 
 

@@ -14,6 +14,7 @@ from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
+from pipeline.layout import CORPUS_FILE
 from pipeline.records.corpus import SpeechCorpus
 from pipeline.symbols import BOS, EOS, PAD
 
@@ -68,8 +69,8 @@ class SpeechSplit:
     def __init__(self, corpus_folder: Path, split: str, normalised_as: Path | None = None):
         self.folder = corpus_folder = Path(corpus_folder)
         self.name = f"{corpus_folder}: split {split}"
-        features = SpeechCorpus.read(corpus_folder / "corpus.json").features
-        statistics = SpeechCorpus.read(Path(normalised_as or corpus_folder) / "corpus.json").statistics
+        features = SpeechCorpus.read(corpus_folder / CORPUS_FILE).features
+        statistics = SpeechCorpus.read(Path(normalised_as or corpus_folder) / CORPUS_FILE).statistics
         self.mean, self.deviation = (np.array(one, np.float32) for one in (statistics.mean, statistics.deviation))
         self.src = FrameStore(corpus_folder / split, features)
         self.tgt = TokenStore(corpus_folder / f"{split}.tgt")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import UserError
+from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.records.decoding import Averaged, AveragedFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import weight_files
@@ -53,11 +54,11 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
     """
     if last < 1:
         raise UserError(f"--last must be at least 1, got {last}")
-    done = TrainedRun.read_if_there(run_folder / "done.json")
+    done = TrainedRun.read_if_there(run_folder / DONE_FILE)
     if done is None or done.key != key:
         raise UserError(f"{run_folder}: training is not finished; train the run first")
     if last == 1:
-        return [run_folder / "model.safetensors"]
+        return [run_folder / WEIGHTS_FILE]
     found = weight_files(run_folder)
     if len(found) < last:
         raise UserError(

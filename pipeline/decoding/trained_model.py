@@ -9,6 +9,7 @@ import torch
 
 from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
+from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.records.corpus import EncodedCorpus, read_corpus
 from pipeline.records.training import TrainedRun
@@ -43,13 +44,13 @@ class TrainedModel:
         if not weights.exists():
             raise UserError(f"{weights}: no such weights; train the run first")
         run_folder = run_folder_of(weights)
-        spec = load_run(run_folder / "run.yaml")
+        spec = load_run(run_folder / RUN_FILE)
         corpus = read_corpus(Path(spec.corpus))
         device = choose_device("auto", local_rank=0)
         prepare(device, choose_threads(threads))
         model = assemble(spec)
         load_weights(model, weights, run_key(run_folder))
-        done = TrainedRun.read_if_there(run_folder / "done.json")
+        done = TrainedRun.read_if_there(run_folder / DONE_FILE)
         ended_in = done.weights_digest if done else None
         return cls(spec, model.to(device).eval(), device, corpus, read_facts(weights)["digest"], ended_in)
 
@@ -74,6 +75,6 @@ class TrainedModel:
 def run_folder_of(weights: Path) -> Path:
     """The nearest folder above `weights` that holds a run. Raises UserError when there is none."""
     for folder in weights.resolve().parents:
-        if (folder / "run.yaml").exists():
+        if (folder / RUN_FILE).exists():
             return folder
     raise UserError(f"{weights}: no run.yaml in any folder above it; weights are decoded where their run is")

@@ -11,6 +11,7 @@ from pipeline.errors import UserError
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.kinds.scored import ScoredSplits
 from pipeline.kinds.view import Experiment, PaperView
+from pipeline.layout import COST_FILE
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import LayerTimes, ModelSizes, RunId, Score, Trained
@@ -54,7 +55,7 @@ class RunFolders:
         return TrainedRun.read_if_there(self.layout.path(Trained(run)))
 
     def cost(self, run: RunId) -> TrainingCost | None:
-        return TrainingCost.read_if_there(self.folder(run) / "cost.json")
+        return TrainingCost.read_if_there(self.folder(run) / COST_FILE)
 
     @property
     def layer_times(self) -> LayerCosts | None:

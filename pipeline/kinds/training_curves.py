@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from pipeline.errors import UserError
+from pipeline.layout import PROGRESS_FILE
 from pipeline.records.record import Record, read_lines_as
 from pipeline.records.training import AnyProgress, MonitorLine, TrainedRun, ValidationLine
 
@@ -43,7 +44,7 @@ class LossCurve:
 
 def read_events(run_folder: Path, kind: type[Line]) -> list[Line]:
     """Lines of one kind. Raises UserError when the log is missing or a line is faulty."""
-    lines = read_lines_as(AnyProgress, Path(run_folder) / "progress.jsonl", TrainedRun.remedy)
+    lines = read_lines_as(AnyProgress, Path(run_folder) / PROGRESS_FILE, TrainedRun.remedy)
     return [line for line in lines if isinstance(line, kind)]
 
 

@@ -84,7 +84,7 @@ def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:
     graph = Graph(project)
     for run_id in runs_in(graph.closure(graph.reports(project.papers))):
         dataset = project.dataset_records[run_id.dataset]
-        corpus = Corpus.of(dataset, Path(project.config.work) / f"corpora/{run_id.dataset}")
+        corpus = Corpus.of(dataset, project.layout.corpus(run_id.dataset))
         spec = project.run_spec(run_id)
         of_kind = found.setdefault(family_of(spec), {})
         if (shape := shape_of(spec, corpus)) not in of_kind:

@@ -26,6 +26,7 @@ from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, FrameStore
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.errors import UserError
+from pipeline.layout import CORPUS_FILE
 from pipeline.models.settings import Reads
 from pipeline.records.corpus import (
     ParallelCorpus,
@@ -81,7 +82,7 @@ class Corpus:
             UserError: the corpus is not encoded, and its dataset file expects nothing.
         """
         encoded = corpus / "encoded"
-        if (encoded / "corpus.json").exists():
+        if (encoded / CORPUS_FILE).exists():
             return cls.measured(read_corpus(encoded), encoded)
         symbols = len(Alphabet())
         match dataset:

@@ -20,6 +20,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
 from pipeline.files import write_csv
+from pipeline.layout import COST_FILE
 from pipeline.planning.devices import load_devices
 from pipeline.records.decoding import Decoded
 from pipeline.records.training import TrainingCost
@@ -60,9 +61,9 @@ def read_plan(path: Path) -> list[dict[str, str]]:
 
 def compare(project: Project, planned: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
     """The row of one planned job, or None when nothing is known of it yet."""
-    runs = Path(project.config.work) / project.config.scale / "runs"
+    runs = project.layout.runs
     folder, *rest = planned["name"].split()
-    if planned["job"] == "train" and (path := runs / folder / "cost.json").exists():
+    if planned["job"] == "train" and (path := runs / folder / COST_FILE).exists():
         return training_row(planned, TrainingCost.read(path), devices)
     if planned["job"] == "translate" and (path := runs / folder / "translations" / f"{'/'.join(rest)}.json").exists():
         return translation_row(planned, Decoded.read(path))

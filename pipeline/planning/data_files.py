@@ -13,6 +13,8 @@ from pipeline.data.download import addresses, places
 from pipeline.data.packages import expanded
 from pipeline.data.verified import fault_of, is_noted, wrong_size
 from pipeline.disk import size
+from pipeline.layout import IN_CORPUS
+from pipeline.products import Encoded, Raw
 
 HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that nobody verified yet is hashed on request
 ANSWER_S = 5.0
@@ -50,7 +52,7 @@ class DataFile:
 
 def is_extracted(corpus: Path) -> bool:
     """Whether a corpus needs its files no more."""
-    return any((corpus / name).exists() for name in ("raw.done", "encoded/corpus.json"))
+    return any((corpus / name).exists() for name in (IN_CORPUS[Raw], IN_CORPUS[Encoded]))
 
 
 def fetched_files(dataset: AnyDataset, downloads: Path, mirror: str | None, verify: bool) -> list[DataFile]:

@@ -28,8 +28,9 @@ from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
 from pipeline.files import sha256_file
+from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.planning.data_files import is_extracted
-from pipeline.products import OfRun, RunId
+from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
 from pipeline.records.training import TrainedRun
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
 
 def is_whole(folder: Path) -> bool:
     """Whether the training ended, and its final weights are what it wrote."""
-    done, weights = folder / "done.json", folder / "model.safetensors"
+    done, weights = folder / DONE_FILE, folder / WEIGHTS_FILE
     if not (done.exists() and weights.exists()):
         return False
     if sha256_file(weights) != TrainedRun.read(done).weights_digest:
@@ -129,9 +130,9 @@ def training_text(project: Project, name: str) -> Iterator[Unneeded]:
     """Of a corpus that is encoded."""
     folder = project.layout.corpus(name)
     files = [path for part in ("raw", "prepared") for path in sorted((folder / part).glob("train.*"))]
-    if files and (folder / "encoded/corpus.json").exists():
+    if files and project.layout.path(Encoded(name)).exists():
         # Without its mark the raw text is made anew, should it ever be needed again.
-        marks = [path for path in (folder / "raw.done",) if path.exists()]
+        marks = [path for path in (project.layout.path(Raw(name)),) if path.exists()]
         yield Unneeded("text", folder, (*marks, *files))
 
 
@@ -139,8 +140,8 @@ def audio(project: Project, name: str) -> Iterator[Unneeded]:
     """Of a corpus of speech that is encoded."""
     folder = project.layout.corpus(name)
     files = sorted(path for path in (folder / "audio").rglob("*") if path.is_file())
-    if files and (folder / "encoded/corpus.json").exists():
-        marks = [path for path in (folder / "raw.done", folder / "spoken.json") if path.exists()]
+    if files and project.layout.path(Encoded(name)).exists():
+        marks = [path for path in map(project.layout.path, (Raw(name), Spoken(name))) if path.exists()]
         yield Unneeded("audio", folder, (*marks, *files))
 
 

@@ -10,6 +10,7 @@ from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, so
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
+from pipeline.layout import DONE_FILE, TRAINED_FILE
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted
 from pipeline.planning.rates import Calibration
@@ -18,11 +19,14 @@ from pipeline.products import (
     Alignments,
     AttentionMaps,
     Averaged,
+    Encoded,
     OfRun,
     Parse,
+    Prepared,
     Product,
     RunId,
     Score,
+    Spoken,
     Transcript,
     Translation,
     Tuned,
@@ -92,16 +96,16 @@ class Jobs:
     def corpus(self, dataset: str) -> Corpus:
         if dataset not in self.corpora:
             record = self.project.dataset_records[dataset]
-            self.corpora[dataset] = Corpus.of(record, self.work / f"corpora/{dataset}")
+            self.corpora[dataset] = Corpus.of(record, self.project.layout.corpus(dataset))
         return self.corpora[dataset]
 
     def corpus_jobs(self, name: str) -> Iterator[Job]:
         """Fetching or writing, preparing, encoding."""
-        record, folder = self.project.dataset_records[name], self.work / f"corpora/{name}"
+        record, folder = self.project.dataset_records[name], self.project.layout.corpus(name)
         pairs, threads = sum(self.corpus(name).pairs.values()), self.project.scale.resources["prepare"].threads
         raw = record.size.raw_bytes if record.size else 0
         extracted = is_extracted(folder)
-        files = fetched_files(record, self.work / "downloads", self.project.config.mirror, verify=False)
+        files = fetched_files(record, self.project.layout.downloads, self.project.config.mirror, verify=False)
         missing = {} if extracted else {file.name: file.to_fetch for file in files}
         self.to_fetch |= missing
         yield Job(
@@ -112,14 +116,14 @@ class Jobs:
             disk_bytes=0 if isinstance(record, ReadAloudDataset) else raw,
             download_bytes=sum(missing.values()),
         )
-        prepared = float((folder / "prepared/report.json").exists())
-        encoded = float((folder / "encoded/corpus.json").exists())
+        prepared = float(self.is_there(Prepared(name)))
+        encoded = float(self.is_there(Encoded(name)))
         encoded_bytes = self.encoded_bytes(name)
         seconds = self.corpus(name).src_subwords * pairs / FRAMES_PER_SECOND / threads  # of speech
         match record:
             case SpokenRecord():
                 if isinstance(record, ReadAloudDataset):
-                    spoken = float((folder / "spoken.json").exists())
+                    spoken = float(self.is_there(Spoken(name)))
                     yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_PER_SECOND, disk_bytes=raw)
                 working = seconds / FEATURES_PER_SECOND
                 yield Job("features", name, name, encoded, seconds=working, disk_bytes=encoded_bytes)
@@ -218,7 +222,7 @@ class Jobs:
 
 def done_share(folder: Path, steps: int) -> float:
     """How much of a training is done: all of it, or up to the newest checkpoint."""
-    if (folder / "trained.json").exists() or (folder / "done.json").exists():
+    if (folder / TRAINED_FILE).exists() or (folder / DONE_FILE).exists():
         return 1.0
     found = (re.match(r"step-(\d+)\.", path.name) for path in (folder / "checkpoints").glob("step-*.safetensors"))
     return max((int(match[1]) for match in found if match), default=0) / steps

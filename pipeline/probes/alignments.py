@@ -19,6 +19,7 @@ from torch import Tensor
 from pipeline.config import load_run
 from pipeline.data.corpus_batches import evaluation_batches, normalised_as, vocabularies
 from pipeline.errors import UserError
+from pipeline.layout import RUN_FILE
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.records.probes import AlignmentMaps
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    spec, key = load_run(args.run_folder / "run.yaml"), run_key(args.run_folder)
+    spec, key = load_run(args.run_folder / RUN_FILE), run_key(args.run_folder)
     files = weight_files(args.run_folder)
     if not files:
         raise UserError(f"{args.run_folder}/checkpoints: no weights are kept; train the run again")

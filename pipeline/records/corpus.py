@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from pipeline.layout import CORPUS_FILE
 from pipeline.records.record import Record, read_as
 from pipeline.schema import Closed, Count
 
@@ -114,4 +115,4 @@ AnyCorpus = Annotated[
 
 def read_corpus(encoded: Path) -> ParallelCorpus | SpeechCorpus | TextCorpus:
     """Of the folder `encoded/` of a corpus. Raises UserError when it is missing, faulty or of an unknown kind."""
-    return read_as(AnyCorpus, Path(encoded) / "corpus.json", EncodedCorpus.remedy)
+    return read_as(AnyCorpus, Path(encoded) / CORPUS_FILE, EncodedCorpus.remedy)

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import UserError
+from pipeline.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
 from pipeline.records.training import Machine, Outcome
 from pipeline.schema import validate
 from pipeline.training.optimiser import Optimiser
@@ -73,11 +74,11 @@ class Checkpoints:
     def __init__(self, run_folder: Path, key: str, keep: int):
         self.run_folder, self.key, self.keep = Path(run_folder), key, keep
         self.folder = self.run_folder / "checkpoints"
-        self.final_weights = self.run_folder / "model.safetensors"
+        self.final_weights = self.run_folder / WEIGHTS_FILE
 
     def remove_orphans(self) -> None:
         """Remove what a killed training left half-written; the launcher writes to the run folder, too, at any time."""
-        ours = [self.run_folder.glob(f".{name}.*.tmp") for name in (self.final_weights.name, "done.json", "cost.json")]
+        ours = [self.run_folder.glob(f".{name}.*.tmp") for name in (self.final_weights.name, DONE_FILE, COST_FILE)]
         for path in itertools.chain(self.folder.glob(".*.tmp"), *ours):
             log.info("removing %s, left half-written by a killed process", path)
             path.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from pipeline.layout import COST_FILE
 from pipeline.records.training import Machine, StartCost, TotalCost, TrainingCost
 
 
@@ -18,7 +19,7 @@ class CostCounter:
     """
 
     def __init__(self, run_folder: Path, device: torch.device, machine: Machine, first: int):
-        self.path = Path(run_folder) / "cost.json"
+        self.path = Path(run_folder) / COST_FILE
         earlier = TrainingCost.read_if_there(self.path)
         self.earlier = earlier.starts if earlier else ()
         self.device, self.machine, self.first = device, machine, first

@@ -31,6 +31,7 @@ from pipeline.data.corpus_batches import (
 )
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
+from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, WEIGHTS_FILE
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.provenance import provenance
 from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
@@ -87,7 +88,7 @@ def train_run(
         SystemExit: a signal asked to stop (75; 130 after Ctrl-C); a checkpoint is written.
     """
     run_folder = Path(run_folder)
-    spec, key = load_run(run_folder / "run.yaml"), run_key(run_folder)
+    spec, key = load_run(run_folder / RUN_FILE), run_key(run_folder)
     group = Group.from_environment()
     checkpoints = Checkpoints(run_folder, key, spec.training.keep_checkpoints)
     if group.is_first:
@@ -135,15 +136,15 @@ def tidy(checkpoints: Checkpoints) -> None:
 
 def start_anew(checkpoints: Checkpoints) -> None:
     """Remove all that the run has written."""
-    for name in ("done.json", "progress.jsonl", "samples.jsonl", "cost.json"):
+    for name in (DONE_FILE, PROGRESS_FILE, SAMPLES_FILE, COST_FILE):
         (checkpoints.run_folder / name).unlink(missing_ok=True)
     checkpoints.clear()
 
 
 def is_done(run_folder: Path, key: str) -> bool:
     """Whether the final weights are there and `done.json` says that they are this run's."""
-    done = TrainedRun.read_if_there(run_folder / "done.json")
-    return done is not None and (run_folder / "model.safetensors").exists() and done.key == key
+    done = TrainedRun.read_if_there(run_folder / DONE_FILE)
+    return done is not None and (run_folder / WEIGHTS_FILE).exists() and done.key == key
 
 
 def build_trainer(
@@ -166,7 +167,7 @@ def build_trainer(
     validation = Validation(corpus, dev, batches, device, group, lambda: autocast(device, spec))
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, silent=not group.is_first)
     if group.is_first:
-        JsonLines(run_folder / "samples.jsonl").rewind(state.step)
+        JsonLines(run_folder / SAMPLES_FILE).rewind(state.step)
         checkpoints.check_space(model, training.max_steps // training.checkpoint_every + 1)
         describe(spec, model, batches, group, facts, state)
     cost = CostCounter(run_folder, device, facts, state.step)
@@ -264,7 +265,7 @@ def finish(trainer: Trainer) -> None:
 def write_done(checkpoints: Checkpoints, outcome: Outcome) -> None:
     digest = sha256_file(checkpoints.final_weights)
     done = TrainedRun(key=checkpoints.key, weights_digest=digest, **dict(outcome))
-    done.write(checkpoints.run_folder / "done.json")
+    done.write(checkpoints.run_folder / DONE_FILE)
     checkpoints.clear_resume()
 
 

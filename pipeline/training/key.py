@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pipeline.config import load_run
 from pipeline.files import sha256_json
+from pipeline.layout import RUN_FILE
 from pipeline.records.corpus import read_corpus
 
 
@@ -17,7 +18,7 @@ def run_key(run_folder: Path) -> str:
     Raises:
         UserError: `run.yaml` or the corpus is missing or faulty.
     """
-    spec = load_run(Path(run_folder) / "run.yaml")
+    spec = load_run(Path(run_folder) / RUN_FILE)
     folders = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
     parts = {name: run_key(Path(folder)) for name, folder in folders.items() if folder}
     digest = read_corpus(Path(spec.corpus)).digest

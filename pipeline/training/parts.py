@@ -6,6 +6,7 @@ import torch
 
 from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
+from pipeline.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.models.build import build_model
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.language_model.model import LanguageModel
@@ -13,8 +14,6 @@ from pipeline.models.seq2seq import Seq2Seq, TaskModel
 from pipeline.records.corpus import EncodedCorpus, read_corpus
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import DamagedFileError, read_tensor_file
-
-FINAL = "model.safetensors"
 
 
 def build_run(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
@@ -54,7 +53,7 @@ def assemble(spec: RunSpec) -> Seq2Seq:
 
 def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
     """The trained language model of `run_folder`, for use beside the model of `spec`. Raises UserError."""
-    lm_spec = load_run(run_folder / "run.yaml")
+    lm_spec = load_run(run_folder / RUN_FILE)
     corpus = read_corpus(Path(spec.corpus))
     check_vocabulary(spec, run_folder, corpus)
     model = build_run(lm_spec, corpus.vocab_sizes)
@@ -66,7 +65,7 @@ def load_language_model(run_folder: Path, spec: RunSpec) -> LanguageModel:
 
 def check_vocabulary(spec: RunSpec, run_folder: Path, corpus: EncodedCorpus) -> None:
     """Raises UserError unless the language model of `run_folder` has the target vocabulary of `corpus`."""
-    theirs = read_corpus(Path(load_run(run_folder / "run.yaml").corpus))
+    theirs = read_corpus(Path(load_run(run_folder / RUN_FILE).corpus))
     if theirs.target_digest != corpus.target_digest:
         raise UserError(
             f"{spec.name}: the language model of {run_folder} has another vocabulary than {spec.corpus}; train one on "
@@ -79,7 +78,7 @@ def take_over(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None:
 
     A run of the same shape gives everything; one without fusion gives the fused task model all but its output layer.
     """
-    initial = load_run(run_folder / "run.yaml")
+    initial = load_run(run_folder / RUN_FILE)
     whole = initial.fusion is not None or spec.fusion is None
     if initial.initial:
         take_over(model, Path(initial.initial), spec)
@@ -92,7 +91,7 @@ def fill(part: torch.nn.Module, run_folder: Path, spec: RunSpec, without: str | 
 
     without: what the names of weights that `part` has no place for begin with.
     """
-    path = run_folder / FINAL
+    path = run_folder / WEIGHTS_FILE
     if not path.exists():
         raise UserError(f"{spec.name}: {path}: no such weights; train that run first")
     try:

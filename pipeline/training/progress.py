@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
+from pipeline.layout import PROGRESS_FILE
 from pipeline.records.record import Record
 from pipeline.records.training import MonitorLine, ProgressLine, ValidationLine
 from pipeline.training.state import Sums, TrainingState
@@ -53,9 +54,9 @@ class Progress:
 
     def __init__(self, name: str, run_folder: Path, first: int, end: int, silent: bool = False):
         self.name, self.first, self.end, self.silent = name, first, end, silent
-        self.lines = JsonLines(Path(run_folder) / "progress.jsonl")
+        self.lines = JsonLines(Path(run_folder) / PROGRESS_FILE)
         self.started = self.line_at = time.perf_counter()
-        self.sums, self.waited_s, self.told = Sums(), 0.0, False
+        self.sums, self.waited_s, self.reported = Sums(), 0.0, False
         if not silent:
             self.lines.rewind(first)
 
@@ -67,7 +68,7 @@ class Progress:
         """
         self.sums.add(sums)
         now = time.perf_counter()
-        if self.silent or (self.told and now - self.line_at < LINE_EVERY_S and step < self.end):
+        if self.silent or (self.reported and now - self.line_at < LINE_EVERY_S and step < self.end):
             return
         seconds = now - self.line_at
         per_step = (now - self.started) / (step - self.first)
@@ -83,7 +84,7 @@ class Progress:
         )
         log.info(progress_line(self.name, record))
         self.lines.append(record)
-        self.sums, self.waited_s, self.line_at, self.told = Sums(), waited_s, now, True
+        self.sums, self.waited_s, self.line_at, self.reported = Sums(), waited_s, now, True
 
     def validated(self, state: TrainingState) -> None:
         """Tell of a validation: `train` is the mean of the updates since the one before, `fit` is without dropout."""

@@ -12,6 +12,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
 from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
+from pipeline.layout import SAMPLES_FILE
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.records.training import Machine, SampleLine
@@ -57,7 +58,7 @@ class Trainer:
 
     def __post_init__(self):
         self.loss = torch.compile(self.model.loss, dynamic=True) if self.spec.training.compile else self.model.loss
-        self.samples = JsonLines(self.checkpoints.run_folder / "samples.jsonl")
+        self.samples = JsonLines(self.checkpoints.run_folder / SAMPLES_FILE)
         self.saved_at, self.saving_took_s = time.monotonic(), 0.0
 
     def train(self) -> None:

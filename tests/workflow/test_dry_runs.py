@@ -50,7 +50,7 @@ def test_an_unknown_config_key_stops_with_one_message(tmp_path):
 def test_what_is_launched_waits_at_home_and_is_submitted_where_the_profile_says():
     rules = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
     blocks = re.findall(r"^(?:rule|use rule (\w+) as) (\w+)[^:]*:\n((?:(?: .*)?\n)*)", rules, re.MULTILINE)
-    launched = {name for _, name, text in blocks if "pipeline launch" in text}
+    launched = {name for _, name, text in blocks if "LAUNCH" in text}
     launched |= {name for parent, name, _ in blocks if parent in launched}
     profile = yaml.safe_load((ROOT / "slurm/profile.yaml").read_text())
     local = re.search(r"localrules:\n(.*?)\n\n", (ROOT / "Snakefile").read_text(), re.DOTALL)[1]

@@ -58,6 +58,12 @@ OPTIONS = {
 }
 
 
+LAUNCH = (
+    "python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads}"
+    " --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus}"
+)
+
+
 def either(names):
     """A wildcard's pattern: one of these names; of none, what nothing matches."""
     return "|".join(sorted(names)) or "(?!)"

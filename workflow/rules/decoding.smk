@@ -60,11 +60,7 @@ rule translate:
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
     shell:
-        """
-        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
-            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
-            --folder {params.job:q} {params.makes:q} -- {params.command:q} --threads {threads} >{log:q} 2>&1
-        """
+        LAUNCH + " --folder {params.job:q} {params.makes:q} -- {params.command:q} --threads {threads} >{log:q} 2>&1"
 
 
 use rule translate as parse with:

@@ -22,11 +22,8 @@ rule calibrate:
     message:
         "{rule} for about a minute -> {output}"
     shell:
-        """
-        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
-            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
-            --folder {params.job:q} --makes {output:q} -- {params.command:q} --threads {threads} 2>&1 | tee {log:q}
-        """
+        LAUNCH
+        + " --folder {params.job:q} --makes {output:q} -- {params.command:q} --threads {threads} 2>&1 | tee {log:q}"
 
 
 rule check_data:

@@ -114,11 +114,7 @@ rule layer_times:
     message:
         "{rule} -> {output}"
     shell:
-        """
-        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
-            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
-            --folder {params.job:q} --makes {output:q} -- layer-times --out {output:q} >{log:q} 2>&1
-        """
+        LAUNCH + " --folder {params.job:q} --makes {output:q} -- layer-times --out {output:q} >{log:q} 2>&1"
 
 
 rule model_sizes:

@@ -40,8 +40,4 @@ rule train:
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
     shell:
-        """
-        python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads} \
-            --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus} \
-            --run {params.folder:q} --out {output:q} --nodes {resources.nodes} 2>&1 | tee -i {log:q}
-        """
+        LAUNCH + " --run {params.folder:q} --out {output:q} --nodes {resources.nodes} 2>&1 | tee -i {log:q}"

@@ -42,6 +42,7 @@ from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file, sha256_json
+from pipeline.layout import CORPUS_FILE
 from pipeline.records.corpus import SpeechCorpus, SpeechSplit, Statistics
 from pipeline.records.preparation import PreparedSpeech, UtterancesReport
 
@@ -271,5 +272,5 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus:
         digest=sha256_json({path.name: sha256_file(path) for path in files}),
         splits={split: one.size() for split, one in kept.items()},
     )
-    record.write(encoded / "corpus.json")
+    record.write(encoded / CORPUS_FILE)
     return record

@@ -10,6 +10,7 @@ from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.trainings import AboutTraining, mean
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.training_curves import BranchCurve, branch_curves
+from pipeline.layout import RUN_FILE
 
 
 class BranchesClaim(AboutTraining):
@@ -28,7 +29,7 @@ class BranchesClaim(AboutTraining):
         found: dict[str, list[float]] = {}
         for run in measured.view.runs(self.system, self.dataset):
             folder = measured.run_folder(run)
-            warmup = load_run(folder / "run.yaml").training.branch_warmup_steps
+            warmup = load_run(folder / RUN_FILE).training.branch_warmup_steps
             for curve in branch_curves(folder, self.layer):
                 found.setdefault(curve.name, []).append(self.measure(curve, warmup or 0))
         evidence = []

@@ -14,6 +14,7 @@ from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
 from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
 from pipeline.kinds.view import PaperView
+from pipeline.layout import COST_FILE
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.rates import mean
 from pipeline.metrics.statistics.score_file import read_statistics
@@ -96,7 +97,7 @@ class Measurements:
         return self.cost(run).hardware
 
     def cost(self, run: RunId) -> TrainingCost:
-        return TrainingCost.read(present(self.view.layout.run(run) / "cost.json"))
+        return TrainingCost.read(present(self.view.layout.run(run) / COST_FILE))
 
     def gates(self, run: RunId, name: str) -> np.ndarray:
         """(N, 2): sum of z and number of words of each sentence. name: `<channel>.<kind of words>`."""
