@@ -42,7 +42,7 @@ class TrainingConfig(Closed):
     momentum: Probability = Field(default=0.99, description="nag")
     label_smoothing: Probability = Field(default=0.1, description="eps_ls: mass spread over the other symbols")
     tokens_per_update: Count | None = Field(
-        default=None, description="Tokens a side and update, whatever the number of devices"
+        default=None, description="Tokens per side and update, whatever the number of devices"
     )
     sentences_per_update: Count | None = Field(
         default=None, description="Sentence pairs an update, in the place of tokens_per_update"
@@ -51,9 +51,9 @@ class TrainingConfig(Closed):
         default="token", description="What an update's summed loss is divided by the number of"
     )
     micro_batch_tokens: Count = Field(
-        default=8192, description="Tokens a side that a device holds at once; the rest is accumulated"
+        default=8192, description="Tokens per side that a device holds at once; the rest is accumulated"
     )
-    max_length: Count = Field(default=256, description="Longer pairs (subwords a side) are left out and counted")
+    max_length: Count = Field(default=256, description="Longer pairs (subwords per side) are left out and counted")
     clip_norm: float | None = Field(default=None, gt=0, strict=False, description="Global gradient norm; null = none")
     validate_every: Count = Field(description="Updates between validations")
     checkpoint_every: Count = Field(description="Updates between checkpoints kept for averaging")

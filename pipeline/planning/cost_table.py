@@ -3,7 +3,7 @@
     python -m pipeline cost --set scale=demo --plan results/demo/plan.csv --out results/demo/cost.csv
 
 reads   --plan, as the stage `plan` wrote it, and cost.json and translations/ of the runs, whatever is there
-writes  --out, a row a training or translation that has begun
+writes  --out, a row per training or translation that has begun
 
 `ratio` is fact over forecast. Of a run that is not done, the forecast is taken for the updates done so far, those that
 were repeated after a kill included. On a processor the forecast is of its own time, so `processor_hours` is what it

@@ -4,7 +4,7 @@
 
 reads   papers, scale, dataset files, the corpora where they are encoded, workflow/devices.yaml, and --calibration if it
         is there
-writes  --out, a row a job, and its Markdown twin, a row a training with totals
+writes  --out, a row per job, and its Markdown twin, a row per training with totals
 
 Operations are counted from the models and the updates of the trainings; nothing is trained. `gpu_hours_<device>` are
 operations over the rate that workflow/devices.yaml gives; `hours_here` comes from measurements of this machine. `done`

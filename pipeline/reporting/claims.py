@@ -93,7 +93,7 @@ EXPLANATION = (
     "A claim is upheld when the 95 % interval of every quantity that it says is positive lies above zero, "
     "contradicted when one lies below, else not distinguishable. p: one-sided, the largest of the claim's quantities. "
     "Sentences are resampled in pairs; with several seeds the noise between trainings is added, with one it is unknown "
-    "and not counted; losses of single trainings then have to differ by 0.01 nats a subword."
+    "and not counted; losses of single trainings then have to differ by 0.01 nats per subword."
 )
 LONGEST = 70
 

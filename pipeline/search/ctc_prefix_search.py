@@ -99,7 +99,7 @@ class TextScores:
 def prefix_search(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: TextScores) -> list[Hypothesis]:
     """The best text of each utterance; its `log_prob` is log P_CTC, its `score` Q.
 
-    log_probs: (B, S, V) of the symbols a frame; lengths: (B,) frames.
+    log_probs: (B, S, V) of the symbols per frame; lengths: (B,) frames.
     """
     beam = empty_beam(log_probs, beam_size, scores)
     for frame in range(int(lengths.max())):

@@ -56,7 +56,7 @@ class Part(Closed):
     further_references: list[Side] = Field(default=[], description="Of a dev or test set: further translations")
     first: Count = Field(default=1, description="Number of the first line taken")
     every: Count = Field(default=1, description="From the first one on, one line of so many is taken")
-    lines: Count | None = Field(default=None, description="Lines a side, asserted of what is taken")
+    lines: Count | None = Field(default=None, description="Lines per side, asserted of what is taken")
 
     @property
     def sides(self) -> list[Side]:
@@ -82,7 +82,7 @@ class DownloadedSplit(Closed):
 class Expected(Closed):
     """What a split must be, so that no score is taken on another set of that name."""
 
-    lines: Count = Field(description="Lines a side")
+    lines: Count = Field(description="Lines per side")
     src_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<src>")
     tgt_sha256: Sha256 | None = Field(default=None, description="Digest of raw/<split>.<tgt>")
 

@@ -33,4 +33,4 @@ class TrainingLossClaim(AboutTrainings):
             gaps = [b - a for a, b in zip(lower, upper, strict=True)]
             evidence.append(over_seeds(f"{larger} less {smaller}", gaps, RESOLUTION_NATS))
         ours = ", ".join(f"{system} {mean(values):.3f}" for system, values in named)
-        return Findings(f"{ours} nats a subword", evidence, measured.seed_test())
+        return Findings(f"{ours} nats per subword", evidence, measured.seed_test())

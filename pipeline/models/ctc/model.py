@@ -64,7 +64,7 @@ class BidirectionalGRU(nn.Module):
 
 
 class CTC(FrameModel):
-    """Two convolutions over time and frequency, bidirectional GRUs, and a distribution over symbols a frame."""
+    """Two convolutions over time and frequency, bidirectional GRUs, and a distribution over symbols per frame."""
 
     def __init__(self, config: CTCConfig, vocab: int):
         super().__init__()

@@ -5,7 +5,7 @@
 A softmax feels no constant, and tanh(u) = 2 sigmoid(2u) - 1: the scores are 2v^T sigmoid(2 (W s + U a_j + b)), because
 on a processor a sigmoid takes a sixth of the time of a tanh, and there are A of them for every pair of positions.
 
-Dimensions: B sentences, K states a sentence, S positions, H state, D annotation, A hidden units.
+Dimensions: B sentences, K states per sentence, S positions, H state, D annotation, A hidden units.
 """
 
 import torch
