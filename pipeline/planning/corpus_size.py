@@ -115,7 +115,7 @@ class Corpus:
 
     @cached_property
     def lengths(self) -> tuple[np.ndarray, np.ndarray]:
-        """Subwords per side of a sample of training pairs, EOS counted: real ones, or drawn about the expected means."""
+        """Subwords per side of a sample of training pairs with EOS: real, or random about the expected means."""
         if self.encoded:
             tgt = TokenStore(self.encoded / "train.tgt").lengths()
             src, step = self.encoded_sources(self.encoded, len(tgt)), max(1, self.pairs["train"] // SAMPLED_PAIRS)
