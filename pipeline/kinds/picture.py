@@ -37,9 +37,20 @@ def new_figure(width: float, height: float) -> "Figure":
 
 def save(figure: "Figure", svg: Path) -> None:
     """`svg`, and a PNG beside it."""
+    show_as_written(figure)
     for path, metadata in ((svg, {"Date": None}), (svg.with_suffix(".png"), {"Software": None})):
         with atomic_write(path, "wb") as handle:
             figure.savefig(handle, format=path.suffix[1:], dpi=150, metadata=metadata)
+
+
+def show_as_written(figure: "Figure") -> None:
+    """No text is read as mathematics, as `$` in a subword would be, but for the powers beside logarithmic axes."""
+    from matplotlib.text import Text
+
+    axes = [axis for one in figure.axes for axis in (one.xaxis, one.yaxis)]
+    powers = {label for axis in axes for label in axis.get_ticklabels(which="both")}
+    for text in set(figure.findobj(Text)) - powers:
+        text.set_parse_math(False)
 
 
 def curve_style(number: int, marker_size: int = 4) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.evidence import Verdict
 from pipeline.kinds.view import PaperView
 from pipeline.reporting.markdown import grid
+from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
 
@@ -111,4 +112,4 @@ def described(row: dict[str, str]) -> str:
         ("Test", row["test"]),
         ("Verdict", row["verdict"]),
     ]
-    return "\n".join([f"## {row['claim']}", "", row["statement"], "", *(f"- {k}: {v}" for k, v in lines if v)])
+    return "\n".join([f"## {row['claim']}", "", row["statement"], "", *(f"- {k}: {literal(v)}" for k, v in lines if v)])

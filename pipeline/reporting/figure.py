@@ -18,6 +18,7 @@ from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.figures.shared.figure import Drawing
 from pipeline.kinds.picture import save
 from pipeline.kinds.view import PaperView
+from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
 
@@ -57,5 +58,5 @@ def caption(project: Project, paper: str, figure: str, facts: str) -> str:
     seeds = ", ".join(map(str, project.config.seed_list))
     return (
         f"{record.title}, {figure}, at scale {project.config.scale}. {entry.caption.strip()}\n\n"
-        f"{facts} {data}. Seeds: {seeds}.\n\n![{figure}]({figure}.svg)\n"
+        f"{literal(facts)} {data}. Seeds: {seeds}.\n\n![{figure}]({figure}.svg)\n"
     )

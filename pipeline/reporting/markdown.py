@@ -10,6 +10,7 @@ from pipeline.experiment.scale import Rule
 from pipeline.kinds.cells.shared.cell import Cell, is_ours
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import FilledTable
+from pipeline.reporting.markup import literal
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
@@ -36,9 +37,9 @@ def compact(filled: FilledTable) -> str:
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with aligned columns; columns that are empty everywhere are left out."""
+    """A Markdown table with aligned columns, each cell as it is; columns that are empty everywhere are left out."""
     kept = [index for index in range(len(header)) if any(row[index] for row in rows)]
-    table = [[header[index] for index in kept], *([row[index] for index in kept] for row in rows)]
+    table = [[literal(line[index]) for index in kept] for line in (header, *rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(kept))]
     numeric = [
         all(cell[:1] in "0123456789.-–" for line in table[1:] if (cell := line[column])) for column in range(len(kept))
@@ -90,7 +91,7 @@ def not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[R
     differing = [index for index in printed if reasons[index]]
     if not differing:
         return ""
-    names = ", ".join(" ".join(filter(None, map(str, filled.labels.loc[index]))) for index in differing)
+    names = ", ".join(literal(" ".join(filter(None, map(str, filled.labels.loc[index])))) for index in differing)
     where = "" if len(differing) == len(printed) else f"in {names}: "
     why = in_words([reason for index in differing for reason in reasons[index]])
     return f"{where}not comparable with the printed number, as {why}"

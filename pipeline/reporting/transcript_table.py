@@ -27,6 +27,7 @@ from pipeline.files import atomic_write, write_csv
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.wer import METRIC as WER
 from pipeline.products import Transcript
+from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
 
@@ -120,9 +121,9 @@ def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]])
         for row in group.to_dict("records"):
             errors = f" ({row['word_errors']} word errors)" if row["word_errors"] != "" else ""
             lines += [
-                f"- {row['model']}",
-                f"  - printed: {row['printed']}",
-                f"  - ours: {row['ours'] or 'not run'}{errors}",
+                f"- {literal(row['model'])}",
+                f"  - printed: {literal(row['printed'])}",
+                f"  - ours: {literal(row['ours']) or 'not run'}{errors}",
             ]
         parts.append("\n".join(lines))
     used = project.stand_in(entry.scored_on)

@@ -128,7 +128,7 @@ def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(
     with write_tokens(stem, len(Alphabet())) as store:
         store.append(np.concatenate(ids), [len(one) for one in ids])
     written_down = [
-        "the dog parks add the small cat",
+        "the dog <b>parks add the small cat",
         "no no no no",
         "many bakers try to visit a hotel",
         "they sing one song today",
@@ -162,6 +162,7 @@ def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(
     ]
     assert {row["ours"] for row in rows if row["model"] == "Cold Fusion (Fine-tuned)"} == {""}
     text = out.with_suffix(".md").read_text(encoding="utf-8")
+    assert r"- ours: the dog \<b>parks add" in text
     assert "not run" in text and json.dumps(SAID[0]).strip('"') in text
 
 
