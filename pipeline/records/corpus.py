@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, FiniteFloat, Tag
 
 from pipeline.layout import CORPUS_FILE
 from pipeline.records.record import Record, read_as
@@ -79,8 +79,8 @@ class ParallelCorpus(EncodedCorpus):
 class Statistics(Closed):
     """Of each feature over the frames of the training split."""
 
-    mean: list[float]
-    deviation: list[float]
+    mean: list[FiniteFloat]
+    deviation: list[FiniteFloat]
 
 
 class SpeechCorpus(EncodedCorpus):

@@ -23,6 +23,7 @@ from pipeline.data.speech.speak import speak
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
+from pipeline.records.corpus import Statistics
 from pipeline.schema import validate
 
 RATE = 8000
@@ -176,6 +177,42 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path):
     expected = {"train": {"utterances": 3}}
     with pytest.raises(UserError, match=r"2 utterances kept, expected 3 .*1 missing audio"):
         compute_features(own(expected=expected), manifests, tmp_path / "corpus", 1)
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        (np.nan, "samples that are not finite"),
+        (-np.inf, "samples that are not finite"),
+        (1e300, "samples that are not finite"),  # beyond float32
+        (1e30, "absurd samples"),  # its power is beyond float32
+        (1e9, "absurd samples"),
+    ],
+)
+def test_one_sample_that_is_none_leaves_out_its_recording_and_spoils_nothing(tmp_path, sample, reason):
+    samples = np.random.default_rng(1).normal(0, 0.1, RATE)
+    samples[RATE // 2] = sample
+    soundfile.write(tmp_path / "bad.wav", samples, RATE, subtype="DOUBLE")
+    bad = Utterance(tmp_path / "bad.wav", "spoilt", "me", "x", 1.0)
+    manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
+    for split, path in manifests.items():
+        good = Utterance(write_noise(tmp_path / f"{split}.wav", 1.0), "good", "me", "x", 1.0)
+        write_manifest(path, [bad, good] if split == "train" else [good])
+    corpus = compute_features(own(), manifests, tmp_path / "corpus", 1)
+    assert np.isfinite([corpus.statistics.mean, corpus.statistics.deviation]).all()
+    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]["train"]
+    assert report["rejected"] == {reason: 1} and report["kept"] == 1
+    assert np.isfinite(FrameStore(tmp_path / "corpus/encoded" / NOISE_STEM, FEATURES).frames).all()
+    write_manifest(manifests["train"], [Utterance(write_noise(tmp_path / "t.wav", 1.0), "good", "me", "x", 1.0)])
+    write_manifest(manifests["dev"], [good, bad])
+    write_manifest(manifests["test"], [Utterance(write_noise(tmp_path / "u.wav", 1.0), "good", "me", "x", 1.0)])
+    with pytest.raises(UserError, match=f"1 utterances kept, expected 2 .*1 {reason}"):
+        compute_features(own(expected={"dev": {"utterances": 2}}), manifests, tmp_path / "corpus", 1)
+
+
+def test_statistics_that_are_not_finite_are_refused():
+    with pytest.raises(ValueError, match="finite"):
+        Statistics(mean=[float("nan")], deviation=[1.0])
 
 
 def test_a_manifest_is_closed(tmp_path):

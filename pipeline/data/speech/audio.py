@@ -8,6 +8,8 @@ import soundfile
 from pipeline.data.speech.manifest import Utterance
 
 TOLERANCE_S = 0.02  # two frames: manifests round
+LARGEST = 2.0**15
+"""Of a sample: files of floats may be in the units of 16 bits, and nothing sound is beyond them."""
 
 
 class RejectedError(Exception):
@@ -15,10 +17,11 @@ class RejectedError(Exception):
 
 
 def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
-    """Samples (n,) float32 in [-1, 1].
+    """Samples (n,) float32, finite, in [-1, 1] but for files of floats that go beyond.
 
     Raises:
-        RejectedError: the file is missing, unreadable, of another rate, of several channels, or too short.
+        RejectedError: the file is missing, unreadable, of another rate, of several channels, or too short, or has a
+            sample that is none.
     """
     try:
         with soundfile.SoundFile(utterance.audio) as file:
@@ -33,6 +36,10 @@ def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
         raise RejectedError(fault_of(utterance.audio)) from error
     if len(samples) < wanted - TOLERANCE_S * sample_rate:
         raise RejectedError("truncated audio")
+    if not np.isfinite(samples).all():
+        raise RejectedError("samples that are not finite")
+    if len(samples) and np.abs(samples).max() > LARGEST:
+        raise RejectedError("absurd samples")
     return samples
 
 

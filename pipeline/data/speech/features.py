@@ -217,7 +217,10 @@ def features_of_one(utterance: Utterance, limits: Limits, filters: MelFilters) -
     features = filters(read_audio(utterance, limits.sample_rate))
     if not len(features):
         raise RejectedError("too short")
-    return text, features.astype(STORED)
+    stored = features.astype(STORED)
+    if not np.isfinite(stored).all():
+        raise RejectedError("features that are not finite")
+    return text, stored
 
 
 def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcripts: Path, manifest: Path) -> None:
