@@ -73,6 +73,8 @@ class PreparedSpeech(Record):
 
     dataset: str
     splits: dict[str, UtterancesReport]
+    shared: int = Field(default=0, description="Utterances that are in several splits, none of them train")
+    shared_examples: list[str] = Field(default=[], description="The first few, with their splits")
 
 
 class SpokenSplit(SplitReport):

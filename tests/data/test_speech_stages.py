@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
+from own_speech import RATE, own, record, write_noise
 
 from pipeline.data.alphabet import Alphabet, spelt
-from pipeline.data.dataset import Dataset, ManifestDataset, ReadAloudDataset
+from pipeline.data.dataset import Dataset, ReadAloudDataset
 from pipeline.data.frame_store import FEATURES, FrameStore
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.speech.audio import RejectedError, read_audio
@@ -23,15 +23,7 @@ from pipeline.data.speech.speak import speak
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
-from pipeline.records.corpus import Statistics
 from pipeline.schema import validate
-
-RATE = 8000
-
-
-def record(**changes) -> dict:
-    names = dict.fromkeys(("name", "title", "licence", "citation", "dev_set", "test_set", "domain"), "x")
-    return names | {"max_characters": 40} | changes
 
 
 def grammar(domains=("search",), **sizes) -> dict:
@@ -44,19 +36,6 @@ def read_aloud(**changes) -> ReadAloudDataset:
     settings = {"kind": "read-aloud", "text": grammar(), "utterances": {"train": 5, "dev": 2, "test": 2}}
     settings |= {"readers": readers, "high_hz": 7600, "max_seconds": 6} | changes
     return validate(Dataset, record(**settings), "test")
-
-
-def own(**changes) -> ManifestDataset:
-    settings = {"kind": "manifest", "packages": {"mine": "speech"}, "otherwise": "y"}
-    settings |= {"sample_rate": RATE, "high_hz": 3800, "max_seconds": 2, "min_seconds": 0.1} | changes
-    return validate(Dataset, record(**settings), "test")
-
-
-def write_noise(path: Path, seconds: float, rate: int = RATE, channels: int = 1, **settings) -> Path:
-    samples = np.random.default_rng(1).normal(0, 0.1, (int(rate * seconds), channels))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    soundfile.write(path, samples, rate, **settings)
-    return path
 
 
 def test_spelling_keeps_letters_apostrophes_and_spaces():
@@ -163,9 +142,13 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path):
         "empty text": (sound, "?!", 1.0),
         "outside the alphabet": (sound, "a 4 b", 1.0),
     }
-    good = [Utterance(sound, "Hello, world", "me", "x", 1.0), Utterance(sound, "again", "you", "x", 0.5, start=0.25)]
     bad = [Utterance(path, text, "me", "x", seconds) for path, text, seconds in faults.values()]
     for split in ("train", "dev", "test"):
+        own_sound = write_noise(tmp_path / f"{split}.wav", 1.0)
+        good = [
+            Utterance(own_sound, "Hello, world", "me", "x", 1.0),
+            Utterance(own_sound, "again", "you", "x", 0.5, start=0.25),
+        ]
         write_manifest(tmp_path / f"{split}.tsv", good + (bad if split == "train" else []))
     manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
     compute_features(own(), manifests, tmp_path / "corpus", 1)
@@ -177,42 +160,6 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path):
     expected = {"train": {"utterances": 3}}
     with pytest.raises(UserError, match=r"2 utterances kept, expected 3 .*1 missing audio"):
         compute_features(own(expected=expected), manifests, tmp_path / "corpus", 1)
-
-
-@pytest.mark.parametrize(
-    ("sample", "reason"),
-    [
-        (np.nan, "samples that are not finite"),
-        (-np.inf, "samples that are not finite"),
-        (1e300, "samples that are not finite"),  # beyond float32
-        (1e30, "absurd samples"),  # its power is beyond float32
-        (1e9, "absurd samples"),
-    ],
-)
-def test_one_sample_that_is_none_leaves_out_its_recording_and_spoils_nothing(tmp_path, sample, reason):
-    samples = np.random.default_rng(1).normal(0, 0.1, RATE)
-    samples[RATE // 2] = sample
-    soundfile.write(tmp_path / "bad.wav", samples, RATE, subtype="DOUBLE")
-    bad = Utterance(tmp_path / "bad.wav", "spoilt", "me", "x", 1.0)
-    manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
-    for split, path in manifests.items():
-        good = Utterance(write_noise(tmp_path / f"{split}.wav", 1.0), "good", "me", "x", 1.0)
-        write_manifest(path, [bad, good] if split == "train" else [good])
-    corpus = compute_features(own(), manifests, tmp_path / "corpus", 1)
-    assert np.isfinite([corpus.statistics.mean, corpus.statistics.deviation]).all()
-    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]["train"]
-    assert report["rejected"] == {reason: 1} and report["kept"] == 1
-    assert np.isfinite(FrameStore(tmp_path / "corpus/encoded" / NOISE_STEM, FEATURES).frames).all()
-    write_manifest(manifests["train"], [Utterance(write_noise(tmp_path / "t.wav", 1.0), "good", "me", "x", 1.0)])
-    write_manifest(manifests["dev"], [good, bad])
-    write_manifest(manifests["test"], [Utterance(write_noise(tmp_path / "u.wav", 1.0), "good", "me", "x", 1.0)])
-    with pytest.raises(UserError, match=f"1 utterances kept, expected 2 .*1 {reason}"):
-        compute_features(own(expected={"dev": {"utterances": 2}}), manifests, tmp_path / "corpus", 1)
-
-
-def test_statistics_that_are_not_finite_are_refused():
-    with pytest.raises(ValueError, match="finite"):
-        Statistics(mean=[float("nan")], deviation=[1.0])
 
 
 def test_a_manifest_is_closed(tmp_path):

@@ -38,6 +38,7 @@ from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
+from pipeline.data.speech.shared_utterances import place_of, shared_utterances
 from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -133,21 +134,28 @@ def compute_features(
     """Write `prepared/` and `encoded/`; returns what corpus.json says.
 
     Raises:
-        UserError: a manifest is missing or faulty, a split is empty or not as expected, or the disk is too small.
+        UserError: a manifest is missing or faulty, a split is empty or not as expected, a training utterance is in
+            another split too, or the disk is too small.
     """
+    shared = shared_utterances(manifests)
     seconds = sum(one.seconds for path in manifests.values() for one in read_manifest(path))
     bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * STORED.itemsize
     require_space(corpus, bytes_needed, "the features")
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
     write_noises(dataset, manifests["train"], corpus)
-    report = PreparedSpeech(dataset=dataset.name, splits={split: one.report() for split, one in kept.items()})
+    report = PreparedSpeech(
+        dataset=dataset.name,
+        splits={split: one.report() for split, one in kept.items()},
+        shared=len(shared.splits_of),
+        shared_examples=shared.examples(shared.splits_of),
+    )
     report.write(corpus / "prepared/report.json")
     return write_record(dataset, kept, corpus)
 
 
 def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus: Path, processes: int) -> Kept:
     """Features, ids, transcripts and speakers of the utterances that are kept."""
-    found, alphabet = Kept(), Alphabet()
+    found, alphabet, places = Kept(), Alphabet(), set()
     progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
     work = partial(features_of, limits=limits_of(dataset))
     with ExitStack() as stack:
@@ -162,6 +170,10 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
                 if isinstance(result, str):
                     found.reject(utterance, result)
                     continue
+                if (place := place_of(utterance)) in places:
+                    found.reject(utterance, "listed twice")
+                    continue
+                places.add(place)
                 text, features = result
                 found.add(utterance, text, features)
                 frames.append(features)

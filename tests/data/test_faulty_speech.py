@@ -1,0 +1,89 @@
+"""Samples that are none, and utterances listed more than once, neither spoil a corpus nor pass in silence."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from own_speech import RATE, own, write_noise
+
+from pipeline.data.frame_store import FEATURES, FrameStore
+from pipeline.data.noise_mixing import NOISE_STEM
+from pipeline.data.speech.features import compute_features
+from pipeline.data.speech.manifest import Utterance, write_manifest
+from pipeline.errors import UserError
+from pipeline.records.corpus import Statistics
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        (np.nan, "samples that are not finite"),
+        (-np.inf, "samples that are not finite"),
+        (1e300, "samples that are not finite"),  # beyond float32
+        (1e30, "absurd samples"),  # its power is beyond float32
+        (1e9, "absurd samples"),
+    ],
+)
+def test_one_sample_that_is_none_leaves_out_its_recording_and_spoils_nothing(tmp_path, sample, reason):
+    samples = np.random.default_rng(1).normal(0, 0.1, RATE)
+    samples[RATE // 2] = sample
+    soundfile.write(tmp_path / "bad.wav", samples, RATE, subtype="DOUBLE")
+    bad = Utterance(tmp_path / "bad.wav", "spoilt", "me", "x", 1.0)
+    manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
+    for split, path in manifests.items():
+        good = Utterance(write_noise(tmp_path / f"{split}.wav", 1.0), "good", "me", "x", 1.0)
+        write_manifest(path, [bad, good] if split == "train" else [good])
+    corpus = compute_features(own(), manifests, tmp_path / "corpus", 1)
+    assert np.isfinite([corpus.statistics.mean, corpus.statistics.deviation]).all()
+    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]["train"]
+    assert report["rejected"] == {reason: 1} and report["kept"] == 1
+    assert np.isfinite(FrameStore(tmp_path / "corpus/encoded" / NOISE_STEM, FEATURES).frames).all()
+    write_manifest(manifests["train"], [Utterance(write_noise(tmp_path / "t.wav", 1.0), "good", "me", "x", 1.0)])
+    write_manifest(manifests["dev"], [good, bad])
+    write_manifest(manifests["test"], [Utterance(write_noise(tmp_path / "u.wav", 1.0), "good", "me", "x", 1.0)])
+    with pytest.raises(UserError, match=f"1 utterances kept, expected 2 .*1 {reason}"):
+        compute_features(own(expected={"dev": {"utterances": 2}}), manifests, tmp_path / "corpus", 1)
+
+
+def test_statistics_that_are_not_finite_are_refused():
+    with pytest.raises(ValueError, match="finite"):
+        Statistics(mean=[float("nan")], deviation=[1.0])
+
+
+def listed(folder: Path, **splits: list[tuple[str, float]]) -> dict[str, Path]:
+    """Manifests of utterances of half a second, given as (file, start)."""
+    manifests = {}
+    for split, rows in splits.items():
+        manifests[split] = folder / f"{split}.tsv"
+        sounds = [(write_noise(folder / name, 1.0), start) for name, start in rows]
+        write_manifest(manifests[split], [Utterance(sound, "a", "me", "x", 0.5, start) for sound, start in sounds])
+    return manifests
+
+
+def test_an_utterance_listed_twice_in_a_split_is_left_out_and_counted(tmp_path):
+    manifests = listed(
+        tmp_path,
+        train=[("a.wav", 0), ("b.wav", 0), ("a.wav", 0.5), ("a.wav", 0), ("sub/../a.wav", 0)],
+        dev=[("c.wav", 0), ("c.wav", 0)],
+        test=[("d.wav", 0)],
+    )
+    compute_features(own(), manifests, tmp_path / "corpus", 1)
+    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]
+    assert report["train"]["rejected"] == {"listed twice": 2} and report["train"]["kept"] == 3
+    assert report["dev"]["rejected"] == {"listed twice": 1} and report["test"]["rejected"] == {}
+    assert len(FrameStore(tmp_path / "corpus/encoded/train", FEATURES)) == 3
+
+
+def test_utterances_of_two_splits_are_reported_and_refused_if_one_is_train(tmp_path):
+    splits = {"train": [("a.wav", 0)], "dev": [("b.wav", 0), ("c.wav", 0.25)], "test": [("c.wav", 0.25)]}
+    compute_features(own(), listed(tmp_path, **splits), tmp_path / "corpus", 1)
+    report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())
+    assert report["shared"] == 1 and report["shared_examples"] == ["c.wav at 0.25 s: dev, test"]
+    for split in ("dev", "test"):
+        manifests = listed(tmp_path, **splits | {split: [("x.wav", 0), ("./a.wav", 0)]})
+        with pytest.raises(UserError, match=rf"1 utterances are in other splits too \(a.wav at 0 s: train, {split}"):
+            compute_features(own(), manifests, tmp_path / "corpus", 1)
+    other_start = listed(tmp_path, **splits | {"test": [("a.wav", 0.5)]})
+    assert compute_features(own(), other_start, tmp_path / "corpus", 1).splits["train"].pairs == 1
