@@ -5,6 +5,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.batches import EvaluationBatches, TextBatch, TrainingBatches
@@ -79,7 +81,7 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 split,
                 utterances_per_update=sentences_per_update(training, where),
                 micro_batch_frames=training.micro_batch_frames,
-                choice=UtteranceChoice(training.max_frames, training.max_length, training.train_share),
+                choice=UtteranceChoice(training.max_frames, training.max_length, training.train_share, spec.model),
                 sorted_first=training.sorted_first_epoch,
                 noise=noise_settings(training),
                 seed=spec.seed,
@@ -119,6 +121,20 @@ def evaluation_batches(
         case "text":
             return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
     raise AssertionError(corpus_folder)
+
+
+def check_targets(spec: RunSpec, batches: AnyEvaluationBatches) -> None:
+    """Raises UserError where the loss of a sequence is no number, as CTC's is where characters outnumber frames."""
+    if not isinstance(batches, SpeechEvaluationBatches):
+        return
+    pairs = batches.pairs
+    if len(found := np.flatnonzero(pairs.unwritable(spec.model))):
+        first = int(found[0])
+        raise UserError(
+            f"{pairs.name}: {len(found)} utterances can't be scored, the first is utterance {first + 1}: "
+            f"its {pairs.tgt_lengths[first] - 1} characters do not fit the output frames of {spec.model.architecture} "
+            f"for its {pairs.src_lengths[first]} frames; take them out of the set"
+        )
 
 
 def source_batches(corpus_folder: Path, split: str, batch_size: int, normalised_as: Path | None) -> SourceBatches:

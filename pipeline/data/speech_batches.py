@@ -1,5 +1,6 @@
 """Batches of utterances, counted in utterances, each a pure function of (seed, step): noise and order included."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,11 @@ from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
 from pipeline.layout import CORPUS_FILE
+from pipeline.models.settings import ModelSettings
 from pipeline.records.corpus import SpeechCorpus
 from pipeline.symbols import BOS, EOS, PAD
+
+log = logging.getLogger(__name__)
 
 FRAMES_PER_CHARACTER = 3
 """Nobody says more than 33 characters per second."""
@@ -81,6 +85,13 @@ class SpeechSplit:
         self.src_lengths = self.src.lengths()
         self.tgt_lengths = self.tgt.lengths() + 1
 
+    def unwritable(self, model: ModelSettings) -> np.ndarray:
+        """(N,) bool, True where the transcript has more characters than a model's output frames can hold."""
+        room = model.output_frames(self.src_lengths)
+        if room is None:
+            return np.zeros(len(self.src), bool)
+        return self.tgt.lengths() + self.tgt.repeats() > room
+
     def batch(self, indices: np.ndarray, noise: NoiseMixer | None = None, step: int = 0) -> SpeechBatch:
         """The utterances of `indices`, with noise as update `step` has it, or without."""
         counts = self.src_lengths[indices].astype(np.int64)
@@ -101,15 +112,23 @@ class UtteranceChoice:
     Attributes:
         max_frames, max_length: utterances with more frames or characters are left out.
         share: of the utterances that are left, a random sample; a smaller share is always part of a larger one.
+        model: utterances whose transcript it can't write, being too short for it, are left out; None = none are.
     """
 
     max_frames: int
     max_length: int
     share: float = 1.0
+    model: ModelSettings | None = None
 
     def of(self, pairs: SpeechSplit, seed: int) -> tuple[np.ndarray, int]:
-        """Numbers of the chosen utterances, and how many were too long. Raises UserError when none is left."""
+        """Numbers of the chosen utterances, and how many were left out. Raises UserError when none is left."""
         fits = (pairs.src_lengths <= self.max_frames) & (pairs.tgt_lengths <= self.max_length + 1)
+        if self.model and (unwritable := pairs.unwritable(self.model) & fits).any():
+            log.warning(
+                "%s: %d utterances left out, as their transcripts have more characters than %s has output frames",
+                *(pairs.name, unwritable.sum(), self.model.architecture),
+            )
+            fits &= ~unwritable
         chosen = random_share(np.flatnonzero(fits), self.share, seed)
         if not len(chosen):
             raise UserError(
@@ -125,7 +144,7 @@ class SpeechBatches(CountedBatches[SpeechBatch]):
     Args:
         utterances_per_update: the last updates of an epoch may have one fewer.
         micro_batch_frames: frames of a micro-batch at most, padding counted; updates are the same whatever it is.
-        choice: which utterances are used; those that are too long are counted in `left_out`.
+        choice: which utterances are used; the others are counted in `left_out`.
         sorted_first: first epoch from short to long.
         noise: None = as recorded.
 

@@ -65,6 +65,13 @@ class TokenStore:
         """Subwords of every sentence, (sentences,) int32."""
         return np.diff(self.offsets).astype(np.int32)
 
+    def repeats(self) -> np.ndarray:
+        """Places of every sentence where a subword equals the one before, (sentences,) int64."""
+        same = np.flatnonzero(self.tokens[1:] == self.tokens[:-1]) + 1
+        sentence = np.searchsorted(self.offsets, same, side="right") - 1
+        within = same > self.offsets[sentence]
+        return np.bincount(sentence[within], minlength=len(self))
+
     def padded(self, indices: np.ndarray, first: int | None, last: int | None, pad: int) -> np.ndarray:
         """The sentences of `indices` as rows (len(indices), longest) int64, with `first` and `last` around each."""
         begin, end = self.offsets[indices], self.offsets[indices + 1]

@@ -32,5 +32,10 @@ class ModelSettings(Closed):
         """Of the task state, which a language model can be fused with; None where the model has none."""
         return None
 
+    def output_frames(self, frames: Any) -> Any:
+        """Of speech of `frames` frames, an array, where every character of a target needs an output frame, and another
+        one between two equal ones; None where a target may have any length."""
+        return None
+
     def check_training(self, training: Any) -> None:
         """Raises ValueError where a model can't be trained by `training`, a TrainingConfig."""

@@ -15,7 +15,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.data.corpus_batches import AnyEvaluationBatches, evaluation_batches, kind_read, normalised_as
+from pipeline.data.corpus_batches import (
+    AnyEvaluationBatches,
+    check_targets,
+    evaluation_batches,
+    kind_read,
+    normalised_as,
+)
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.text_only_batches import TextOnlySplit
@@ -47,6 +53,7 @@ def run(args: argparse.Namespace) -> None:
         check_vocabulary(trained, record, corpus)
     kind = kind_read(trained.spec)
     batches = evaluation_batches(corpus, args.split, args.batch_tokens, normalised_as(trained.spec), kind)
+    check_targets(trained.spec, batches)
     pairs = len(batches.pairs.tgt)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
         check_pairs(dataset, args.split, pairs, str(corpus))

@@ -24,6 +24,7 @@ from pipeline.config import RunSpec, TrainingConfig, load_run
 from pipeline.data.corpus_batches import (
     AnyTrainingBatches,
     batch_size,
+    check_targets,
     evaluation_batches,
     kind_read,
     normalised_as,
@@ -164,6 +165,7 @@ def build_trainer(
     state = restore(checkpoints, model, optimiser, group, device, facts)
     batches = training_batches(spec)
     dev = evaluation_batches(corpus, "dev", batch_size(spec), normalised_as(spec), kind_read(spec))
+    check_targets(spec, dev)
     validation = Validation(corpus, dev, batches, device, group, lambda: autocast(device, spec))
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, silent=not group.is_first)
     if group.is_first:

@@ -9,15 +9,17 @@ from made_records import speech_corpus, text_corpus
 from random_speech import FEATURES, write_speech
 
 from pipeline.config import RunSpec
-from pipeline.data.alphabet import Alphabet
+from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.corpus_batches import batch_size, evaluation_batches, training_batches, vocabularies
 from pipeline.data.counted_batches import random_share
 from pipeline.data.counted_updates import CountedUpdates
-from pipeline.data.frame_store import FrameStore, frames_path
+from pipeline.data.frame_store import FrameStore, frames_path, write_frames
 from pipeline.data.noise_mixing import NoiseSettings, with_noise
 from pipeline.data.speech_batches import SpeechBatches, SpeechEvaluationBatches, SpeechSplit, UtteranceChoice
 from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlyEvaluationBatches
+from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
+from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
 from pipeline.schema import validate
 from pipeline.symbols import BOS, EOS, PAD
@@ -180,6 +182,27 @@ def test_what_is_too_long_is_left_out_and_counted(corpus):
         batches(folder, choice=UtteranceChoice(0, 100))
 
 
+def test_ctc_can_write_what_has_a_finite_loss(tmp_path):
+    """Of texts of two symbols, full of repeats, with a uniform distribution over symbols in each output frame."""
+    rng = np.random.default_rng(6)
+    with write_frames(tmp_path / "x") as frames, write_tokens(tmp_path / "x.tgt", len(Alphabet())) as tokens:
+        for _ in range(200):
+            frames.append(np.zeros((rng.integers(1, 24), FEATURES)))
+            tokens.append(rng.integers(FIRST, FIRST + 2, length := rng.integers(0, 10)), [length])
+    speech_corpus(0.0, 1.0, FEATURES).write(tmp_path / "corpus.json")
+    split, losses = SpeechSplit(tmp_path, "x"), []
+    for index, count in enumerate(split.src_lengths.tolist()):
+        uniform = torch.zeros(-(-count // 2), 1, len(Alphabet())).log_softmax(-1)
+        target = torch.from_numpy(split.tgt[index].astype(np.int64))[None]
+        sizes = torch.tensor([len(uniform)]), torch.tensor([target.shape[1]])
+        losses.append(float(torch.nn.functional.ctc_loss(uniform, target, *sizes, blank=PAD, reduction="sum")))
+    found = split.unwritable(CTCConfig(architecture="ctc"))
+    np.testing.assert_array_equal(found, np.isinf(losses))
+    assert 20 < found.sum() < 180
+    chosen, left_out = UtteranceChoice(100, 100, model=CTCConfig(architecture="ctc")).of(split, seed=1)
+    assert left_out == found.sum() and chosen.tolist() == np.flatnonzero(~found).tolist()
+
+
 def test_a_cut_store_is_noticed(tmp_path):
     write_speech(tmp_path, 4, seed=1)
     path = frames_path(tmp_path / "dev")
@@ -213,8 +236,10 @@ def run(folder, **training) -> RunSpec:
 def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     folder, _ = corpus
     noisy = {"noise_probability": 0.4, "sorted_first_epoch": True, "micro_batch_frames": 200}
-    data = training_batches(run(folder, **noisy))
-    assert isinstance(data, SpeechBatches) and same(data.update(3), batches(folder, noise=NOISE).update(3))
+    spec = run(folder, **noisy)
+    data, choice = training_batches(spec), UtteranceChoice(10_000, 100, model=spec.model)
+    expected = batches(folder, noise=NOISE, choice=choice)
+    assert isinstance(data, SpeechBatches) and same(data.update(3), expected.update(3))
     assert isinstance(evaluation_batches(folder, "dev", 100), SpeechEvaluationBatches)
     assert batch_size(run(folder, **noisy)) == 200 and isinstance(vocabularies(folder)[1], Alphabet)
     with pytest.raises(UserError, match="counted in sentences"):

@@ -12,6 +12,7 @@ from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.frame_store import write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.token_store import write_tokens
+from pipeline.errors import UserError
 from pipeline.files import read_json
 from pipeline.training.job import train_run
 from pipeline.training.tensor_file import read_tensor_file
@@ -26,10 +27,12 @@ COLD = {"kind": "cold", "width": 8}
 DEEP = {"kind": "deep", "lm_feature": "state", "gate_reads": "lm", "gate": "scalar", "output": "affine"}
 
 
-@pytest.fixture(scope="session")
-def spoken_corpus(tmp_path_factory) -> Path:
-    """Texts of six characters, each of which sounds for four frames as it always does, with noise."""
-    folder, rng = tmp_path_factory.mktemp("spoken") / "encoded", np.random.default_rng(3)
+def write_spoken(folder: Path, hurried: str = "") -> Path:
+    """Texts of six characters, each of which sounds for four frames as it always does, with noise.
+
+    hurried: a split to which two utterances of six frames are added, "abc" and "aab".
+    """
+    rng = np.random.default_rng(3)
     folder.mkdir()
     sounds = rng.normal(0, 3, (6, 40))
     for split, utterances in (("train", 200), ("dev", 16)):
@@ -38,10 +41,18 @@ def spoken_corpus(tmp_path_factory) -> Path:
                 text = rng.integers(0, 6, rng.integers(2, 6))
                 frames.append(np.repeat(sounds[text], 4, axis=0) + rng.normal(0, 0.3, (4 * len(text), 40)))
                 tokens.append(text + FIRST, [len(text)])
+            for text in ([0, 1, 2], [0, 0, 1]) if split == hurried else ():
+                frames.append(np.repeat(sounds[text], 2, axis=0))
+                tokens.append(np.array(text) + FIRST, [len(text)])
     with write_frames(folder / NOISE_STEM) as noises:
         noises.append(rng.normal(-8, 0.1, (50, 40)))
     speech_corpus(0.0, 3.0, digest="spoken").write(folder / "corpus.json")
     return folder
+
+
+@pytest.fixture(scope="session")
+def spoken_corpus(tmp_path_factory) -> Path:
+    return write_spoken(tmp_path_factory.mktemp("spoken") / "encoded")
 
 
 @pytest.fixture
@@ -109,6 +120,21 @@ def test_what_a_run_takes_from_others_is_neither_changed_nor_stored(make):
     }
     assert parts == {"deep": {"fusion"}, "cold": {"fusion", "task"}, "tuned": {"fusion"}}
     assert read_json(deep / "done.json")["parameters"]["total"] < read_json(cold / "done.json")["parameters"]["total"]
+
+
+def test_ctc_leaves_out_and_counts_what_it_has_too_few_frames_for(make, tmp_path, caplog):
+    """Three output frames hold "abc", but not "aab", which needs a blank between its a's."""
+    train, dev = (write_spoken(tmp_path / split, hurried=split) for split in ("train", "dev"))
+    with caplog.at_level("WARNING"):
+        train_run(run := make("ctc", CTC, {"max_steps": 4}, corpus=str(train)), threads=1)
+    assert read_json(run / "done.json")["left_out_pairs"] == 1
+    assert "1 utterances left out, as their transcripts have more characters than ctc has output frames" in caplog.text
+    with pytest.raises(
+        UserError, match=r"split dev: 1 utterances can't be scored, the first is utterance 18: its 3 char"
+    ):
+        train_run(make("on-dev", CTC, {"max_steps": 4}, corpus=str(dev)), threads=1)
+    train_run(run := make("attention", RECOGNISER, {"max_steps": 4}, corpus=str(train)), threads=1)
+    assert read_json(run / "done.json")["left_out_pairs"] == 0
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,12 @@ class CTCConfig(ModelSettings):
     def schedule_width(self) -> int:
         return self.hidden_width
 
+    def output_frames(self, frames: Any) -> Any:
+        """As many as `CTC.log_probs` returns."""
+        for _, _, stride, _ in KERNELS:
+            frames = -(-frames // stride)
+        return frames
+
     def check_training(self, training: Any) -> None:
         if training.label_smoothing:
             raise ValueError(
