@@ -62,5 +62,5 @@ def unfit_nodes(run: Path) -> list[UnfitNode]:
 
 def newest_checkpoint(run: Path) -> int:
     """The step of the newest checkpoint, 0 before the first."""
-    steps = (re.match(r"step-(\d+)", path.name) for path in (run / "checkpoints").glob("step-*"))
+    steps = (re.match(r"step-(\d+)(?!.*\.damaged)", path.name) for path in (run / "checkpoints").glob("step-*"))
     return max((int(step[1]) for step in steps if step), default=0)

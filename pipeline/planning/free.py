@@ -98,7 +98,7 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
 
 def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
     """Of a run whose training is done, and of which all that reports need is there."""
-    checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors")))
+    checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors*")))
     if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_held(folder):
         yield Unneeded("checkpoints", folder, checkpoints)
 
