@@ -89,6 +89,29 @@ def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -
     raise AssertionError("the last pause is None")
 
 
+def whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file, without their ends; a last one without its end, which a crash cut, is left out and named."""
+    *lines, cut = Path(path).read_bytes().split(b"\n")
+    if cut:
+        log.warning("%s: line %d is cut off and left out", path, len(lines) + 1)
+    return lines
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append `line`, which has its end, in a single write, so that lines of several writers never mix.
+
+    What a crash left of a last line is truncated away first.
+    """
+    with open(path, "a+b", buffering=0) as handle:
+        handle.seek(max(0, handle.seek(0, os.SEEK_END) - 1))
+        if handle.read() not in (b"", b"\n"):
+            handle.seek(0)
+            content = handle.read()
+            log.warning("%s: its last line is cut off and removed", path)
+            handle.truncate(content.rfind(b"\n") + 1)
+        handle.write(line)
+
+
 def set_aside(path: Path) -> Path:
     """Rename a damaged file to `NAME.damaged`, or `NAME.damaged-2` …, so that nothing takes it for a good one."""
     names = itertools.chain(("damaged",), (f"damaged-{number}" for number in itertools.count(2)))
