@@ -1,10 +1,14 @@
 """Files that are either whole or absent: written under a temporary name, synced, then renamed."""
 
 import contextlib
+import errno
 import hashlib
+import itertools
 import json
+import logging
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -12,6 +16,9 @@ from pipeline.errors import UserError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+log = logging.getLogger(__name__)
+READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
 
 
 @contextlib.contextmanager
@@ -48,6 +55,70 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
+    """The bytes of `path`; where the system can't read them, again after a pause: network disks fail now and then.
+
+    head: finds in the opened file how many bytes from its beginning are wanted; None: all.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        UserError: it can't be read, again and again.
+    """
+    for pause in (*READ_PAUSES_S, None):
+        try:
+            with open(path, "rb") as handle:
+                size = os.fstat(handle.fileno()).st_size
+                wanted = size if head is None else min(size, head(handle))
+                handle.seek(0)
+                content = handle.read(wanted)
+            if len(content) == wanted:
+                return content
+            raise OSError(errno.EIO, f"only {len(content)} of {wanted} bytes could be read")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if pause is None:
+                raise UserError(
+                    f"{path}: can't be read: {error.strerror or error}; nothing was removed: check the disk, then run "
+                    "the same command again"
+                ) from error
+            log.warning("%s: can't be read (%s), trying again in %s s", path, error.strerror or error, pause)
+            time.sleep(pause)
+    raise AssertionError("the last pause is None")
+
+
+def whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file, without their ends; a last one without its end, which a crash cut, is left out and named."""
+    *lines, cut = Path(path).read_bytes().split(b"\n")
+    if cut:
+        log.warning("%s: line %d is cut off and left out", path, len(lines) + 1)
+    return lines
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append `line`, which has its end, in a single write, so that lines of several writers never mix.
+
+    What a crash left of a last line is truncated away first.
+    """
+    with open(path, "a+b", buffering=0) as handle:
+        handle.seek(max(0, handle.seek(0, os.SEEK_END) - 1))
+        if handle.read() not in (b"", b"\n"):
+            handle.seek(0)
+            content = handle.read()
+            log.warning("%s: its last line is cut off and removed", path)
+            handle.truncate(content.rfind(b"\n") + 1)
+        handle.write(line)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file to `NAME.damaged`, or `NAME.damaged-2` …, so that nothing takes it for a good one."""
+    names = itertools.chain(("damaged",), (f"damaged-{number}" for number in itertools.count(2)))
+    aside = next(one for name in names if not (one := path.with_name(f"{path.name}.{name}")).exists())
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(aside)
+    return aside
 
 
 def write_json(path: Path, value: Any) -> None:

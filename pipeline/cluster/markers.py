@@ -14,9 +14,10 @@ import re
 import time
 from pathlib import Path
 
+from pipeline.files import append_line
 from pipeline.layout import DONE_FILE
 from pipeline.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
-from pipeline.records.record import parsed, read_note
+from pipeline.records.record import read_lines_as, read_note
 
 UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 
@@ -38,16 +39,14 @@ def read_submission(run: Path) -> Submission | None:
 
 
 def record_start(run: Path, line: StartLine) -> None:
-    """Append one line to `starts.jsonl`; a single write, so that lines never mix."""
-    with open(run / "starts.jsonl", "ab", buffering=0) as handle:
-        handle.write(line.line().encode())
+    """Append one line to `starts.jsonl`."""
+    append_line(run / "starts.jsonl", line.line().encode())
 
 
 def read_starts(run: Path) -> list[StartLine]:
     """All lines of `starts.jsonl`, oldest first; a last line cut by a crash is left out."""
     path = run / "starts.jsonl"
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    return [parsed(StartLine, line, str(path)) for line in lines]
+    return read_lines_as(StartLine, path) if path.exists() else []
 
 
 def mark_unfit(run: Path, node: str, reason: str, job: str) -> None:
@@ -62,5 +61,5 @@ def unfit_nodes(run: Path) -> list[UnfitNode]:
 
 def newest_checkpoint(run: Path) -> int:
     """The step of the newest checkpoint, 0 before the first."""
-    steps = (re.match(r"step-(\d+)", path.name) for path in (run / "checkpoints").glob("step-*"))
+    steps = (re.match(r"step-(\d+)(?!.*\.damaged)", path.name) for path in (run / "checkpoints").glob("step-*"))
     return max((int(step[1]) for step in steps if step), default=0)

@@ -8,6 +8,7 @@ Kinds:
                   final and the averaged weights stay; other numbers of averaged checkpoints would need a new training
     text          raw and prepared training text of encoded corpora; development and test text stay
     audio         of encoded corpora of speech; whoever wants to hear it would fetch it, or have it read aloud, again
+    old-runs      finished trainings of runs whose settings changed since; nothing reads them
     downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
 
 A run that is not done is left alone, whatever of it there is. Before checkpoints go, the final weights are read again
@@ -28,14 +29,14 @@ from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
 from pipeline.files import sha256_file
-from pipeline.layout import DONE_FILE, WEIGHTS_FILE
+from pipeline.layout import DONE_FILE, OLD_RUN, WEIGHTS_FILE
 from pipeline.planning.data_files import is_extracted
 from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
 from pipeline.records.training import TrainedRun
 
 log = logging.getLogger(__name__)
 
-KINDS = ("checkpoints", "text", "audio", "downloads")
+KINDS = ("checkpoints", "old-runs", "text", "audio", "downloads")
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
             needed[product.run].append(project.layout.path(product))
     for run, files in needed.items():
         yield from old_checkpoints(project.layout.run(run), files)
+        yield from old_runs(project.layout.run(run))
     for name in project.datasets:
         yield from training_text(project, name)
         yield from audio(project, name)
@@ -98,9 +100,16 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
 
 def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
     """Of a run whose training is done, and of which all that reports need is there."""
-    checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors")))
+    checkpoints = tuple(sorted((folder / "checkpoints").glob("step-*.safetensors*")))
     if checkpoints and all(path.exists() for path in needed) and is_whole(folder) and not is_held(folder):
         yield Unneeded("checkpoints", folder, checkpoints)
+
+
+def old_runs(folder: Path) -> Iterator[Unneeded]:
+    """What the run of `folder` was before its settings changed (pipeline/training/old_run.py)."""
+    for old in sorted(folder.parent.glob(f"{folder.name}{OLD_RUN}*")):
+        if files := tuple(sorted(path for path in old.rglob("*") if path.is_file())):
+            yield Unneeded("old-runs", old, files)
 
 
 def is_whole(folder: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.files import whole_lines, write_json
 from pipeline.schema import Closed
 
 Note = TypeVar("Note", bound="Record")
@@ -57,8 +57,13 @@ def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
 
 
 def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[Any]:
-    """Each line of the file as a `kind`. Raises UserError as `Record.read` does, naming the line."""
-    lines = enumerate(content_of(path, remedy).split(b"\n"), start=1)
+    """Each line of the file as a `kind`, but a last one that a crash cut. Raises UserError as `Record.read` does,
+    naming the line.
+    """
+    try:
+        lines = enumerate(whole_lines(path), start=1)
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; {remedy}") from error
     return [parsed(kind, line, f"{path}: line {number}", remedy) for number, line in lines if line]
 
 

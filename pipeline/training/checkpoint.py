@@ -7,6 +7,7 @@ A resume file holds weights, moments, step and running measurements, the number 
 lowered among them. The rate, the place in the data and the seeds of dropout are functions of these, so there is nothing
 else to hold. Weights are written before the resume
 file of the same step: whatever the moment of a kill, the weights of every periodic step are there in the end.
+A file that was read and is not what was written is renamed to `NAME.damaged`; one that can't be read is left alone.
 """
 
 import itertools
@@ -21,6 +22,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import UserError
+from pipeline.files import set_aside
 from pipeline.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
 from pipeline.records.training import Machine, Outcome
 from pipeline.schema import validate
@@ -90,7 +92,9 @@ class Checkpoints:
         return [path for path in paths if key_of(path) not in (None, self.key) and is_whole(path)]
 
     def clear(self) -> None:
-        """Remove all checkpoints and, last, the final weights: the sign that the checkpoints were of a finished run."""
+        """Remove all checkpoints, damaged ones too, and, last, the final weights: the sign of a finished run."""
+        for path in (*self.folder.glob("step-*.damaged*"), *self.run_folder.glob(f"{WEIGHTS_FILE}.damaged*")):
+            path.unlink()
         for kind in (RESUME, WEIGHTS):
             for _, path in numbered(self.folder, kind):
                 path.unlink()
@@ -124,12 +128,15 @@ class Checkpoints:
 
     def final_outcome(self) -> Outcome | None:
         """What was saved with the final weights, if they are there, whole, and of this run."""
-        if key_of(self.final_weights) != self.key:
+        if not self.final_weights.exists():
             return None
         try:
             facts = read_tensor_file(self.final_weights)[1]
         except DamagedFileError as error:
-            log.warning("the final weights are damaged, training goes on from a checkpoint: %s", error)
+            aside = set_aside(self.final_weights).name
+            log.warning("the final weights are damaged, now %s; training goes on from a checkpoint: %s", aside, error)
+            return None
+        if facts["key"] != self.key:
             return None
         return validate(Outcome, facts["record"], str(self.final_weights))
 
@@ -146,7 +153,7 @@ class Checkpoints:
         try:
             write_tensor_file(path, tensors, {"key": self.key} | facts)
         except DamagedFileError as error:
-            path.unlink(missing_ok=True)
+            set_aside(path)
             raise UserError(f"{error}; check the disk, then run again: earlier checkpoints are kept") from error
 
     def newest_name(self) -> str:
@@ -155,13 +162,17 @@ class Checkpoints:
         return str(found[-1][1]) if found else "none yet"
 
     def newest_good(self) -> "ResumePoint | None":
-        """The newest resume file that is whole; damaged ones are removed with a warning."""
+        """The newest resume file that is whole; damaged ones are renamed with a warning.
+
+        Raises:
+            UserError: one can't be read, so that nobody knows whether it is whole.
+        """
         for _, path in reversed(numbered(self.folder, RESUME)):
             try:
                 return ResumePoint.read(path)
             except DamagedFileError as error:
-                log.warning("checkpoint is damaged, falling back to the one before: %s", error)
-                path.unlink(missing_ok=True)
+                aside = set_aside(path).name
+                log.warning("checkpoint is damaged, now %s, falling back to the one before: %s", aside, error)
         return None
 
 

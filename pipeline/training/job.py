@@ -37,10 +37,11 @@ from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.provenance import provenance
 from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
 from pipeline.training import machine
-from pipeline.training.checkpoint import Checkpoints, ResumePoint
+from pipeline.training.checkpoint import Checkpoints, ResumePoint, key_of
 from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
 from pipeline.training.key import run_key
+from pipeline.training.old_run import move_beside
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.ownership import Ownership, TakenOver
 from pipeline.training.parts import assemble
@@ -118,7 +119,7 @@ def train_run(
 
 
 def tidy(checkpoints: Checkpoints) -> None:
-    """Clear away what a kill left, and what a finished run of other settings did.
+    """Clear away what a kill left, and move what a finished run of other settings did beside the run.
 
     Raises:
         UserError: there are checkpoints of an unfinished run of other settings.
@@ -126,8 +127,7 @@ def tidy(checkpoints: Checkpoints) -> None:
     checkpoints.remove_orphans()
     foreign = checkpoints.foreign()
     if checkpoints.final_weights in foreign:
-        log.info("%s: run.yaml or the corpus changed since it was trained: anew", checkpoints.run_folder)
-        start_anew(checkpoints)
+        move_beside(checkpoints.run_folder, key_of(checkpoints.final_weights) or "")
     elif foreign:
         raise UserError(
             f"{foreign[0]}: is a checkpoint of another run: run.yaml or its corpus changed since. Put them back to go "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.files import atomic_write
+from pipeline.files import append_line, atomic_write, whole_lines
 from pipeline.layout import PROGRESS_FILE
 from pipeline.records.record import Record
 from pipeline.records.training import MonitorLine, ProgressLine, ValidationLine
@@ -27,26 +27,30 @@ class JsonLines:
     def append(self, record: Record) -> None:
         """Raises UserError when the disk is full."""
         try:
-            with open(self.path, "a", encoding="utf-8") as handle:
-                handle.write(record.line())
+            append_line(self.path, record.line().encode())
         except OSError as error:
             raise UserError(f"can't write {self.path}: {error.strerror}; free some space and run again") from error
 
     def rewind(self, step: int) -> None:
-        """Forget what was written after `step` updates, or only in part: training goes on from there."""
+        """Forget what was written after `step` updates, or only in part: training goes on from there.
+
+        Raises:
+            UserError: a line before the last is faulty.
+        """
         if not self.path.exists():
             return
-        kept = [line for line in self.path.read_text(encoding="utf-8").split("\n") if step_of(line) <= step]
-        with atomic_write(self.path) as handle:
-            handle.writelines(line + "\n" for line in kept)
+        lines = enumerate(whole_lines(self.path), start=1)
+        kept = [line for number, line in lines if step_of(line, f"{self.path}: line {number}") <= step]
+        with atomic_write(self.path, "wb") as handle:
+            handle.writelines(line + b"\n" for line in kept)
 
 
-def step_of(line: str) -> float:
-    """The `step` of a JSON line; infinite when the line is not whole."""
+def step_of(line: bytes, where: str) -> int:
+    """The `step` of a JSON line. Raises UserError when the line is faulty."""
     try:
         return json.loads(line)["step"]
-    except ValueError:
-        return float("inf")
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{where}: not a JSON record with a `step` ({error}); mend or remove the line") from error
 
 
 class Progress:

@@ -7,27 +7,27 @@ run (`key`) and a digest of names, shapes, bytes and facts (`digest`), so that a
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from pipeline.files import atomic_write
+from pipeline.files import atomic_write, read_patiently
 
 FACTS = "reprise"  # a single entry: the order of several is not fixed, and equal content should give equal bytes
 
 
 class DamagedFileError(Exception):
-    """The file is not what was written: cut off, altered, or of another kind."""
+    """The file is absent or, as far as it was read, not what was written: cut off, altered, or of another kind."""
 
 
 def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write `tensors` and `facts` so that `path` is whole or absent, and read them back.
 
     Raises:
-        UserError: the disk is full or can't be written; what `path` held before is kept.
+        UserError: the disk is full, can't be written (what `path` held before is kept), or can't be read back.
         DamagedFileError: the file reads back differently.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -35,30 +35,49 @@ def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, A
     content = save(tensors, {FACTS: json.dumps(facts, sort_keys=True)})
     with atomic_write(path, "wb") as handle:
         handle.write(content)
-    if Path(path).read_bytes() != content:
+    if read_patiently(path) != content:
         raise DamagedFileError(f"{path}: reads back differently from what was written")
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """The facts alone, `key` and `digest` among them, from the header. Raises DamagedFileError."""
+    """The facts alone, `key` and `digest` among them, from the header.
+
+    Raises:
+        DamagedFileError: the file is absent, or its header is not ours.
+        UserError: it can't be read, which says nothing of what it holds.
+    """
     try:
-        with safe_open(path, framework="pt") as handle:
-            facts = json.loads(handle.metadata()[FACTS])
-            return facts | {"key": facts["key"], "digest": facts["digest"]}
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
+        return facts_in(read_patiently(path, length_of_head), path)
+    except FileNotFoundError as error:
+        raise DamagedFileError(f"{path}: no such file") from error
 
 
 def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors (on the CPU) and the facts that were given, after checking the digest. Raises DamagedFileError."""
-    facts = read_facts(path)
+    """Tensors (on the CPU) and the facts that were given, after checking the digest. Raises as `read_facts` does."""
     try:
-        tensors = load(Path(path).read_bytes())
-    except (SafetensorError, ValueError, OSError) as error:
+        content = read_patiently(path)
+        tensors = load(content)
+    except (SafetensorError, ValueError, FileNotFoundError) as error:
         raise DamagedFileError(f"{path}: {error}") from error
+    facts = facts_in(content, path)
     if facts.pop("digest") != digest_of(tensors, facts):
         raise DamagedFileError(f"{path}: content does not match its digest")
     return tensors, facts
+
+
+def length_of_head(handle: IO[bytes]) -> int:
+    """Bytes up to the tensors: the length of the JSON header, as eight bytes, and the header."""
+    return 8 + int.from_bytes(handle.read(8), "little")
+
+
+def facts_in(content: bytes, path: Path) -> dict[str, Any]:
+    """The facts in what `path` begins with. Raises DamagedFileError."""
+    try:
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        facts = json.loads(header["__metadata__"][FACTS])
+        return facts | {"key": facts["key"], "digest": facts["digest"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
 
 
 def digest_of(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:

@@ -9,9 +9,18 @@ import pytest
 from launching import HERE, PROJECT
 
 from pipeline.cluster.job_process import fruitless_starts
-from pipeline.cluster.markers import newest_checkpoint, record_start
+from pipeline.cluster.markers import newest_checkpoint, read_starts, record_start
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_node
 from pipeline.records.jobs import StartLine
+
+
+def test_a_start_cut_by_a_crash_is_left_out_and_the_next_one_is_whole(tmp_path):
+    lines = [StartLine(event="start", time=1.0, job="1", restart=0, node=n, pid=1, checkpoint=0) for n in ("a", "b")]
+    path = tmp_path / "starts.jsonl"
+    path.write_bytes(lines[0].line().encode() + lines[1].line().encode()[:-7])
+    assert read_starts(tmp_path) == lines[:1]
+    record_start(tmp_path, lines[1])
+    assert read_starts(tmp_path) == lines
 
 
 @pytest.mark.parametrize(

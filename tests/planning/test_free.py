@@ -80,6 +80,15 @@ def test_a_run_whose_final_weights_changed_is_left_alone(work):
     assert not found(work, "checkpoints")
 
 
+def test_what_a_run_was_before_its_settings_changed_may_go(work):
+    old = run_folder(work).with_name("seed1.before-0123abcd")
+    put(old / "model.safetensors")
+    put(old / "checkpoints/step-1.safetensors")
+    before = files(work)
+    free(work, "old-runs")
+    assert {name.rpartition("/")[2] for name in before - files(work)} == {"model.safetensors", "step-1.safetensors"}
+
+
 def test_a_run_that_a_process_holds_is_left_alone(work):
     put(run_folder(work) / "run.lock")
     assert found(work, "checkpoints")

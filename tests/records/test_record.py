@@ -15,9 +15,10 @@ from made_records import (
 )
 
 from pipeline.errors import UserError
+from pipeline.files import append_line
 from pipeline.records.corpus import read_corpus
 from pipeline.records.record import Record, read_lines_as
-from pipeline.records.training import AnyProgress, TrainedRun, TrainingCost
+from pipeline.records.training import AnyProgress, SampleLine, TrainedRun, TrainingCost
 
 DONE = trained_run(steps=7, fit=data_loss(0.1), provenance={"commit": "abc", "cores": 2})
 
@@ -84,6 +85,22 @@ def test_a_faulty_line_is_named(tmp_path):
     path.write_text(validation_line(step=1, dev=data_loss(1.0)).line() + '{"event": "weather", "step": 2}\n')
     with pytest.raises(UserError, match=r"progress\.jsonl: line 2: .*'weather'"):
         read_lines_as(AnyProgress, path)
+
+
+def test_a_last_line_cut_anywhere_is_left_out_and_one_in_the_middle_is_named(tmp_path, caplog):
+    path = tmp_path / "progress.jsonl"
+    samples = [SampleLine(step=step, source="größer", reference="ü", hypothesis="→") for step in range(3)]
+    whole = "".join(sample.line() for sample in samples).encode()
+    last = len(samples[-1].line().encode())
+    for cut in range(1, last):
+        path.write_bytes(whole[:-cut])
+        assert read_lines_as(SampleLine, path) == samples[:-1]
+        append_line(path, samples[-1].line().encode())
+        assert path.read_bytes() == whole
+    assert "line 3 is cut off" in caplog.text and "cut off and removed" in caplog.text
+    path.write_bytes(whole[: last - 5] + b"\n" + whole[last:])
+    with pytest.raises(UserError, match=r"progress\.jsonl: line 1: not valid JSON"):
+        read_lines_as(SampleLine, path)
 
 
 def test_corpora_of_every_kind_are_read_by_their_kind(tmp_path):

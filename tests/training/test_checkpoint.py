@@ -85,6 +85,18 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(checkpoints, 
     newest.write_bytes(content)
     assert checkpoints.newest_good().facts["step"] == 2
     assert re.search(r"damaged.*step-3\.resume", caplog.text)
+    assert not newest.exists()
+    assert newest.with_name(f"{newest.name}.damaged").read_bytes() == content
+
+
+def test_a_file_damaged_twice_is_kept_twice(checkpoints):
+    for content in (b"first", b"second"):
+        save(checkpoints, new_optimiser(), 1)
+        (checkpoints.folder / "step-1.resume.safetensors").write_bytes(content)
+        assert checkpoints.newest_good() is None
+    assert {path.read_bytes() for path in checkpoints.folder.glob("*.damaged*")} == {b"first", b"second"}
+    checkpoints.clear()
+    assert not names(checkpoints)
 
 
 def test_cut_checkpoints_alone_mean_a_fresh_start(checkpoints, caplog):
@@ -92,7 +104,7 @@ def test_cut_checkpoints_alone_mean_a_fresh_start(checkpoints, caplog):
     for path in checkpoints.folder.glob("*.resume.*"):
         path.write_bytes(path.read_bytes()[: random.randrange(50)])
     assert checkpoints.newest_good() is None
-    assert caplog.text.count("damaged") == 2
+    assert caplog.text.count("checkpoint is damaged") == 2
 
 
 def test_a_full_disk_is_one_message_and_the_older_checkpoints_stay(checkpoints, monkeypatch):
@@ -116,10 +128,10 @@ def test_a_file_that_reads_back_differently_leaves_the_older_ones(checkpoints, m
     save(checkpoints, optimiser, 2)
     before = names(checkpoints)
     with monkeypatch.context() as patched:
-        patched.setattr("pathlib.Path.read_bytes", lambda path: b"")
+        patched.setattr("pipeline.training.tensor_file.read_patiently", lambda path: b"")
         with pytest.raises(UserError, match=r"reads back differently.*check the disk"):
             checkpoints.save_resume(optimiser.model, optimiser, train(optimiser, 2), MACHINE)
-    assert names(checkpoints) == before
+    assert names(checkpoints) == before | {"step-3.resume.safetensors.damaged"}
 
 
 def test_half_written_files_are_removed(checkpoints):

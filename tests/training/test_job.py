@@ -18,6 +18,7 @@ from pipeline.files import read_json, sha256_file
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key
+from pipeline.training.old_run import move_beside
 from pipeline.training.trainer import Trainer
 
 
@@ -81,14 +82,33 @@ def test_a_checkpoint_of_another_run_is_refused_and_stays_until_a_restart_is_ask
     assert read_json(run / "done.json")["key"] == run_key(run)
 
 
-def test_a_finished_run_is_trained_anew_when_its_settings_change(new_run, outcome):
+def test_a_finished_run_is_trained_anew_when_its_settings_change_and_kept_beside(new_run, outcome, caplog):
     run, fresh = new_run("run", max_steps=4), new_run("fresh", max_steps=5)
     train_run(run, threads=1)
+    before, key = outcome(run), run_key(run)
     change(run, max_steps=5)
+    caplog.set_level("INFO")
     train_run(run, threads=1)
     train_run(fresh, threads=1)
     assert outcome(run) == outcome(fresh)
+    old = run.with_name(f"run.before-{key[:8]}")
+    assert outcome(old) == before and str(old) in caplog.text
+    assert {path.name for path in old.iterdir()} >= {"cost.json", "progress.jsonl", "samples.jsonl"}
     assert read_json(run / "cost.json")["total"]["starts"] == 1
+
+
+def test_a_move_beside_goes_on_after_a_kill_and_never_into_an_older_one(tmp_path):
+    run, names = tmp_path / "run", ("done.json", "cost.json", "model.safetensors")
+    for content, expected in (("one", "run.before-0123abcd"), ("two", "run.before-0123abcd-2")):
+        run.mkdir(exist_ok=True)
+        for name in names:
+            (run / name).write_text(content)
+        old = tmp_path / expected
+        old.mkdir()
+        (run / "done.json").rename(old / "done.json")  # then came the kill
+        assert move_beside(run, "0123abcdef") == old
+        assert {path.name: path.read_text() for path in old.iterdir()} == dict.fromkeys(names, content)
+        assert not list(run.iterdir())
 
 
 def test_a_kept_checkpoint_holds_the_weights_after_its_step(new_run):

@@ -1,5 +1,6 @@
 import json
 import math
+import random
 
 import pytest
 from made_records import UPDATES, data_loss
@@ -40,10 +41,20 @@ def test_rewinding_forgets_later_and_half_written_lines(tmp_path):
     lines = JsonLines(tmp_path / "lines")
     for step in range(5):
         lines.append(SampleLine(step=step, source="größer", reference="", hypothesis=""))
-    with open(lines.path, "a") as handle:
-        handle.write('{"step": 1, "te')
+    with open(lines.path, "ab") as handle:
+        handle.write('{"step": 1, "source": "größer'.encode()[: -random.randrange(1, 6)])
     lines.rewind(2)
     assert [json.loads(line)["step"] for line in lines.path.read_text().split("\n")[:-1]] == [0, 1, 2]
+
+
+def test_rewinding_names_a_torn_line_in_the_middle_and_keeps_the_file(tmp_path):
+    lines = JsonLines(tmp_path / "lines")
+    lines.append(MonitorLine(step=1, values={}))
+    torn = lines.path.read_bytes() + b'{"step": 1, "te\n' + lines.path.read_bytes()
+    lines.path.write_bytes(torn)
+    with pytest.raises(UserError, match=r"lines: line 2: not a JSON record"):
+        lines.rewind(2)
+    assert lines.path.read_bytes() == torn
 
 
 def test_a_full_disk_is_one_clear_message(tmp_path):

@@ -1,5 +1,7 @@
 """Whatever happens to a training, the same command goes on and ends in the same bytes."""
 
+import builtins
+import errno
 import json
 import os
 import random
@@ -9,6 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pipeline import files
+from pipeline.errors import UserError
 from pipeline.files import read_json
 from pipeline.training import trainer
 from pipeline.training.checkpoint import Checkpoints, weight_files
@@ -145,6 +149,62 @@ def test_a_damaged_newest_checkpoint_costs_no_more_than_its_updates(undisturbed,
     train_run(disturbed, threads=1)
     assert "damaged" in caplog.text
     assert outcome(disturbed) == outcome(undisturbed)
+
+
+@pytest.fixture
+def stopped(disturbed):
+    """A run stopped by a signal in its fifth update."""
+    accumulate = Trainer.accumulate
+
+    def signalled(self, step, *args):
+        if step == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return accumulate(self, step, *args)
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(Trainer, "accumulate", signalled)
+        train_run(disturbed, threads=1, save_every_s=0.0)
+    return disturbed
+
+
+def fail_to_open(patched, name: str, number: int, times: int) -> None:
+    """The first `times` openings of a file called `name` to read it fail with errno `number`."""
+    real, left = builtins.open, [times]
+
+    def failing(file, mode="r", *args, **kwargs):
+        if str(file).endswith(name) and mode == "rb" and left[0]:
+            left[0] -= 1
+            raise OSError(number, os.strerror(number), str(file))
+        return real(file, mode, *args, **kwargs)
+
+    patched.setattr(builtins, "open", failing)
+    patched.setattr("io.open", failing)
+    patched.setattr(files, "READ_PAUSES_S", (0.0, 0.01), raising=False)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+def test_a_checkpoint_that_can_not_be_read_at_first_is_read_later(undisturbed, stopped, outcome, caplog, number):
+    caplog.set_level("INFO")
+    with pytest.MonkeyPatch.context() as patched:
+        fail_to_open(patched, "step-5.resume.safetensors", number, times=1)
+        train_run(stopped, threads=1)
+    assert "resumed after update 5" in caplog.text and "damaged" not in caplog.text
+    assert outcome(stopped) == outcome(undisturbed)
+
+
+def test_a_checkpoint_that_can_never_be_read_is_one_error_and_all_stays(undisturbed, stopped, outcome):
+    before = all_checkpoints(stopped)
+    with pytest.MonkeyPatch.context() as patched:
+        fail_to_open(patched, "step-5.resume.safetensors", errno.EIO, times=1000)
+        with pytest.raises(UserError, match=r"step-5\.resume\.safetensors: can't be read: Input/output error; nothing"):
+            train_run(stopped, threads=1)
+    assert all_checkpoints(stopped) == before
+    train_run(stopped, threads=1)
+    assert outcome(stopped) == outcome(undisturbed)
+
+
+def all_checkpoints(run) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (run / "checkpoints").iterdir()}
 
 
 def test_the_files_to_look_at_read_as_those_of_one_run(new_run):
