@@ -30,6 +30,8 @@ class Project(Catalogue):
     def __init__(self, root: Path, config: dict[str, Any]):
         """Raises UserError naming the file, key, value and what is allowed."""
         super().__init__(root, config)
+        self.resolved: dict[tuple[str, str, str], DecodingConfig] = {}
+        """Decodings that were asked for: a dry run asks for each a dozen times."""
         check_references(self)
         self.check()
 
@@ -111,7 +113,12 @@ class Project(Catalogue):
 
     def decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
         """A named decoding of the paper that owns `system`, with the system's differences, at this scale."""
-        where = f"workflow/papers/{paper}/paper.yaml: decodings"
+        key = (paper, system, name)
+        if key not in self.resolved:
+            self.resolved[key] = self.resolve(*key)
+        return self.resolved[key]
+
+    def resolve(self, paper: str, system: str, name: str) -> DecodingConfig:
         settings = paper_decoding(self.papers, paper, name).model_dump()
         lineage = self.lineage(paper, system)
         for entry in lineage.values():

@@ -1,10 +1,10 @@
 import hashlib
 
 import pytest
+from made_records import decoded
 
 from pipeline.data.checked_lines import check_digest, check_lines, check_untokenised, read_lines, training_behind
 from pipeline.errors import UserError
-from pipeline.files import write_json
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):
@@ -48,6 +48,6 @@ def test_tokenised_text_is_told_from_raw():
 
 
 def test_a_text_says_of_which_training_it_is_where_a_decoding_wrote_it(tmp_path):
-    assert training_behind(tmp_path / "test.txt") == {}
-    write_json(tmp_path / "test.json", {"training": "abc", "weights": "of averaged checkpoints"})
-    assert training_behind(tmp_path / "test.txt") == {"training": "abc"}
+    assert training_behind(tmp_path / "test.txt") is None
+    decoded(training="abc", weights="of averaged checkpoints").write(tmp_path / "test.json")
+    assert training_behind(tmp_path / "test.txt") == "abc"
