@@ -1,13 +1,17 @@
 """A table of claims: every claim with its verdict, or what is missing, or what is wrong with it."""
 
 import csv
+from contextlib import nullcontext
 
 import pytest
-from made_claims import NOT_RUN, claims_of, put_perplexities, row_of
+from made_claims import NOT_RUN, claims_of, put_perplexities, row_of, runs
+from made_records import trained_run
 
 from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.experiment.reports import claim_products
+from pipeline.files import read_json, write_json
+from pipeline.products import Score, Trained
 
 
 def test_a_claim_for_other_scales_is_not_run(project_with):
@@ -36,3 +40,17 @@ def test_the_stage_writes_every_claim_of_a_paper_and_says_not_run_where_nothing_
     assert {row["verdict"] for row in rows} == {"not run", "tested"}
     text = out.with_suffix(".md").read_text(encoding="utf-8")
     assert all(f"## {row['claim']}" in text and row["statement"] in text for row in rows)
+
+
+def test_a_score_of_another_training_than_the_runs_judges_nothing(project_with):
+    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]))
+    put_perplexities(project, A=1.0, C=2.0)
+    run = runs(project, "C")[0]
+    scored, trained = (
+        project.layout.path(product) for product in (Score(run, "perplexities", "final", "dev"), Trained(run))
+    )
+    trained_run(weights_digest="a" * 64).write(trained)
+    for digest, refused in (("a", False), ("b", True)):
+        write_json(scored, read_json(scored) | {"training": digest * 64})
+        with pytest.raises(UserError, match="weights of another training") if refused else nullcontext():
+            assert row_of(project)["verdict"] == "upheld"

@@ -12,6 +12,7 @@ from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
+from pipeline.kinds.measured import RunFolders
 from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
 from pipeline.kinds.view import PaperView
 from pipeline.layout import COST_FILE
@@ -47,8 +48,12 @@ class Measurements:
         return sample(statistics, metric_named(score.metric).total, ", ".join(sorted(test_sets)))
 
     def score_paths(self, run: RunId, score: NamedScore, decodings: list[str]) -> list[Path]:
-        """Each decoding's splits in a row."""
-        return [self.path(product) for product in self.view.scores(run, score, decodings)]
+        """Each decoding's splits in a row. Raises UserError when one is of other weights than the run's."""
+        products = self.view.scores(run, score, decodings)
+        folders = RunFolders(self.view.experiment)
+        for product in products:
+            folders.score(product)
+        return [self.path(product) for product in products]
 
     def statistics_by_split(self, system: str, score: NamedScore) -> SplitsBySeed:
         found = []
