@@ -71,6 +71,9 @@ def test_a_missing_or_damaged_log_is_one_message(tmp_path):
         loss_curve(tmp_path)
     with pytest.raises(UserError, match="no branch weights"):
         branch_curves(tmp_path, 2)
-    (tmp_path / "progress.jsonl").write_text('{"event": "prog', encoding="utf-8")
+    (tmp_path / "progress.jsonl").write_text('{"event": "prog', encoding="utf-8")  # a last line that a crash cut
+    with pytest.raises(UserError, match="no validation"):
+        loss_curve(tmp_path)
+    (tmp_path / "progress.jsonl").write_text('{"event": "prog\n', encoding="utf-8")
     with pytest.raises(UserError, match=r"line 1: not valid JSON .*; remove it and train the run"):
         loss_curve(tmp_path)
