@@ -81,3 +81,10 @@ def test_every_dataset_a_scale_names_exists_and_is_valid():
         for name in project.scale.datasets:
             assert project.stand_in(name)
     assert Dataset is RECORDS["dataset"]
+
+
+def test_a_target_that_nothing_makes_names_those_that_exist_and_a_value_of_an_option_is_none(tmp_path):
+    done = snakemake("-n", "--nolock", "--config", f"work={tmp_path}", "--", "results/demo/weighted/tabel2.csv")
+    assert done.returncode != 0 and "did you mean 'table2'?" in done.stdout + done.stderr
+    done = snakemake("--nolock", "--report", "results/page.html", "--config", f"work={tmp_path}", "--", "weighted")
+    assert "unknown name" not in done.stdout + done.stderr

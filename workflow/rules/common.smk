@@ -253,6 +253,8 @@ def check_targets(rules):
     """
     words = sys.argv[1:]
     last = words[words.index("--") + 1 :] if "--" in words else []
-    named = dict.fromkeys([word for word in words if word.startswith("results/")] + last)
+    # A word behind a long option may be its value, as that of --report is.
+    paths = [word for before, word in zip(["", *words], words) if word.startswith("results/") and before[:2] != "--"]
+    named = dict.fromkeys(paths + last)
     if faults := [fault for target in named if (fault := unknown_target(project, target, frozenset(rules)))]:
         raise WorkflowError("\n".join(faults))
