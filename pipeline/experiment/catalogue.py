@@ -77,10 +77,6 @@ class Catalogue:
     def seeds(self) -> list[int]:
         return self.config.seed_list
 
-    def corpus(self, dataset: str) -> Path:
-        """The folder of a corpus."""
-        return self.layout.corpus(dataset)
-
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
         """(paper, system) of a reference written in `paper`: `name`, or `other/name`."""
         owner, _, name = reference.rpartition("/")

@@ -16,11 +16,6 @@ def measure_of(metric: str) -> str:
     return metric_named(metric).reads.folder
 
 
-def score_path(metric: str, decoding: str, split: str, scored_on: str | None = None) -> str:
-    """Where a score lies in a run's folder; `scored_on` names another dataset than the run's own."""
-    return f"{measure_of(metric)}/{decoding}/{f'{split}@{scored_on}' if scored_on else split}.json"
-
-
 class ScoredSplits(Closed):
     """A metric of one split, or its mean over several."""
 

@@ -89,10 +89,6 @@ class Jobs:
         found = [job for dataset in datasets_in(products) for job in self.corpus_jobs(dataset)]
         return found + [job for run in runs_in(products) for job in self.run_jobs(run, products)]
 
-    @property
-    def work(self) -> Path:
-        return Path(self.project.config.work)
-
     def corpus(self, dataset: str) -> Corpus:
         if dataset not in self.corpora:
             record = self.project.dataset_records[dataset]

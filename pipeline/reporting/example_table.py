@@ -70,7 +70,7 @@ def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
     best: tuple[float, ScoredSplit, int] = (-1.0, entry.splits[0], 0)
     fewest, most = entry.words
     for split in entry.splits:
-        lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [split])
+        lengths = source_lengths(project.layout.corpus(project.stand_in(entry.dataset)), [split])
         spread = np.std(list(sentence_scores(project, entry, runs, split).values()), axis=0)
         spread[(lengths < fewest) | (lengths > most)] = -1
         line = int(np.argmax(spread))
@@ -79,7 +79,7 @@ def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
     largest, chosen, line = best
     if largest < 0:
         raise UserError(f"no sentence of {fewest} to {most} words in {', '.join(entry.splits)}; widen `words`")
-    lengths = source_lengths(project.corpus(project.stand_in(entry.dataset)), [chosen])
+    lengths = source_lengths(project.layout.corpus(project.stand_in(entry.dataset)), [chosen])
     found = sentence_scores(project, entry, runs, chosen)
     return Choice(chosen, line, int(lengths[line]), {item: float(scores[line]) for item, scores in found.items()})
 
@@ -95,7 +95,7 @@ def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list
     entry, runs = project.examples(paper, table), example_runs(project, paper, table)
     name = project.stand_in(entry.dataset)
     dataset = load_parallel(project.datasets[name])
-    folder = project.corpus(name) / "prepared"
+    folder = project.layout.corpus(name) / "prepared"
     texts = {
         "input": folder / f"{choice.split}.{dataset.src}",
         "reference": folder / f"{choice.split}.{dataset.tgt}",

@@ -6,10 +6,10 @@ import numpy as np
 from made_records import data_loss, score_file, start_cost, trained_run, training_cost, validation_line
 
 from pipeline.experiment.project import Project
-from pipeline.kinds.scored import score_path
+from pipeline.kinds.scored import measure_of
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import write_statistics
-from pipeline.products import RunId
+from pipeline.products import RunId, Score
 from pipeline.records.training import MonitorLine
 from pipeline.reporting.filled_table import fill
 
@@ -47,7 +47,7 @@ def bleu_statistics(precision: float, seed: int = 0) -> np.ndarray:
 
 def write_score(project: Project, run: RunId, metric: str, decoding: str, split: str, statistics: np.ndarray) -> None:
     """A score file of one metric, added to those that the run has."""
-    path = folder_of(project, run) / score_path(metric, decoding, split)
+    path = project.layout.path(Score(run, measure_of(metric), decoding, split))
     arrays = dict(np.load(path.with_suffix(".npz"))) if path.exists() else {}
     arrays[metric] = statistics
     values = {name: float(metric_named(name).total(rows.sum(axis=0))) for name, rows in arrays.items()}

@@ -14,10 +14,12 @@ import yaml
 import pipeline.metrics
 from pipeline.__main__ import main
 from pipeline.errors import UserError
-from pipeline.kinds.scored import score_path
+from pipeline.kinds.scored import measure_of
+from pipeline.layout import path_in_run
 from pipeline.metrics import metric_named, metric_names, metrics_of
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.products import RunId, Score
 
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
 TOY = '''
@@ -59,6 +61,10 @@ def test_every_metric_has_its_files_name_a_direction_and_a_folder(name):
     assert sys.modules[f"pipeline.metrics.{name}"].__doc__
 
 
+def score_path(metric, decoding, split, scored_on=None):
+    return path_in_run(Score(RunId("p", "s", "d", 1), measure_of(metric), decoding, split, scored_on))
+
+
 def test_the_folders_are_those_of_the_stages_that_have_what_is_read():
     assert score_path("bleu_paper", "final", "test") == "scores/final/test.json"
     assert score_path("wer", "final", "test", "other") == "scores/final/test@other.json"
@@ -83,10 +89,10 @@ def test_names_are_checked_without_what_counts():
     heavy = ("torch", "sacrebleu", "sentencepiece", "rapidfuzz")
     code = f"""
 import sys
-from pipeline.kinds.scored import score_path
+from pipeline.kinds.scored import measure_of
 from pipeline.metrics import metric_names
 for name in metric_names():
-    score_path(name, "final", "test")
+    measure_of(name)
 assert not {{*{heavy}}} & {{*sys.modules}}
 """
     subprocess.run([sys.executable, "-c", code], check=True)

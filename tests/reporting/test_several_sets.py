@@ -39,7 +39,7 @@ def put_scores(project, systems, rows=rows_of):
 
 
 def put_lengths(project, lengths):
-    corpus = project.corpus(project.stand_in(DATA))
+    corpus = project.layout.corpus(project.stand_in(DATA))
     write_json(corpus / "encoded/corpus.json", {})
     for split, words in lengths.items():
         with write_tokens(corpus / f"encoded/{split}.src", 100) as store:
@@ -109,7 +109,7 @@ def test_the_example_is_the_sentence_of_admissible_length_that_divides_the_syste
         return plain
 
     put_scores(project, EXAMPLE, rows)
-    corpus = project.corpus(project.stand_in(DATA))
+    corpus = project.layout.corpus(project.stand_in(DATA))
     (corpus / "prepared").mkdir(parents=True)
     for split in SPLITS:
         for language in ("zh", "en"):

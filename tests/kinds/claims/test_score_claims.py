@@ -114,7 +114,7 @@ def beyond_training(**changes):
 
 
 def put_corpus(project, **lengths):
-    corpus = project.corpus(runs(project, "A")[0].dataset)
+    corpus = project.layout.corpus(runs(project, "A")[0].dataset)
     for name, words in lengths.items():
         split, _, side = name.rpartition("_")
         with write_tokens(corpus / f"encoded/{split}.{side}", 100) as store:
