@@ -7,6 +7,7 @@ from snakemake.utils import min_version
 
 from pipeline.cluster.unlock import record_driver
 from pipeline.errors import UserError
+from pipeline.planning.adopt import adopt
 from pipeline.schema import load_yaml
 
 min_version("9.0")
@@ -27,6 +28,10 @@ shell.prefix(f"set -euo pipefail; export PATH={os.path.dirname(sys.executable)!r
 
 
 include: "workflow/rules/common.smk"
+
+
+if workflow.is_main_process:
+    adopt(project)
 
 
 report: "workflow/report/workflow.rst"

@@ -1,5 +1,10 @@
-"""Every path under the work folder and under results/, once."""
+"""Every path under the work folder and under results/, once.
 
+Runs and corpora lie in folders that end in a few digits of what they are made of (experiment/content.py): with other
+settings or data they are others, which lie beside them, wherever the work folder is.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +53,9 @@ class Layout:
 
     work: Path
     scale: str
+    run_content: Callable[[RunId], str]
+    corpus_content: Callable[[str], str]
+    """What a run, or the corpus of a dataset, is made of, as the digits that end its folder's name."""
 
     @property
     def downloads(self) -> Path:
@@ -68,11 +76,11 @@ class Layout:
 
     def corpus(self, dataset: str) -> Path:
         """The folder of a corpus; scales share it."""
-        return self.work / "corpora" / dataset
+        return self.work / "corpora" / f"{dataset}-{self.corpus_content(dataset)}"
 
     def run(self, run: RunId) -> Path:
         """The folder of a run."""
-        return self.runs / run.folder
+        return self.runs / f"{run.folder}-{self.run_content(run)}"
 
     def weights(self, run: RunId) -> Path:
         """A training's final weights; no rule declares them, so that they survive its failure."""

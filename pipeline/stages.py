@@ -46,6 +46,7 @@ STAGES = {
     "encode-text": ("pipeline.data.speech.encode_text", "turn text into memory-mapped characters"),
     "encode": ("pipeline.data.encode", "turn tokenised text into memory-mapped ids"),
     "train": ("pipeline.training.job", "train a run, or go on with it"),
+    "continue": ("pipeline.training.longer", "train a run for more updates, from its last checkpoint"),
     "launch": ("pipeline.cluster.launch", "have a job done on Slurm or here, and wait for it"),
     "unlock": ("pipeline.cluster.unlock", "release the lock a killed snakemake left behind"),
     "average": ("pipeline.decoding.averaging", "average the last checkpoints of a run"),

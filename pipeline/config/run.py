@@ -1,7 +1,9 @@
 """One run: a model, its training and its data, resolved."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Union
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from pydantic import Field, model_validator
 
@@ -65,7 +67,31 @@ class RunSpec(Closed):
     def name(self) -> str:
         return f"{self.paper}/{self.system} seed {self.seed}"
 
+    def content(self) -> dict[str, Any]:
+        """What decides the weights besides the data and other runs' weights: settings that are not at their defaults.
+
+        Where anything lies is not among them.
+        """
+        places: dict[str, Any] = {"corpus": True, "initial": True, "language_model": {"run"}}
+        places["training"] = {"keep_checkpoints"}
+        return self.model_dump(mode="json", exclude_defaults=True, exclude=places)
+
+    def placed(self, place: Callable[[str], str]) -> "RunSpec":
+        """With another way to write the folders that it names."""
+        model = self.language_model
+        changed = {
+            "corpus": place(self.corpus),
+            "initial": place(self.initial) if self.initial else None,
+            "language_model": model and model.model_copy(update={"run": place(model.run)}),
+        }
+        return self.model_copy(update=changed)
+
 
 def load_run(path: Path) -> RunSpec:
-    """Read a `run.yaml`. Raises UserError on unknown keys, bad values or a missing file."""
-    return validate(RunSpec, load_yaml(path), str(path))
+    """Read a `run.yaml`, which names folders as seen from its own: a work folder may lie anywhere.
+
+    Raises:
+        UserError: on unknown keys, bad values or a missing file.
+    """
+    spec: RunSpec = validate(RunSpec, load_yaml(path), str(path))
+    return spec.placed(lambda folder: os.path.normpath(path.parent / folder))

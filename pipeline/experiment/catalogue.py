@@ -7,12 +7,12 @@ from typing import Any
 from pipeline.data.dataset import AnyDataset, LicensedPackages, load_datasets
 from pipeline.errors import UserError
 from pipeline.experiment.claims import Claims, load_claims
+from pipeline.experiment.content import CorpusContents
 from pipeline.experiment.paper import Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
 from pipeline.experiment.scale import Scale
 from pipeline.experiment.settings import Config
 from pipeline.kinds.cells.shared.cell import Row
 from pipeline.kinds.figures.shared.figure import Figure
-from pipeline.layout import Layout
 from pipeline.schema import known, load_yaml, validate
 
 
@@ -70,8 +70,13 @@ class Catalogue:
         return name
 
     @cached_property
-    def layout(self) -> Layout:
-        return Layout(Path(self.config.work), self.config.scale)
+    def corpus_contents(self) -> CorpusContents:
+        return CorpusContents(Path(self.config.work) / "local_files.json", self.config.licensed)
+
+    def corpus_content(self, dataset: str) -> str:
+        """Of the corpus of a dataset, what ends its folder's name."""
+        self.known(dataset, self.datasets, "workflow/datasets")
+        return self.corpus_contents.of(self.dataset_records[dataset])
 
     @property
     def seeds(self) -> list[int]:

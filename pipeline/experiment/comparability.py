@@ -51,7 +51,7 @@ class AsPrinted(Project):
         self.__dict__.update(project.__dict__)
         ruleless: dict[str, Any] = {section: {} for section in (*SECTIONS, "decoding", "systems")}
         self.scale = project.scale.model_copy(update=ruleless)
-        self.resolved = {}  # what is remembered of the project is as its scale has it
+        self.forget()
 
     def stand_in(self, dataset: str) -> str:
         return dataset

@@ -1,5 +1,7 @@
 """The papers as runs: what each training and decoding is at the configured scale."""
 
+import os
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.errors import UserError
 from pipeline.experiment.catalogue import Catalogue
+from pipeline.experiment.content import run_content
 from pipeline.experiment.decodings import paper_decoding
 from pipeline.experiment.references import check_references
 from pipeline.experiment.reports import (
@@ -16,8 +19,9 @@ from pipeline.experiment.reports import (
     table_products,
     transcript_products,
 )
+from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
-from pipeline.products import RunId, Score, Transcript, Translation
+from pipeline.products import Encoded, RunId, Score, Transcript, Translation
 from pipeline.schema import Closed, load_yaml, validate
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
@@ -30,10 +34,25 @@ class Project(Catalogue):
     def __init__(self, root: Path, config: dict[str, Any]):
         """Raises UserError naming the file, key, value and what is allowed."""
         super().__init__(root, config)
-        self.resolved: dict[tuple[str, str, str], DecodingConfig] = {}
-        """Decodings that were asked for: a dry run asks for each a dozen times."""
+        self.forget()
         check_references(self)
         self.check()
+
+    def forget(self) -> None:
+        """Begin to remember anew what a dry run asks for a dozen times: decodings, and what runs are made of."""
+        self.resolved: dict[tuple[str, str, str], DecodingConfig] = {}
+        self.run_contents: dict[RunId, str] = {}
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(Path(self.config.work), self.config.scale, self.run_content, self.corpus_content)
+
+    def run_content(self, run: RunId) -> str:
+        """Of a run, what ends its folder's name."""
+        if run not in self.run_contents:
+            data, parts = self.corpus_content(run.dataset), map(self.run_content, self.runs_taken(run))
+            self.run_contents[run] = run_content(self.run_spec(run), data, parts)
+        return self.run_contents[run]
 
     def settings(self, paper: str, system: str, section: str) -> dict[str, Any]:
         """Keys of `section` as the paper has them, differences applied, before the scale's rules."""
@@ -43,30 +62,34 @@ class Project(Catalogue):
         return merged
 
     def run_spec(self, run: RunId) -> RunSpec:
-        """All that the training of `run` reads."""
+        """All that the training of `run` reads; the folders that it names are just names."""
         settings = {
             "paper": run.paper,
             "system": run.system,
             "dataset": run.dataset,
             "scale": self.config.scale,
             "seed": run.seed,
-            "corpus": f"{self.config.work}/corpora/{run.dataset}/encoded",
+            "corpus": run.dataset,
             "model": self.section(run, "model").model_dump(),
             "training": self.section(run, "training").model_dump(),
         }
         if language_model := self.language_model(run):
             model = self.section(language_model, "model").model_dump()
             settings["fusion"] = self.section(run, "fusion").model_dump()
-            settings["language_model"] = {"run": self.run_folder(language_model), "model": model}
+            settings["language_model"] = {"run": language_model.folder, "model": model}
         if initial := self.initial(run):
-            settings["initial"] = self.run_folder(initial)
+            settings["initial"] = initial.folder
         return validate(RunSpec, settings, self.where(run))
 
     def where(self, run: RunId) -> str:
         return f"workflow/papers/{run.paper}/paper.yaml: systems.{run.system} at scale {self.config.scale}"
 
-    def run_folder(self, run: RunId) -> str:
-        return f"{self.config.work}/{self.config.scale}/runs/{run.folder}"
+    def run_yaml(self, run: RunId) -> dict[str, Any]:
+        """The content of `run.yaml`: folders are as seen from the run's own, so that the work folder may move."""
+        here = self.layout.run(run)
+        at = {other.folder: self.layout.run(other) for other in self.runs_taken(run)}
+        at[run.dataset] = self.layout.path(Encoded(run.dataset)).parent
+        return self.run_spec(run).placed(lambda name: os.path.relpath(at[name], here)).model_dump()
 
     def section(self, run: RunId, section: str) -> Closed:
         """One section of a run's settings, after this scale's rules."""

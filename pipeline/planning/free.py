@@ -8,7 +8,8 @@ Kinds:
                   final and the averaged weights stay; other numbers of averaged checkpoints would need a new training
     text          raw and prepared training text of encoded corpora; development and test text stay
     audio         of encoded corpora of speech; whoever wants to hear it would fetch it, or have it read aloud, again
-    old-runs      finished trainings of runs whose settings changed since; nothing reads them
+    old-runs      trainings with settings or data that are not today's; no report reads them
+    old-corpora   corpora of datasets that are others today
     downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
 
 A run that is not done is left alone, whatever of it there is. Before checkpoints go, the final weights are read again
@@ -16,8 +17,8 @@ and must be those that the training wrote.
 """
 
 import argparse
-import fcntl
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,18 +26,20 @@ from pathlib import Path
 
 from pipeline.data.dataset import sources_of
 from pipeline.disk import size
+from pipeline.experiment.content import DIGITS
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
 from pipeline.files import sha256_file
-from pipeline.layout import DONE_FILE, OLD_RUN, WEIGHTS_FILE
+from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.planning.data_files import is_extracted
 from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
 from pipeline.records.training import TrainedRun
+from pipeline.training.ownership import is_held
 
 log = logging.getLogger(__name__)
 
-KINDS = ("checkpoints", "old-runs", "text", "audio", "downloads")
+KINDS = ("checkpoints", "old-runs", "old-corpora", "text", "audio", "downloads")
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,9 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
             needed[product.run].append(project.layout.path(product))
     for run, files in needed.items():
         yield from old_checkpoints(project.layout.run(run), files)
-        yield from old_runs(project.layout.run(run))
+    yield from old_runs(project)
     for name in project.datasets:
+        yield from old_corpora(project.layout.corpus(name))
         yield from training_text(project, name)
         yield from audio(project, name)
     yield from old_downloads(project)
@@ -105,11 +109,29 @@ def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:
         yield Unneeded("checkpoints", folder, checkpoints)
 
 
-def old_runs(folder: Path) -> Iterator[Unneeded]:
-    """What the run of `folder` was before its settings changed (pipeline/training/old_run.py)."""
-    for old in sorted(folder.parent.glob(f"{folder.name}{OLD_RUN}*")):
-        if files := tuple(sorted(path for path in old.rglob("*") if path.is_file())):
-            yield Unneeded("old-runs", old, files)
+def old_runs(project: Project) -> Iterator[Unneeded]:
+    """Of every run of the scale, all but the one that today's settings and data make; what works on is left out."""
+    layout = project.layout
+    for folder in sorted(layout.runs.glob("*/*/*/seed*")):
+        paper, system, dataset, name = folder.relative_to(layout.runs).parts
+        known = system in getattr(project.papers.get(paper), "systems", ()) and dataset in project.datasets
+        seed = re.match(r"seed(\d+)", name)
+        today = layout.run(RunId(paper, system, dataset, int(seed[1]))) if known and seed else None
+        if folder != today and not is_held(folder):
+            yield from everything_in("old-runs", folder)
+
+
+def old_corpora(today: Path) -> Iterator[Unneeded]:
+    """The same of a corpus."""
+    name = today.name[:-DIGITS]
+    for folder in sorted(today.parent.glob(name + "?" * DIGITS)):
+        if folder != today:
+            yield from everything_in("old-corpora", folder)
+
+
+def everything_in(kind: str, folder: Path) -> Iterator[Unneeded]:
+    if files := tuple(sorted(path for path in folder.rglob("*") if path.is_file())):
+        yield Unneeded(kind, folder, files)
 
 
 def is_whole(folder: Path) -> bool:
@@ -121,18 +143,6 @@ def is_whole(folder: Path) -> bool:
         log.warning("%s: is not what the training wrote; its checkpoints are kept", weights)
         return False
     return True
-
-
-def is_held(folder: Path) -> bool:
-    """Whether a process works on the run (pipeline/cluster/ownership.py)."""
-    try:
-        with open(folder / "run.lock", "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def training_text(project: Project, name: str) -> Iterator[Unneeded]:

@@ -49,6 +49,10 @@ class Outcome(Closed):
     padding: float = Field(description="Share of the positions of an epoch")
     left_out_pairs: int
     provenance: dict[str, str | int] = Field(default={}, description="Commit, package versions, machine")
+    continued_from: str | None = Field(
+        default=None,
+        description="Folder of a shorter run that it went on from, whose last updates had another schedule",
+    )
 
 
 class TrainedRun(Outcome, Record):

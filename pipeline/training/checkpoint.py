@@ -1,7 +1,8 @@
 """The checkpoints of one run, in its folder `checkpoints/`.
 
     step-<n>.safetensors          the weights after n updates, kept for averaging: the newest `keep_checkpoints`
-    step-<n>.resume.safetensors   all that training needs to go on after n updates: the newest two, until it is done
+    step-<n>.resume.safetensors   all that training needs to go on after n updates: the newest two; when it is done, the
+                                  last, from which a longer training goes on
 
 A resume file holds weights, moments, step and running measurements, the number of times that the learning rate was
 lowered among them. The rate, the place in the data and the seeds of dropout are functions of these, so there is nothing
@@ -85,6 +86,11 @@ class Checkpoints:
             log.info("removing %s, left half-written by a killed process", path)
             path.unlink(missing_ok=True)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether the run has begun."""
+        return any(self.folder.glob("step-*")) or self.final_weights.exists()
+
     def foreign(self) -> list[Path]:
         """Checkpoints and final weights of another run."""
         paths = [path for kind in (WEIGHTS, RESUME) for _, path in numbered(self.folder, kind)]
@@ -101,7 +107,8 @@ class Checkpoints:
         self.final_weights.unlink(missing_ok=True)
 
     def clear_resume(self) -> None:
-        for _, path in numbered(self.folder, RESUME):
+        """Keep the last resume file alone."""
+        for _, path in numbered(self.folder, RESUME)[:-1]:
             path.unlink()
 
     def check_space(self, model: torch.nn.Module, checkpoints: int) -> None:

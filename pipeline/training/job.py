@@ -41,6 +41,7 @@ from pipeline.training.checkpoint import Checkpoints, ResumePoint, key_of
 from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
 from pipeline.training.key import run_key
+from pipeline.training.neighbours import announce, depends_on_length, shorter_runs, take_up
 from pipeline.training.old_run import move_beside
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.ownership import Ownership, TakenOver
@@ -58,23 +59,32 @@ SAVE_EVERY_S = 300.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder that holds run.yaml")
+    parser.add_argument("--restart", action="store_true", help="throw away what the run has done so far")
+    add_machine_arguments(parser)
+
+
+def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is")
     parser.add_argument("--threads", type=int, help="of this process; default: OMP_NUM_THREADS or all cores")
     parser.add_argument("--save-every", type=float, default=SAVE_EVERY_S, metavar="S", help="seconds, default 300")
-    parser.add_argument("--restart", action="store_true", help="throw away what the run has done so far")
 
 
 def run(args: argparse.Namespace) -> None:
     checkpoints = Checkpoints(args.run, run_key(args.run), keep=1)
+    train_held(args.run, args, checkpoints if args.restart else None)
+
+
+def train_held(run_folder: Path, args: argparse.Namespace, to_clear: Checkpoints | None = None) -> None:
+    """Train the run while no other process does. to_clear: what the run has done so far, to be thrown away."""
     if not Group.from_environment().is_first:
-        return train_run(args.run, args.device, args.threads, args.save_every)
+        return train_run(run_folder, args.device, args.threads, args.save_every)
     try:
-        with Ownership(args.run, "local").hold():
-            if args.restart:
-                start_anew(checkpoints)
-            train_run(args.run, args.device, args.threads, args.save_every)
+        with Ownership(run_folder, "local").hold():
+            if to_clear:
+                start_anew(to_clear)
+            train_run(run_folder, args.device, args.threads, args.save_every)
     except TakenOver as error:
-        raise UserError(f"{args.run}: another process trains this run now") from error
+        raise UserError(f"{run_folder}: another process trains this run now") from error
 
 
 def train_run(
@@ -95,6 +105,8 @@ def train_run(
     checkpoints = Checkpoints(run_folder, key, spec.training.keep_checkpoints)
     if group.is_first:
         tidy(checkpoints)
+        if not checkpoints.has_any:
+            begin(checkpoints, spec)
     if is_done(run_folder, key):
         log.info("%s is trained already", spec.name)
         return
@@ -130,9 +142,16 @@ def tidy(checkpoints: Checkpoints) -> None:
         move_beside(checkpoints.run_folder, key_of(checkpoints.final_weights) or "")
     elif foreign:
         raise UserError(
-            f"{foreign[0]}: is a checkpoint of another run: run.yaml or its corpus changed since. Put them back to go "
+            f"{foreign[0]}: is a checkpoint of another run: run.yaml or its corpus changed since. Put it back to go "
             f"on, or start anew with `python -m pipeline train --run {checkpoints.run_folder} --restart`"
         )
+
+
+def begin(checkpoints: Checkpoints, spec: RunSpec) -> None:
+    """Name the runs beside this one, and take up a shorter one where that ends in the same bytes."""
+    announce(checkpoints.run_folder, spec)
+    if not depends_on_length(spec):
+        any(take_up(checkpoints, shorter) for shorter in shorter_runs(checkpoints.run_folder, spec))
 
 
 def start_anew(checkpoints: Checkpoints) -> None:
@@ -290,4 +309,5 @@ def outcome_of(trainer: Trainer) -> Outcome:
         padding=batches.padding,
         left_out_pairs=batches.left_out,
         provenance=provenance(),
+        continued_from=state.continued_from,
     )

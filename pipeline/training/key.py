@@ -2,25 +2,45 @@
 
 from pathlib import Path
 
-from pipeline.config import load_run
+from pydantic import Field
+
+from pipeline.config import RunSpec, load_run
 from pipeline.files import sha256_json
 from pipeline.layout import RUN_FILE
 from pipeline.records.corpus import read_corpus
+from pipeline.records.record import Record
+
+ADOPTED_FILE = "adopted.json"
+
+
+class Adopted(Record):
+    """`adopted.json` of a run of an earlier version, whose files carry a key that this version makes otherwise."""
+
+    key: str = Field(description="What the run's files carry")
+    stands_for: str = Field(description="What this version made of the run when it was adopted")
 
 
 def run_key(run_folder: Path) -> str:
     """Digest of everything that decides the final weights of the run in `run_folder`.
 
     Two runs of one key end in the same weights on the same machine; checkpoints and `done.json` carry the key, so that
-    those of another run are noticed. Settings at their defaults are left out: a setting that a later version adds makes
-    no finished run another one. Runs whose weights it takes count as what their own keys say.
+    those of another run are noticed. It is not in the folder's name, for what was built of the data is part of it.
 
     Raises:
         UserError: `run.yaml` or the corpus is missing or faulty.
     """
-    spec = load_run(Path(run_folder) / RUN_FILE)
+    run_folder = Path(run_folder)
+    key = key_of(load_run(run_folder / RUN_FILE))
+    adopted = Adopted.read_if_there(run_folder / ADOPTED_FILE)
+    return adopted.key if adopted and adopted.stands_for == key else key
+
+
+def key_of(spec: RunSpec) -> str:
+    """The same of a run's specification.
+
+    Settings at their defaults are left out: a setting that a later version adds makes no finished run another one. Runs
+    whose weights it takes count as what their own keys say.
+    """
     folders = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
     parts = {name: run_key(Path(folder)) for name, folder in folders.items() if folder}
-    digest = read_corpus(Path(spec.corpus)).digest
-    content = {"spec": spec.model_dump(mode="json", exclude_defaults=True), "corpus": digest}
-    return sha256_json(content | ({"parts": parts} if parts else {}))
+    return sha256_json({"spec": spec.content(), "corpus": read_corpus(Path(spec.corpus)).digest, "parts": parts})

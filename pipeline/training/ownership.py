@@ -105,6 +105,18 @@ def locked(descriptor: int) -> bool:
     return True
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process on this machine works on the run."""
+    try:
+        with open(folder / "run.lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def describe(claim: Claim | None) -> str:
     if claim is None:
         return "the run's owner"

@@ -46,6 +46,7 @@ class TrainingState:
     dev: Loss | None = None
     best_dev: BestLoss | None = None
     annealings: int = 0
+    continued_from: str | None = None
 
     def record_validation(self, fit: Loss, dev: Loss) -> bool:
         """Close the stretch since the last validation, and keep the best of all; whether this one is the best.

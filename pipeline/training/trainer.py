@@ -59,7 +59,7 @@ class Trainer:
     def __post_init__(self):
         self.loss = torch.compile(self.model.loss, dynamic=True) if self.spec.training.compile else self.model.loss
         self.samples = JsonLines(self.checkpoints.run_folder / SAMPLES_FILE)
-        self.saved_at, self.saving_took_s = time.monotonic(), 0.0
+        self.saved_at, self.saving_took_s, self.saved_step = time.monotonic(), 0.0, -1
 
     def train(self) -> None:
         """Do all updates that are left.
@@ -90,12 +90,26 @@ class Trainer:
             self.cost.count(sums.tokens, flops)
             self.progress.count(state.step, sums, self.optimiser.rate, gradient_norm, coming.waited_s)
             self.progress.monitor(state.step, self.model.monitors)
-            if self.due(training.validate_every):
+            if state.step % training.validate_every == 0:
                 self.validate()
-            if self.due(training.checkpoint_every) and self.group.is_first:
+            if state.step % training.checkpoint_every == 0 and self.group.is_first:
                 self.checkpoints.save_weights(self.model, state.step)
             if self.saving_is_due():
                 self.save()
+        self.end()
+
+    def end(self) -> None:
+        """Keep what a longer training goes on from, then measure and keep the weights that this one ends in.
+
+        What a longer training would not do after this update is done after that.
+        """
+        training, step = self.spec.training, self.state.step
+        if self.saved_step != step:
+            self.save()
+        if step % training.validate_every:
+            self.validate()
+        if step % training.checkpoint_every and self.group.is_first:
+            self.checkpoints.save_weights(self.model, step)
 
     def totals(self, micro_batches: Sequence[AnyBatch]) -> list[float]:
         """Over all processes: the update's target tokens, sentences and operations, and how many were asked to stop."""
@@ -160,7 +174,7 @@ class Trainer:
         Of the time since the last one, writing takes `SAVING_SHARE` at most, however slow the disk.
         """
         since = time.monotonic() - self.saved_at
-        wanted = self.due(self.spec.training.checkpoint_every) or since > self.save_every_s
+        wanted = self.state.step % self.spec.training.checkpoint_every == 0 or since > self.save_every_s
         return wanted and self.saving_took_s < SAVING_SHARE * since
 
     def save(self) -> None:
@@ -169,7 +183,7 @@ class Trainer:
         if self.group.is_first:
             self.checkpoints.save_resume(self.model, self.optimiser, self.state, self.machine)
             self.cost.write(self.state.step)
-        self.saved_at = time.monotonic()
+        self.saved_at, self.saved_step = time.monotonic(), self.state.step
         self.saving_took_s = self.saved_at - started
 
     @property
@@ -177,9 +191,6 @@ class Trainer:
         """Whether no update is left: all are done, or the schedule has come to its end."""
         finished = self.optimiser.schedule.finished(self.state.annealings)
         return finished or self.state.step == self.spec.training.max_steps
-
-    def due(self, every: int) -> bool:
-        return self.state.step % every == 0 or self.ended
 
     def precision(self) -> torch.autocast:
         return autocast(self.device, self.spec)

@@ -17,7 +17,7 @@ SENTENCES = 200
 
 
 def folder_of(project: Project, run: RunId) -> Path:
-    return Path(project.config.work) / project.config.scale / "runs" / run.folder
+    return project.layout.run(run)
 
 
 def table_rows(project: Project, paper: str, table: str) -> list[dict[str, str]]:

@@ -38,7 +38,7 @@ def test_a_finished_run_says_what_it_is(undisturbed):
     weights = load_file(undisturbed / "model.safetensors")
     assert done["parameters"]["total"] == sum(tensor.numel() for tensor in weights.values())
     kept = {path.name for path in (undisturbed / "checkpoints").iterdir()}
-    assert kept == {f"step-{step}.safetensors" for step in (4, 8, 12)}
+    assert kept == {f"step-{step}.safetensors" for step in (4, 8, 12)} | {"step-12.resume.safetensors"}
     cost = read_json(undisturbed / "cost.json")
     assert cost["total"]["steps"] == 12 and cost["total"]["tokens"] > 0 and cost["total"]["flops"] > 0
     samples = [json.loads(line) for line in (undisturbed / "samples.jsonl").read_text().split("\n")[:-1]]

@@ -136,7 +136,8 @@ def test_a_slow_disk_takes_its_share_of_the_time_and_no_more(new_run, monkeypatc
     run = new_run(max_steps=30, checkpoint_every=1, validate_every=30)
     train_run(run, threads=1)
     spent = read_json(run / "cost.json")["total"]["seconds"]
-    assert saved[0] == 1 and len(saved) - 1 <= (spent - 0.2) / (0.2 + 0.4)
+    first, *others, last = saved  # the last is for longer trainings, however slow the disk
+    assert (first, last) == (1, 30) and len(others) <= (spent - 0.2) / (0.2 + 0.4)
     assert len(weight_files(run)) == 20
 
 

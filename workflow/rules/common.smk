@@ -4,11 +4,11 @@ import json
 import os
 import sys
 
-from pipeline.data.dataset import sources_of
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
 from pipeline.experiment.targets import unknown_target
+from pipeline.layout import Layout
 from pipeline.products import (
     Alignments,
     AttentionMaps,
@@ -43,12 +43,13 @@ from pipeline.products import (
 try:
     project = Project(workflow.basedir, config)
     graph, layout = Graph(project), project.layout
+    patterns = Layout(layout.work, layout.scale, lambda run: "{content}", lambda dataset: "{content}")
     datasets = project.dataset_records
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
 SCALE = project.config.scale
-DATASET = "workflow/datasets/{dataset}.yaml"
+DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
 PRINTED = "workflow/papers/{paper}/{table}.csv"
 OPTIONS = {
     "downloads": [str(layout.downloads)],
@@ -100,18 +101,23 @@ wildcard_constraints:
     dataset=r"[\w-]+",
     scored_on=r"[\w-]+",
     seed=r"\d+",
+    content="[0-9a-f]{8}",
     decoding=r"[\w-]+",
     split=r"dev|test\d?",
 
 
 def pattern(kind, **fixed):
     """Where products of a kind lie, with wildcards."""
-    return str(layout.path(product_of(kind, Placeholders(fixed))))
+    return str(patterns.path(product_of(kind, Placeholders(fixed))))
 
 
 def asked(kind, wildcards, **fixed):
-    """The product that a rule's wildcards name."""
-    return product_of(kind, dict(wildcards.items()) | fixed)
+    """The product that a rule's wildcards name, as today's settings make it."""
+    product = product_of(kind, dict(wildcards.items()) | fixed)
+    path = str(layout.path(product))
+    if (content := wildcards.get("content")) and f"-{content}/" not in path:
+        raise WorkflowError(f"-{content}/: the settings or data of this changed; it is now {path}")
+    return product
 
 
 def needs(kind, **fixed):
@@ -131,12 +137,12 @@ def needs(kind, **fixed):
 
 def log_of(kind, stage, *distinct):
     """The log of the stage that makes products of a kind, with wildcards."""
-    return str(layout.log(product_of(kind, Placeholders(scored_on=None)), stage, *distinct))
+    return str(patterns.log(product_of(kind, Placeholders(scored_on=None)), stage, *distinct))
 
 
 def job_of(kind, stage, *distinct):
     """The folder of the cluster job that makes products of a kind, with wildcards."""
-    return str(layout.job(product_of(kind, Placeholders(scored_on=None)), stage, *distinct))
+    return str(patterns.job(product_of(kind, Placeholders(scored_on=None)), stage, *distinct))
 
 
 def stage(template, **functions):
@@ -167,12 +173,6 @@ def corpus_folder(wildcards, input=None):
     return str(layout.corpus(wildcards.dataset))
 
 
-def checksums(wildcards):
-    """Of the files that a dataset fetches, as JSON: another content fetches it again, another address does not."""
-    sources = sources_of(datasets[wildcards.dataset])
-    return json.dumps({name: source.known_hash for name, source in sources.items()}, sort_keys=True)
-
-
 def folder_of(name):
     """The folder that one of the inputs lies in."""
     return lambda wildcards, input: os.path.dirname(getattr(input, name))
@@ -201,7 +201,7 @@ def decoding_settings(wildcards, input=None):
 
 def run_specification(wildcards, input=None):
     """All {settings} of one run as JSON; a change here, and nothing else, trains it anew."""
-    return json.dumps(project.run_spec(asked(Trained, wildcards).run).model_dump())
+    return json.dumps(project.run_yaml(asked(Trained, wildcards).run))
 
 
 def systems_as_printed(wildcards):

@@ -38,7 +38,6 @@ rule download:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        checksums=checksums,
         command=stage(
             "download --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror} {packages}",
             corpus=corpus_folder,

@@ -37,7 +37,7 @@ use rule score as score_trees with:
         dataset=DATASET,
     output:
         score=pattern(Score, measure="scores", scored_on=None),
-        trees=str(layout.trees(product_of(Score, Placeholders()))),
+        trees=str(patterns.trees(product_of(Score, Placeholders()))),
     log:
         log_of(Score, "score-trees", "{decoding}", "{split}"),
     wildcard_constraints:

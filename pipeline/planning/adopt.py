@@ -1,0 +1,118 @@
+"""Take over the folders of earlier versions, whose names did not say what is in them.
+
+    work/corpora/NAME                   becomes   work/corpora/NAME-1a2b3c4d
+    work/SCALE/runs/…/NAME/seed1        becomes   work/SCALE/runs/…/NAME/seed1-5e6f7a8b
+
+The Snakefile does so when it is read: renaming loses nothing, costs nothing, and what is renamed already is left alone.
+A run keeps the key that its files carry (`adopted.json`). Left as they are, with a line that says why: runs that a
+process or a job works on, and those whose `run.yaml` is not what they were trained with.
+"""
+
+import logging
+import os
+import re
+from pathlib import Path
+
+import yaml
+
+from pipeline.config import RunSpec, load_run
+from pipeline.errors import UserError
+from pipeline.experiment.content import run_content
+from pipeline.experiment.project import Project
+from pipeline.files import atomic_write, sha256_json
+from pipeline.layout import DONE_FILE, RUN_FILE
+from pipeline.products import RunId
+from pipeline.records.corpus import read_corpus
+from pipeline.records.training import TrainedRun
+from pipeline.schema import load_yaml, validate
+from pipeline.training.key import ADOPTED_FILE, Adopted, key_of
+from pipeline.training.ownership import is_held
+
+log = logging.getLogger(__name__)
+
+
+def adopt(project: Project) -> None:
+    """Rename what an earlier version left below the work folder, for the corpora and the configured scale."""
+    layout = project.layout
+    found = (path for path in layout.runs.glob("*/*/*/seed*") if re.fullmatch(r"seed\d+", path.name))
+    runs = {path: spec for path in sorted(found) if (path / RUN_FILE).exists() and (spec := spec_of(path))}
+    keys = {path: key for path in runs if (key := former_key(path, runs)) and is_free(path, key)}
+    for name in project.datasets:
+        if (old := layout.work / "corpora" / name).is_dir() and not (new := layout.corpus(name)).exists():
+            rename(old, new)
+    for path in sorted(keys, key=lambda path: len(parts_of(runs[path]))):  # those that others take weights from first
+        adopt_run(project, path, runs, keys[path])
+
+
+def spec_of(path: Path) -> RunSpec | None:
+    """As it is written: with folders as seen from where the program was started. None, said, where it is faulty."""
+    try:
+        return validate(RunSpec, load_yaml(path / RUN_FILE), str(path / RUN_FILE))
+    except UserError as error:
+        log.warning("%s is left as it is: %s", path, error)
+        return None
+
+
+def parts_of(spec: RunSpec) -> dict[str, Path]:
+    """Folders of the runs whose weights it takes."""
+    named = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
+    return {name: Path(folder) for name, folder in named.items() if folder}
+
+
+def former_key(path: Path, runs: dict[Path, RunSpec]) -> str | None:
+    """The key of a run as earlier versions made it: of its specification as written. None where it can't be told."""
+    spec = runs[path]
+    parts = {name: former_key(folder, runs) if folder in runs else None for name, folder in parts_of(spec).items()}
+    try:
+        corpus = read_corpus(Path(spec.corpus)).digest
+    except UserError as error:
+        log.warning("%s is left as it is: %s", path, error)
+        return None
+    if None in parts.values():
+        return None
+    content = {"spec": spec.model_dump(mode="json", exclude_defaults=True), "corpus": corpus}
+    return sha256_json(content | ({"parts": parts} if parts else {}))
+
+
+def is_free(path: Path, key: str) -> bool:
+    """Whether nobody works on the run, and it was trained as its specification says."""
+    done = TrainedRun.read_if_there(path / DONE_FILE)
+    busy = is_held(path) or ((path / "job.json").exists() and not done)
+    if busy or (done and done.key != key):
+        reason = "a process or a job works on it" if busy else "run.yaml is not what it was trained with"
+        log.warning("%s is left as it is: %s", path, reason)
+        return False
+    return True
+
+
+def adopt_run(project: Project, path: Path, runs: dict[Path, RunSpec], key: str) -> None:
+    """Rename one run; its specification keeps its time, so that nothing is made anew."""
+    spec, layout = runs[path], project.layout
+    if spec.dataset not in project.datasets:
+        return log.warning("%s is left as it is: there is no dataset %s any more", path, spec.dataset)
+    places = {spec.corpus: layout.corpus(spec.dataset) / "encoded"}
+    places |= {str(folder): renamed(project, folder, runs) for folder in parts_of(spec).values()}
+    new, times = renamed(project, path, runs), (path / RUN_FILE).stat()
+    if new.exists():
+        return log.warning("%s is left as it is: there is a %s", path, new.name)
+    rename(path, new)
+    with atomic_write(new / RUN_FILE) as handle:
+        yaml.safe_dump(spec.placed(lambda at: os.path.relpath(places[at], new)).model_dump(), handle, sort_keys=False)
+    Adopted(key=key, stands_for=key_of(load_run(new / RUN_FILE))).write(new / ADOPTED_FILE)
+    os.utime(new / RUN_FILE, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def renamed(project: Project, path: Path, runs: dict[Path, RunSpec]) -> Path:
+    """Where a run belongs, by what it is made of."""
+    return path.with_name(f"{path.name}-{content_of(project, path, runs)}")
+
+
+def content_of(project: Project, path: Path, runs: dict[Path, RunSpec]) -> str:
+    spec = runs[path]
+    parts = [content_of(project, folder, runs) for folder in parts_of(spec).values()]
+    return run_content(spec, project.corpus_content(spec.dataset), parts)
+
+
+def rename(old: Path, new: Path) -> None:
+    old.rename(new)
+    log.info("%s is now %s", old, new.name)

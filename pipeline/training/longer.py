@@ -1,0 +1,66 @@
+"""Train a run for more updates than it was: from its last checkpoint, as another run beside it.
+
+    python -m pipeline continue --run work/demo/runs/weighted/C/grammar-en-de-5e6f7a8b/seed1-1a2b3c4d --steps 4000
+
+The new run lies where the workflow looks for one of so many updates, so that it finds it once `max_steps` says so. Its
+weights have the bytes of a training that was as long from the start, where the schedule does not depend on the length;
+where it does (branch_freeze_steps), `done.json` says which run it went on from.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+
+import yaml
+
+from pipeline.config import RunSpec
+from pipeline.errors import UserError
+from pipeline.experiment.content import DIGITS, run_content
+from pipeline.files import atomic_write
+from pipeline.layout import RUN_FILE
+from pipeline.schema import load_yaml, validate
+from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.job import add_machine_arguments, train_held
+from pipeline.training.key import run_key
+from pipeline.training.neighbours import depends_on_length, of_length, take_up
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", type=Path, required=True, help="folder of the shorter run")
+    parser.add_argument("--steps", type=int, required=True, help="updates in all")
+    parser.add_argument("--prepare", action="store_true", help="train nothing: the workflow will")
+    add_machine_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    written: RunSpec = validate(RunSpec, load_yaml(args.run / RUN_FILE), str(args.run / RUN_FILE))
+    if args.steps <= written.training.max_steps:
+        raise UserError(f"--steps {args.steps}: {args.run} is of {written.training.max_steps} updates; ask for more")
+    spec = of_length(written, args.steps)
+    folder = beside(args.run, spec)
+    if not (folder / RUN_FILE).exists():
+        with atomic_write(folder / RUN_FILE) as handle:
+            yaml.safe_dump(spec.model_dump(), handle, sort_keys=False)
+    checkpoints = Checkpoints(folder, run_key(folder), spec.training.keep_checkpoints)
+    if not checkpoints.has_any and take_up(checkpoints, args.run, continued=depends_on_length(spec)) is None:
+        raise UserError(
+            f"{args.run}: has no checkpoint to go on from (`free` removes the last with the others); to train {folder} "
+            f"from the start: python -m pipeline train --run {folder}"
+        )
+    log.info("%s: %d updates", folder, args.steps)
+    if not args.prepare:
+        train_held(folder, args)
+
+
+def beside(shorter: Path, spec: RunSpec) -> Path:
+    """The folder of a run like `shorter`, whose folder's name says what its data are."""
+    parts = [spec.language_model.run] if spec.language_model else []
+    parts += [spec.initial] if spec.initial else []
+    folders = [Path(spec.corpus).parent, *map(Path, parts), shorter.absolute()]
+    contents = [folder.name.rpartition("-")[2] for folder in folders]
+    if any(len(content) != DIGITS for content in contents):
+        raise UserError(f"{shorter}: is not in a store of runs; its folder's name lacks what it is made of")
+    corpus, *others, _ = contents
+    return shorter.with_name(f"{shorter.absolute().name[: -DIGITS - 1]}-{run_content(spec, corpus, others)}")

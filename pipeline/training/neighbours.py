@@ -1,0 +1,109 @@
+"""Runs of one system, dataset and seed with other settings: they lie side by side, and a longer one goes on from a
+shorter one."""
+
+import itertools
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+from pipeline.config import RunSpec, load_run
+from pipeline.errors import UserError
+from pipeline.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
+from pipeline.training.checkpoint import RESUME, WEIGHTS, Checkpoints, numbered
+from pipeline.training.key import key_of, run_key
+from pipeline.training.tensor_file import DamagedFileError, read_tensor_file, write_tensor_file
+
+log = logging.getLogger(__name__)
+
+
+def neighbours(run_folder: Path) -> dict[Path, RunSpec]:
+    """The other runs of this system, dataset and seed, by their folders."""
+    run_folder = Path(run_folder).absolute()
+    name, dash, _ = run_folder.name.rpartition("-")
+    folders = sorted(run_folder.parent.glob(f"{name}-*")) if dash else []
+    others = [folder for folder in folders if folder != run_folder and (folder / RUN_FILE).exists()]
+    return {folder: load_run(folder / RUN_FILE) for folder in others}
+
+
+def announce(run_folder: Path, spec: RunSpec) -> None:
+    """Name the runs that this one lies beside, and what differs."""
+    for folder, other in neighbours(run_folder).items():
+        log.info(
+            "%s stays beside this run: there, %s", folder.name, "; ".join(differences(other, spec)) or "other data"
+        )
+
+
+def differences(there: RunSpec, here: RunSpec) -> list[str]:
+    """Settings of one run that another one has otherwise, in words."""
+    before, after = flat(there.content()), flat(here.content())
+    keys = (key for key in {**before, **after} if before.get(key) != after.get(key))
+    return [f"{key} is {before.get(key, 'as by default')} (here {after.get(key, 'as by default')})" for key in keys]
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    parts = (flat(v, f"{k}.") if isinstance(v, dict) else {k: v} for k, v in settings.items())
+    return {prefix + key: value for part in parts for key, value in part.items()}
+
+
+def depends_on_length(spec: RunSpec) -> bool:
+    """Whether what an update does depends on how many there will be."""
+    return bool(spec.training.branch_freeze_steps)
+
+
+def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
+    """Neighbours that differ in their number of updates alone, which is smaller; the longest first."""
+
+    def is_shorter(other: RunSpec) -> bool:
+        steps = other.training.max_steps
+        try:
+            return steps < spec.training.max_steps and key_of(other) == key_of(of_length(spec, steps))
+        except UserError:
+            return False  # its corpus is gone
+
+    found = {folder: other.training.max_steps for folder, other in neighbours(run_folder).items() if is_shorter(other)}
+    return sorted(found, key=lambda folder: -found[folder])
+
+
+def of_length(spec: RunSpec, steps: int) -> RunSpec:
+    """The same with another number of updates."""
+    return spec.model_copy(update={"training": spec.training.model_copy(update={"max_steps": steps})})
+
+
+def take_up(checkpoints: Checkpoints, shorter: Path, continued: bool = False) -> int | None:
+    """Give a run that has not begun the checkpoints of a shorter one; the update it goes on from, None without.
+
+    What the former measured, logged and cost comes with them.
+
+    Args:
+        continued: note that the shorter training's schedule was another one until then.
+    """
+    key = run_key(shorter)
+    for step, path in reversed(numbered(shorter / "checkpoints", RESUME)):
+        try:
+            tensors, facts = read_tensor_file(path)
+        except DamagedFileError as error:
+            log.warning("%s: is damaged (`verify` says more), so training does not go on from it: %s", path, error)
+            continue
+        if facts["key"] != key:
+            continue
+        for name in (PROGRESS_FILE, SAMPLES_FILE, COST_FILE):
+            if (shorter / name).exists():
+                shutil.copyfile(shorter / name, checkpoints.run_folder / name)
+        take_weights(checkpoints, shorter, key, step)
+        state = facts["state"] | ({"continued_from": shorter.name} if continued else {})
+        own = {"key": checkpoints.key, "step": step, "state": state, "machine": facts["machine"]}
+        write_tensor_file(checkpoints.folder / path.name, tensors, own)  # last: from now on the run has begun
+        log.info("going on from update %d of %s, which was trained with the same settings", step, shorter.name)
+        return step
+    return None
+
+
+def take_weights(checkpoints: Checkpoints, shorter: Path, key: str, last: int) -> None:
+    """The weights kept for averaging that a longer training would have kept, too."""
+    every = load_run(shorter / RUN_FILE).training.checkpoint_every
+    for step, path in itertools.islice(reversed(numbered(shorter / "checkpoints", WEIGHTS)), checkpoints.keep):
+        if step % every == 0 and step <= last:
+            tensors, facts = read_tensor_file(path)
+            if facts["key"] == key:
+                write_tensor_file(checkpoints.folder / path.name, tensors, {"key": checkpoints.key, "step": step})
