@@ -21,6 +21,12 @@ class RunId:
     def folder(self) -> str:
         return f"{self.paper}/{self.system}/{self.dataset}/seed{self.seed}"
 
+    @classmethod
+    def of(cls, folder: str) -> "RunId":
+        """The run of such a folder. Raises ValueError when it is none."""
+        paper, system, dataset, seed = folder.split("/")
+        return cls(paper, system, dataset, int(seed.removeprefix("seed")))
+
 
 @dataclass(frozen=True)
 class OfDataset:

@@ -1,8 +1,8 @@
 """What runs and corpora are made of, in the digits that end their folders' names; known before anything is built.
 
 A corpus: the settings of its preparation and the checksums of what it is prepared from. A run: its settings, its
-corpus, and the runs whose weights it takes. Neither the place of the work folder nor the version of the program is in it, nor
-what only describes. What was built is verified against the digests in its records, which are in no name.
+corpus, and the runs whose weights it takes. Neither the place of the work folder nor the version of the program is in
+it, nor what only describes. What was built is verified against the digests in its records, which are in no name.
 """
 
 import os

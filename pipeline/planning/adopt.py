@@ -21,7 +21,6 @@ from pipeline.experiment.content import run_content
 from pipeline.experiment.project import Project
 from pipeline.files import atomic_write, sha256_json
 from pipeline.layout import DONE_FILE, RUN_FILE
-from pipeline.products import RunId
 from pipeline.records.corpus import read_corpus
 from pipeline.records.training import TrainedRun
 from pipeline.schema import load_yaml, validate

@@ -22,6 +22,7 @@ from pipeline.experiment.settings import parse_settings
 from pipeline.files import write_csv
 from pipeline.layout import COST_FILE
 from pipeline.planning.devices import load_devices
+from pipeline.products import RunId
 from pipeline.records.decoding import Decoded
 from pipeline.records.training import TrainingCost
 
@@ -61,11 +62,13 @@ def read_plan(path: Path) -> list[dict[str, str]]:
 
 def compare(project: Project, planned: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
     """The row of one planned job, or None when nothing is known of it yet."""
-    runs = project.layout.runs
-    folder, *rest = planned["name"].split()
-    if planned["job"] == "train" and (path := runs / folder / COST_FILE).exists():
+    if planned["job"] not in ("train", "translate"):
+        return None
+    run, *rest = planned["name"].split()
+    folder = project.layout.run(RunId.of(run))
+    if planned["job"] == "train" and (path := folder / COST_FILE).exists():
         return training_row(planned, TrainingCost.read(path), devices)
-    if planned["job"] == "translate" and (path := runs / folder / "translations" / f"{'/'.join(rest)}.json").exists():
+    if planned["job"] == "translate" and (path := folder / "translations" / f"{'/'.join(rest)}.json").exists():
         return translation_row(planned, Decoded.read(path))
     return None
 

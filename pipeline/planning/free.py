@@ -27,7 +27,7 @@ from pathlib import Path
 from pipeline.data.dataset import sources_of
 from pipeline.disk import size
 from pipeline.experiment.content import DIGITS
-from pipeline.experiment.graph import Graph
+from pipeline.experiment.graph import Graph, datasets_in
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
 from pipeline.files import sha256_file
@@ -63,16 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = load_project(args.root, parse_settings(args.set))
-    found = list(unneeded(project))
+    found, readers = list(unneeded(project)), reports_by_folder(project)
     for one in found:
-        removed = one.kind in args.remove
         log.info(
-            "%s %s: %d files, %s: %s",
-            "removing" if removed else "could go",
-            one.kind,
-            len(one.files),
-            size(one.bytes),
-            one.place,
+            "%s %s: %d files, %s: %s, read by %s",
+            "removing" if one.kind in args.remove else "could go",
+            *(one.kind, len(one.files), size(one.bytes), one.place),
+            ", ".join(readers.get(one.place, ["no report of today's settings"])),
         )
     freed = {kind: sum(one.bytes for one in found if one.kind == kind) for kind in KINDS}
     for one in found:
@@ -100,6 +97,20 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
         yield from training_text(project, name)
         yield from audio(project, name)
     yield from old_downloads(project)
+
+
+def reports_by_folder(project: Project) -> dict[Path, list[str]]:
+    """Which reports are made from a run or a corpus, wherever it takes part in them."""
+    graph, layout = Graph(project), project.layout
+    found: dict[Path, list[str]] = {}
+    for report in graph.reports(project.papers):
+        name = str(layout.path(report).relative_to(layout.results))
+        products = graph.closure([report])
+        folders = [layout.run(product.run) for product in products if isinstance(product, OfRun)]
+        folders += [layout.corpus(dataset) for dataset in datasets_in(products)]
+        for folder in dict.fromkeys(folders):
+            found.setdefault(folder, []).append(name)
+    return found
 
 
 def old_checkpoints(folder: Path, needed: list[Path]) -> Iterator[Unneeded]:

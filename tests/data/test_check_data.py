@@ -130,7 +130,7 @@ def test_files_that_no_address_has_are_an_error_that_lists_them(server, tmp_path
 
 def test_what_was_extracted_needs_no_files(tmp_path):
     project = toy_project(tmp_path)
-    done = tmp_path / "work/corpora/multi30k-en-de/raw.done"
+    done = project.layout.corpus("multi30k-en-de") / "raw.done"
     done.parent.mkdir(parents=True)
     done.touch()
     check(project, ["multi30k-en-de"], offline=True)

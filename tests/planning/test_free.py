@@ -1,6 +1,7 @@
 """Only what finished work no longer needs may go, and only when told to."""
 
 import fcntl
+import logging
 
 import pytest
 from made_records import trained_run
@@ -33,7 +34,11 @@ def work(tmp_path):
 
 
 def run_folder(work):
-    return work / "smoke/runs" / RUN.folder
+    return project_at(work).layout.run(RUN)
+
+
+def corpus_folder(work, name):
+    return project_at(work).layout.corpus(name)
 
 
 def put(path, content="x"):
@@ -80,13 +85,32 @@ def test_a_run_whose_final_weights_changed_is_left_alone(work):
     assert not found(work, "checkpoints")
 
 
-def test_what_a_run_was_before_its_settings_changed_may_go(work):
-    old = run_folder(work).with_name("seed1.before-0123abcd")
+@pytest.mark.parametrize("name", ["seed1.before-0123abcd", "seed1-0123abcd", "seed1", "seed2-0123abcd"])
+def test_what_a_run_was_before_its_settings_changed_may_go(work, name):
+    old = run_folder(work).with_name(name)
     put(old / "model.safetensors")
     put(old / "checkpoints/step-1.safetensors")
     before = files(work)
     free(work, "old-runs")
     assert {name.rpartition("/")[2] for name in before - files(work)} == {"model.safetensors", "step-1.safetensors"}
+
+
+def test_a_corpus_of_what_a_dataset_was_before_may_go(work):
+    put(corpus_folder(work, "grammar-smoke-en-de") / "raw.done")
+    put(corpus_folder(work, "grammar-smoke-en-de").with_name("grammar-smoke-en-de-0123abcd") / "raw.done")
+    (gone,) = found(work, "old-corpora")
+    assert gone.parent.name == "grammar-smoke-en-de-0123abcd"
+
+
+def test_each_run_is_listed_with_the_reports_that_read_it(work, caplog):
+    caplog.set_level(logging.INFO)
+    put(run_folder(work).with_name("seed1-0123abcd") / "model.safetensors")
+    free(work)
+    lines = caplog.text.splitlines()
+    (checkpoints,) = (line for line in lines if "checkpoints: 3 files" in line)
+    (old,) = (line for line in lines if "old-runs: 1 files" in line)
+    assert "attention/table3.csv" in checkpoints and "weighted/table2.csv" in checkpoints
+    assert "multichannel/table4" not in checkpoints and "no report of today's settings" in old
 
 
 def test_a_run_that_a_process_holds_is_left_alone(work):
@@ -98,7 +122,7 @@ def test_a_run_that_a_process_holds_is_left_alone(work):
 
 
 def test_training_text_goes_once_it_is_encoded_and_test_text_stays(work):
-    corpus = work / "corpora/grammar-smoke-en-de"
+    corpus = corpus_folder(work, "grammar-smoke-en-de")
     for name in ("raw/train.en", "raw/dev.en", "prepared/train.tok.de", "prepared/test.de", "raw.done"):
         put(corpus / name)
     assert not found(work, "text")
@@ -118,22 +142,22 @@ def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
         return {path.name for one in unneeded(project) if one.kind == "downloads" for path in one.files}
 
     assert names() == set()
-    put(tmp_path / "corpora/wmt14-en-fr/raw.done")
+    put(corpus_folder(tmp_path, "wmt14-en-fr") / "raw.done")
     assert names() == set()
-    put(tmp_path / "corpora/wmt14-en-fr-40k/raw.done")
+    put(corpus_folder(tmp_path, "wmt14-en-fr-40k") / "raw.done")
     assert names() == {"training-parallel-un.tgz"}
-    put(tmp_path / "corpora/wmt14-en-de/encoded/corpus.json")
+    put(corpus_folder(tmp_path, "wmt14-en-de") / "encoded/corpus.json")
     assert names() == {"training-parallel-un.tgz", "training-parallel-nc-v9.tgz"}
 
 
 def test_audio_may_go_once_it_is_features(tmp_path):
-    name = "grammar-smoke-speech-source"
-    put(tmp_path / f"corpora/{name}/audio/train/000000.flac")
-    put(tmp_path / f"corpora/{name}/spoken.json")
+    folder = corpus_folder(tmp_path, "grammar-smoke-speech-source")
+    put(folder / "audio/train/000000.flac")
+    put(folder / "spoken.json")
 
     def found():
         return [one for one in unneeded(project_at(tmp_path)) if one.kind == "audio"]
 
     assert not found()
-    put(tmp_path / f"corpora/{name}/encoded/corpus.json")
+    put(folder / "encoded/corpus.json")
     assert [path.name for one in found() for path in one.files] == ["spoken.json", "000000.flac"]

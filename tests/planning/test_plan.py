@@ -13,7 +13,7 @@ from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.planning.cost_table import compare, read_plan
 from pipeline.planning.jobs import Jobs, done_share
 from pipeline.planning.rates import Calibration, Point
-from pipeline.products import Alignments, AttentionMaps, Averaged, Parse, Trained, Transcript, Translation, Tuned
+from pipeline.products import Alignments, AttentionMaps, Averaged, Parse, RunId, Trained, Transcript, Translation, Tuned
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,9 @@ def start(**changes):
 def cost_of(tmp_path, planned, starts, steps):
     made = [start_cost(**one, steps=0) for one in starts[1:]]
     cost = training_cost(start_cost(**starts[0], steps=steps), *made)
-    cost.write(tmp_path / "smoke/runs" / planned["name"] / "cost.json")
-    return compare(project_at(tmp_path), planned, ["P100", "A100"])
+    project = project_at(tmp_path)
+    cost.write(project.layout.run(RunId.of(planned["name"])) / "cost.json")
+    return compare(project, planned, ["P100", "A100"])
 
 
 def test_a_fact_stands_next_to_its_forecast(plan, tmp_path):
@@ -130,7 +131,7 @@ def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(plan, tmp_path):
 def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path):
     translated = next(row for row in plan if row["job"] == "translate")
     folder, decoding, split = translated["name"].split()
-    report = tmp_path / f"smoke/runs/{folder}/translations/{decoding}/{split}.json"
+    report = project_at(tmp_path).layout.run(RunId.of(folder)) / f"translations/{decoding}/{split}.json"
     decoded(device="cpu", seconds=36.0).write(report)
     out = tmp_path / "cost.csv"
     settings = ["--set", "scale=smoke", "--set", f"work={tmp_path}"]

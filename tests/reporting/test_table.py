@@ -26,7 +26,7 @@ def project_in(folder, **settings):
 
 def fabricate(project, cell_run, split, value):
     """A run folder as the stages leave it, with a made-up score."""
-    folder = Path(project.config.work) / project.config.scale / "runs" / cell_run.run.folder
+    folder = project.layout.run(cell_run.run)
     parameters = {"total": 123456, "branch_weights": 0}
     trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "trained.json")
     training_cost(start_cost(seconds=900, processes=2, flops=2.5e9)).write(folder / "cost.json")
@@ -149,7 +149,7 @@ def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
     project = project_in(tmp_path)
     cell = next(cell for cell in cell_runs(project, "weighted", "table2") if cell.row == 0)
     fabricate(project, cell, "dev", 20.0)
-    folder = Path(project.config.work) / project.config.scale / "runs" / cell.run.folder
+    folder = project.layout.run(cell.run)
     score = folder / "scores/final/dev.json"
     for path, key in ((folder / "trained.json", "weights_digest"), (score, "training")):
         write_json(path, read_json(path) | {key: "a" * 64})
@@ -165,7 +165,7 @@ def test_a_metric_that_a_score_does_not_have_is_named_with_those_that_it_has(tmp
     project = project_in(tmp_path)
     cell = next(cell for cell in cell_runs(project, "attention", "table3") if cell.row == 0 and cell.cell == "bleu")
     fabricate(project, cell, "dev", 20.0)
-    path = Path(project.config.work) / project.config.scale / "runs" / cell.run.folder / "scores/final/dev.json"
+    path = project.layout.run(cell.run) / "scores/final/dev.json"
     record = read_json(path)
     del record["metrics"]["bleu_paper"]
     write_json(path, record)

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.experiment.project import load_project
+from pipeline.products import RunId
+
 ROOT = Path(__file__).resolve().parents[2]
-RUN = Path("work/smoke/runs/weighted/C/grammar-smoke-en-de/seed1")
+RUN = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
 PATIENCE_S = 300
 KILLS = 3
 

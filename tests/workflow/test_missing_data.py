@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pipeline.experiment.project import load_project
+from pipeline.products import Encoded
+
 ROOT = Path(__file__).resolve().parents[2]
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
 
@@ -16,7 +19,8 @@ def snakemake(*arguments):
 
 
 def test_missing_files_are_listed_and_no_job_is_started(tmp_path):
-    target = f"{tmp_path}/corpora/multi30k-en-de/encoded/corpus.json"
+    project = load_project(ROOT, {"scale": "small", "work": str(tmp_path), "licensed": {}, "mirror": None})
+    target = str(project.layout.path(Encoded("multi30k-en-de")))
     done = snakemake("--config", "scale=small", f"work={tmp_path}", "mirror=null", "--", target)
     assert done.returncode != 0
     assert "multi30k-en-de: 6 files are missing: train.en.gz" in done.stdout + done.stderr

@@ -1,0 +1,117 @@
+"""A folder's name follows what its run or corpus is made of, and nothing else."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from fabricated import folder_of
+
+from pipeline.data.dataset import load_dataset
+from pipeline.experiment.content import CorpusContents, LocalFiles
+from pipeline.experiment.project import load_project
+from pipeline.products import RunId
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
+FUSED = RunId("coldfusion", "CF4", "grammar-smoke-speech-source", 2)
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """Loads a copy of the project in which one YAML file of `workflow/` was changed."""
+
+    def load(file=None, change=lambda content: None, work="work"):
+        shutil.rmtree(tmp_path / "workflow", ignore_errors=True)
+        shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+        if file:
+            path = tmp_path / "workflow" / file
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            change(content)
+            path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        shutil.copy(ROOT / "config.yaml", tmp_path)
+        return load_project(tmp_path, {"scale": "smoke", "work": work})
+
+    return load
+
+
+def names(project):
+    folders = (folder_of(project, RUN), folder_of(project, FUSED), project.layout.corpus(RUN.dataset))
+    return [folder.name for folder in folders]
+
+
+def test_a_folder_keeps_its_readable_name_and_ends_in_eight_digits(changed):
+    project = changed()
+    assert re.fullmatch(
+        r"work/smoke/runs/attention/base/grammar-smoke-en-de/seed1-[0-9a-f]{8}", str(folder_of(project, RUN))
+    )
+    assert re.fullmatch(r"work/corpora/grammar-smoke-en-de-[0-9a-f]{8}", str(project.layout.corpus(RUN.dataset)))
+
+
+@pytest.mark.parametrize(
+    ("file", "keys", "value", "differ"),
+    [
+        ("datasets/grammar-smoke-en-de.yaml", ["title"], "Another title", ""),
+        ("datasets/grammar-smoke-en-de.yaml", ["generator", "seed"], 99, "run corpus"),
+        ("papers/attention/paper.yaml", ["systems", "base", "model", "dropout"], 0.2, "run"),
+        ("papers/attention/paper.yaml", ["systems", "base", "description"], "Another description", ""),
+        ("papers/attention/paper.yaml", ["systems", "base", "training", "keep_checkpoints"], 19, ""),
+        ("papers/coldfusion/paper.yaml", ["systems", "lm-source", "model", "dropout"], 0.2, "fused"),
+        ("datasets/grammar-smoke-text-full.yaml", ["max_characters"], 61, "fused"),
+    ],
+)
+def test_what_matters_makes_another_folder_and_what_describes_does_not(changed, file, keys, value, differ):
+    def change(content):
+        for key in keys[:-1]:
+            content = content.setdefault(key, {})
+        assert content.get(keys[-1]) != value
+        content[keys[-1]] = value
+
+    kinds, before, after = ("run", "fused", "corpus"), names(changed()), names(changed(file, change))
+    assert [one for one, old, new in zip(kinds, before, after, strict=True) if old != new] == differ.split()
+
+
+def test_the_place_of_the_work_folder_is_in_no_name_and_in_no_specification(changed):
+    here, there = changed(), changed(work="/scratch/elsewhere")
+    assert names(here) == names(there)
+    assert here.run_yaml(FUSED) == there.run_yaml(FUSED)
+
+
+def test_a_specification_names_folders_as_seen_from_its_own(changed):
+    project = changed()
+    folder, spec = folder_of(project, FUSED), project.run_yaml(FUSED)
+    assert os.path.normpath(folder / spec["corpus"]) == str(project.layout.corpus(FUSED.dataset) / "encoded")
+    (language_model,) = (run for run in project.runs_taken(FUSED) if "lm" in run.system)
+    assert os.path.normpath(folder / spec["language_model"]["run"]) == str(folder_of(project, language_model))
+
+
+def test_files_of_ones_own_count_by_what_is_in_them(tmp_path):
+    dataset = load_dataset(ROOT / "workflow/datasets/own-text-source.yaml")
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.txt").write_text(f"a line of {split}\n")
+
+    def content():
+        return CorpusContents(tmp_path / "notes.json", {dataset.package: str(tmp_path)}).of(dataset)
+
+    before = content()
+    os.utime(tmp_path / "train.txt", (1, 1))
+    assert content() == before
+    (tmp_path / "train.txt").write_text("another line\n")
+    assert content() != before
+
+
+def test_a_file_of_ones_own_is_read_again_only_when_its_size_or_time_changes(tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr("pipeline.experiment.content.sha256_file", lambda path: read.append(path) or "digest")
+    path = tmp_path / "own.txt"
+    path.write_text("a")
+    for _ in range(2):
+        files = LocalFiles(tmp_path / "notes.json")
+        files.digest(path)
+        files.write()
+    assert read == [path]
+    path.write_text("ab")
+    LocalFiles(tmp_path / "notes.json").digest(path)
+    assert read == [path, path]

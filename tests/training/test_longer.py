@@ -1,0 +1,121 @@
+"""A training that is made longer goes on from where it ended; what was trained with other settings stays beside it."""
+
+import re
+
+import pytest
+import yaml
+
+from pipeline.__main__ import main
+from pipeline.files import read_json
+from pipeline.training.job import train_run
+from pipeline.training.trainer import Trainer
+
+
+@pytest.fixture
+def updates(monkeypatch):
+    """Counts updates from now on."""
+    counted = []
+    whole = Trainer.accumulate
+    monkeypatch.setattr(
+        Trainer, "accumulate", lambda self, step, *rest: counted.append(step) or whole(self, step, *rest)
+    )
+    return counted
+
+
+# 10 is no multiple of 6 or 4: what is measured and kept at the end would not be, had it gone on
+@pytest.mark.parametrize("first", [8, 10, 12])
+@pytest.mark.parametrize("schedule", [{}, {"schedule": "plateau", "lr": 0.01, "min_lr": 1e-9}])
+def test_a_longer_training_ends_in_the_bytes_of_one_that_was_as_long_at_once(
+    new_run, outcome, updates, first, schedule
+):
+    at_once = new_run("elsewhere-00000000", max_steps=20, **schedule)
+    train_run(at_once, threads=1)
+    train_run(new_run("seed1-00000001", max_steps=first, **schedule), threads=1)
+    updates.clear()
+    longer = new_run("seed1-00000002", max_steps=20, **schedule)
+    train_run(longer, threads=1)
+    assert updates == list(range(first, 20))
+    assert outcome(longer) == outcome(at_once)
+
+
+def test_the_shorter_training_stays_as_it_was(new_run, outcome):
+    shorter = new_run("seed1-00000001", max_steps=10)
+    train_run(shorter, threads=1)
+    before = outcome(shorter)
+    train_run(new_run("seed1-00000002", max_steps=20), threads=1)
+    assert outcome(shorter) == before
+
+
+def test_a_longer_training_goes_on_from_one_that_was_not_finished(new_run, outcome, updates, monkeypatch):
+    at_once = new_run("elsewhere-00000000", max_steps=20)
+    train_run(at_once, threads=1)
+    shorter = new_run("seed1-00000001", max_steps=12)
+    with monkeypatch.context() as patch:
+        patch.setattr("pipeline.training.trainer.Trainer.end", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train_run(shorter, threads=1)
+    updates.clear()
+    longer = new_run("seed1-00000002", max_steps=20)
+    train_run(longer, threads=1)
+    assert updates[0] == 12 and outcome(longer) == outcome(at_once)
+
+
+@pytest.mark.parametrize("other", [{"seed": 2}, {"model": {"d_ff": 16}}, {"tokens_per_update": 160}])
+def test_a_run_that_differs_otherwise_is_named_and_left_alone(new_run, updates, caplog, other):
+    caplog.set_level("INFO")
+    train_run(new_run("seed1-00000001", max_steps=4, **other), threads=1)
+    updates.clear()
+    train_run(new_run("seed1-00000002", max_steps=6), threads=1)
+    assert updates == list(range(6))
+    (line,) = (line for line in caplog.text.splitlines() if "stays beside" in line)
+    key = next(iter(other.get("model", other)))
+    assert "seed1-00000001" in line and f"{key} is" in line and "max_steps is 4 (here 6)" in line
+
+
+def test_where_the_schedule_depends_on_the_length_nothing_is_taken_up_unasked(new_run, updates):
+    train_run(new_run("seed1-00000001", architecture="weighted_transformer", max_steps=8), threads=1)
+    updates.clear()
+    train_run(new_run("seed1-00000002", architecture="weighted_transformer", max_steps=12), threads=1)
+    assert updates == list(range(12))
+
+
+@pytest.fixture
+def stored(new_run, copy_corpus, tmp_path):
+    """A trained run in a store, whose folders' names say what is in them."""
+    corpus = tmp_path / "copy-0123abcd"
+    corpus.symlink_to(copy_corpus.parent)
+    run = new_run("seed1-00000001", architecture="weighted_transformer", max_steps=8)
+    spec = yaml.safe_load((run / "run.yaml").read_text()) | {"corpus": "../copy-0123abcd/encoded"}
+    (run / "run.yaml").write_text(yaml.safe_dump(spec))
+    train_run(run, threads=1)
+    return run
+
+
+def test_continue_goes_on_and_says_so_where_the_schedule_depends_on_the_length(stored, updates):
+    updates.clear()
+    assert main(["continue", "--run", str(stored), "--steps", "12", "--threads", "1"]) == 0
+    (longer,) = (folder for folder in stored.parent.glob("seed1-*") if folder != stored)
+    assert updates == list(range(8, 12))
+    done = read_json(longer / "done.json")
+    assert done["steps"] == 12 and done["continued_from"] == stored.name
+    assert read_json(stored / "done.json")["continued_from"] is None
+    assert re.fullmatch(r"seed1-[0-9a-f]{8}", longer.name)
+
+
+def test_continue_refuses_fewer_updates_and_a_run_without_checkpoints(stored, capsys):
+    assert main(["continue", "--run", str(stored), "--steps", "8"]) == 1
+    assert "is of 8 updates; ask for more" in capsys.readouterr().err
+    for path in (stored / "checkpoints").glob("*.resume.safetensors"):
+        path.unlink()
+    assert main(["continue", "--run", str(stored), "--steps", "12", "--prepare"]) == 1
+    assert "has no checkpoint to go on from" in capsys.readouterr().err
+
+
+def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("copy-0123abcd", stored.name):
+        (tmp_path / name).rename(elsewhere / name)
+    updates.clear()
+    train_run(elsewhere / stored.name, threads=1)
+    assert updates == []
