@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from pipeline.errors import UserError
 from pipeline.experiment.project import Project
+from pipeline.products import RunId
 from pipeline.schema import unknown
 
 PLANS = {"plan", "cost"}
@@ -30,7 +32,17 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
                 or unknown(paper, project.papers, target)
                 or unknown_report(project, paper, file, target)
             )
-    return None
+    return former_name(project, target)
+
+
+def former_name(project: Project, target: str) -> str | None:
+    """Of a file of a run whose folder is named without what the run is made of: where it lies."""
+    try:
+        paper, system, dataset, seed, *rest = PurePosixPath(target).relative_to(project.layout.runs).parts
+        folder = project.layout.run(RunId.of(f"{paper}/{system}/{dataset}/{seed}"))
+    except (ValueError, KeyError, UserError):
+        return None
+    return f"{target}: the folder's name ends in what the run is made of: {folder.joinpath(*rest)}"
 
 
 def unknown_report(project: Project, paper: str, file: str, target: str, pictures: bool = True) -> str | None:

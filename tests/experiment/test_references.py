@@ -13,6 +13,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.named import names_in
 from pipeline.experiment.project import load_project
 from pipeline.experiment.targets import unknown_target
+from pipeline.products import RunId
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, CLAIMS = "workflow/papers/weighted/paper.yaml", "workflow/papers/weighted/claims.yaml"
@@ -349,6 +350,14 @@ TARGETS = {
 def test_a_target_that_nothing_makes_names_those_that_exist(target, message):
     found = unknown_target(load_project(ROOT, {"scale": "demo", "paper": "weighted"}), target, {"all", "weighted"})
     assert found is None if message is None else re.search(message, found)
+
+
+@pytest.mark.parametrize("digits", ["", "-0123abcd"])
+def test_a_run_named_without_what_it_is_made_of_is_told_where_it_lies(digits):
+    project = load_project(ROOT, {"scale": "demo"})
+    run = RunId("weighted", "C", "grammar-en-de", 3)
+    found = unknown_target(project, f"{project.layout.runs / run.folder}{digits}/scores/final/dev.json")
+    assert (found is None) if digits else found.endswith(f": {project.layout.run(run) / 'scores/final/dev.json'}")
 
 
 @pytest.mark.parametrize("ask", ["table", "figure", "examples", "transcript_table"])
