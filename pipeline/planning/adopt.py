@@ -22,6 +22,8 @@ from pipeline.experiment.project import Project
 from pipeline.files import atomic_write, sha256_json
 from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.records.corpus import read_corpus
+from pipeline.records.jobs import Submission
+from pipeline.records.record import read_note
 from pipeline.records.training import TrainedRun
 from pipeline.schema import load_yaml, validate
 from pipeline.training.key import ADOPTED_FILE, Adopted, key_of
@@ -76,7 +78,8 @@ def former_key(path: Path, runs: dict[Path, RunSpec]) -> str | None:
 def is_free(path: Path, key: str) -> bool:
     """Whether nobody works on the run, and it was trained as its specification says."""
     done = TrainedRun.read_if_there(path / DONE_FILE)
-    busy = is_held(path) or ((path / "job.json").exists() and not done)
+    submission = read_note(Submission, path / "job.json")
+    busy = is_held(path) or (submission is not None and submission.launcher == "slurm" and not done)
     if busy or (done and done.key != key):
         reason = "a process or a job works on it" if busy else "run.yaml is not what it was trained with"
         log.warning("%s is left as it is: %s", path, reason)
