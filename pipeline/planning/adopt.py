@@ -117,4 +117,4 @@ def content_of(project: Project, path: Path, runs: dict[Path, RunSpec]) -> str:
 
 def rename(old: Path, new: Path) -> None:
     old.rename(new)
-    log.info("%s is now %s", old, new.name)
+    log.warning("%s is now %s", old, new.name)  # the only level that snakemake shows
