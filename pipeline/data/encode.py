@@ -20,11 +20,12 @@ import numpy as np
 
 from pipeline.data.dataset import TokenisedDataset, load_tokenised
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
+from pipeline.data.sequence_store import digest_of
+from pipeline.data.token_store import token_files, token_type, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import sha256_file, sha256_json
+from pipeline.files import sha256_file
 from pipeline.records.corpus import ParallelCorpus, ParallelSplit
 from pipeline.symbols import UNK
 
@@ -79,7 +80,6 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
             sides[side] = encode_side(corpus / f"prepared/{split}.tok.{language}", model, stem, size, processes)
             stems.append(stem)
         splits[split] = split_record(sides["src"], sides["tgt"], f"{corpus}/prepared: split {split}")
-    files = [path(stem) for stem in stems for path in (tokens_path, offsets_path)]
     record = ParallelCorpus(
         dataset=dataset.name,
         src=dataset.src,
@@ -88,7 +88,7 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
         vocab_digest=sha256_file(src_model),
         tgt_vocab_size=tgt_size,
         tgt_vocab_digest=sha256_file(tgt_model),
-        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        digest=digest_of(map(token_files, stems)),
         splits=splits,
     )
     record.write(corpus / "encoded/corpus.json")
@@ -107,7 +107,7 @@ def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes:
                 counts["unknown"] += chunk.unknown
                 counts["changed"] += chunk.changed
                 progress.advance(len(chunk.lengths))
-            counts["lines"], counts["tokens"] = store.sentences, store.count
+            counts["lines"], counts["tokens"] = store.sequences, store.count
     except FileNotFoundError as error:
         raise UserError(f"{text}: no such file; run the stage `prepare` first") from error
     progress.finish()

@@ -17,10 +17,11 @@ from pathlib import Path
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.dataset import SplitName, TextRecord, load_text
 from pipeline.data.processes import chunks
+from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
-from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
+from pipeline.data.token_store import token_files, write_tokens
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, sha256_json
+from pipeline.files import atomic_write, sha256_file
 from pipeline.records.corpus import TextCorpus, TextSplit
 from pipeline.records.preparation import PreparedText, SentencesReport
 
@@ -50,7 +51,6 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
     chosen = select(dataset, corpus, dataset.sentences)
     report: dict[str, SentencesReport] = {}
     splits: dict[str, TextSplit] = {}
-    files = []
     for split in dataset.split_names:
         sentences = chosen.sentences[split]
         characters = write_split(corpus, split, sentences)
@@ -58,8 +58,6 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         words = sum(one.spelt.count(" ") + 1 for one in sentences)
         report[split] = SentencesReport(kept=len(sentences), characters=characters, words=words, **chosen.record(split))
         splits[split] = TextSplit(pairs=len(sentences), tgt_tokens=characters)
-        stem = corpus / f"encoded/{split}.tgt"
-        files += [tokens_path(stem), offsets_path(stem)]
         log.info("%s %s: %d sentences, %d words, %d characters", dataset.name, split, len(sentences), words, characters)
     PreparedText(dataset=dataset.name, splits=report).write(corpus / "prepared/report.json")
     alphabet = Alphabet()
@@ -68,7 +66,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         tgt="en",
         vocab_size=len(alphabet),
         vocab_digest=alphabet.digest,
-        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        digest=digest_of(token_files(corpus / f"encoded/{split}.tgt") for split in splits),
         splits=splits,
     )
     record.write(corpus / "encoded/corpus.json")

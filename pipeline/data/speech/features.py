@@ -30,19 +30,20 @@ import numpy as np
 
 from pipeline.data.alphabet import Alphabet, spelt
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, load_spoken
-from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_offsets_path, frames_path, write_frames
+from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_files, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
 from pipeline.data.speech.shared_utterances import place_of, shared_utterances
-from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
+from pipeline.data.token_store import token_files, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, sha256_json
+from pipeline.files import atomic_write, sha256_file
 from pipeline.layout import CORPUS_FILE
 from pipeline.records.corpus import SpeechCorpus, SpeechSplit, Statistics
 from pipeline.records.preparation import PreparedSpeech, UtterancesReport
@@ -274,9 +275,8 @@ def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
 def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> SpeechCorpus:
     """Write corpus.json."""
     encoded, alphabet = corpus / "encoded", Alphabet()
-    stems = [encoded / split for split in kept]
-    files = [path(stem) for stem in [*stems, encoded / NOISE_STEM] for path in (frames_path, frame_offsets_path)]
-    files += [path(stem.with_name(f"{stem.name}.tgt")) for stem in stems for path in (tokens_path, offsets_path)]
+    stores = [frame_files(encoded / stem) for stem in (*kept, NOISE_STEM)]
+    stores += [token_files(encoded / f"{split}.tgt") for split in kept]
     record = SpeechCorpus(
         dataset=dataset.name,
         tgt="en",
@@ -284,7 +284,7 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus:
         vocab_size=len(alphabet),
         vocab_digest=alphabet.digest,
         statistics=kept["train"].statistics(),
-        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        digest=digest_of(stores),
         splits={split: one.size() for split, one in kept.items()},
     )
     record.write(encoded / CORPUS_FILE)
