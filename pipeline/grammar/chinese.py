@@ -1,6 +1,5 @@
 """Chinese: no articles or inflection; measure words, aspect particles, clauses and places before what they modify."""
 
-from pipeline.grammar.lexicon.words import Verb
 from pipeline.grammar.structure import (
     ME,
     THEY,
@@ -19,6 +18,7 @@ from pipeline.grammar.structure import (
     required,
     required_nominal,
 )
+from pipeline.grammar.words import Verb
 
 LOCALISERS = {"in": ["里"], "on": ["上"], "at": [], "shore": ["上"]}
 MODALS = {"want": "想", "can": "能", "must": "必须", "should": "应该"}

@@ -8,8 +8,8 @@ from random import Random
 from typing import Generic, TypeVar
 
 from pipeline.grammar.lexicon import CITIES, FEMALE, MALE, SURNAMES
-from pipeline.grammar.lexicon.words import Noun
 from pipeline.grammar.structure import Name
+from pipeline.grammar.words import Noun
 
 Item = TypeVar("Item")
 

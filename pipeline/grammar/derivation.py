@@ -2,7 +2,6 @@
 
 from pipeline.grammar.choice import NAMES, Zipf
 from pipeline.grammar.lexicon import COORDINATORS, FREQUENCY, INTERJECTIONS, MANNER, OPENERS, SUBORDINATORS, TIME, VERBS
-from pipeline.grammar.lexicon.words import Phrase, Verb
 from pipeline.grammar.nominals import ADJECTIVES_OF, BY_FRAME, OBJECTS, PEOPLE, SUBJECTS, NominalDeriver
 from pipeline.grammar.structure import (
     THEY,
@@ -20,6 +19,7 @@ from pipeline.grammar.structure import (
     Utterance,
     required_nominal,
 )
+from pipeline.grammar.words import Phrase, Verb
 
 IDIOMS = Zipf([verb for verb in VERBS if verb.idiom], 8)
 QUESTIONS: tuple[Question, ...] = ("yes", "yes", "where", "when", "why")

@@ -2,7 +2,6 @@
 
 import re
 
-from pipeline.grammar.lexicon.words import Adjective, EnglishVerb
 from pipeline.grammar.structure import (
     ME,
     THEY,
@@ -24,6 +23,7 @@ from pipeline.grammar.structure import (
     required,
     required_nominal,
 )
+from pipeline.grammar.words import Adjective, EnglishVerb
 
 LEAF = re.compile(r" ([^ ()]+)\)")
 DETERMINERS = {"the": "DT the", "some": "DT some", "many": "JJ many", "this": "DT this", "every": "DT every"}

@@ -1,7 +1,6 @@
 """French: agreement of adjectives and participles, place of adjectives, clitics, elision, contraction."""
 
 from pipeline.grammar.french_verbs import agree, verb_forms
-from pipeline.grammar.lexicon.words import Adjective
 from pipeline.grammar.structure import (
     ME,
     THEY,
@@ -22,6 +21,7 @@ from pipeline.grammar.structure import (
     required,
     required_nominal,
 )
+from pipeline.grammar.words import Adjective
 
 VOWELS = frozenset("aeiouhyàâéèêëîïôùûœAEIOUÉÈÊÎÔ")
 ASPIRATED = frozenset({"héros", "hé", "haut", "haute", "hauts", "hautes", "huit", "onze"})

@@ -1,7 +1,7 @@
 """French verbs: the finite one of a clause, and the participle with what it agrees with."""
 
-from pipeline.grammar.lexicon.words import FrenchVerb
 from pipeline.grammar.structure import Clause, Nominal, Pronoun, required_nominal
+from pipeline.grammar.words import FrenchVerb
 
 AVOIR = {
     "present": ("ai", "as", "a", "avons", "ont"),

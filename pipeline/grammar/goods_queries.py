@@ -40,7 +40,7 @@ def wares(parts: QueryParts) -> Query:
         )
     if parts.rng.random() < 0.6:
         return query
-    price = parts.pick("PRICES")
+    price = parts.pick("prices")
     cardinal = " ".join(f"({'DT' if word == 'a' else 'CD'} {word})" for word in price.en.split())
     return Query(
         f"(NP {query.en} (PP (IN under) (NP {cardinal} (NNS euros))))",
@@ -117,7 +117,7 @@ def where_to(parts: QueryParts) -> Query:
 
 def rent(parts: QueryParts) -> Query:
     """rent a quiet apartment in berlin for three days"""
-    np, town, days = parts.of_class("hired", "a"), parts.town(), parts.pick("AMOUNTS")
+    np, town, days = parts.of_class("hired", "a"), parts.town(), parts.pick("amounts")
     how_long = f"(PP (IN for) (NP (CD {days.en}) (NNS days)))"
     parts.facts.kinds.add("infinitive")
     return Query(

@@ -4,7 +4,6 @@ from random import Random
 
 from pipeline.grammar.choice import NAMES, Zipf, by_class, held_out_combination, nouns_of
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, NUMBERS, TIME, VERBS
-from pipeline.grammar.lexicon.words import Adjective, Noun, Verb
 from pipeline.grammar.structure import (
     ME,
     THEY,
@@ -23,6 +22,7 @@ from pipeline.grammar.structure import (
     Relative,
     Tense,
 )
+from pipeline.grammar.words import Adjective, Noun, Verb
 
 CLASSES = by_class(NOUNS)
 ORDINARY = [verb for verb in VERBS if not verb.idiom]

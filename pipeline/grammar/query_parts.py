@@ -5,42 +5,24 @@ from random import Random
 
 from pipeline.grammar import english, french, german
 from pipeline.grammar.choice import NAMES, Zipf, by_class, held_out_combination, nouns_of
-from pipeline.grammar.lexicon import query_words
-from pipeline.grammar.lexicon.reading import Deed, read_adjectives, read_deeds, read_nouns, read_phrases
-from pipeline.grammar.lexicon.words import Adjective, Noun, Phrase
+from pipeline.grammar.lexicon.reading import Deed, adjectives, deed, noun, phrase
+from pipeline.grammar.lexicon.tables import read_tables
 from pipeline.grammar.structure import Determiner, Facts, Name, NounPhrase
+from pipeline.grammar.words import Adjective, Noun, Phrase
 
-NOUNS = by_class(read_nouns(query_words.NOUNS))
-ADJECTIVES = read_adjectives(query_words.BEFORE_NOUN, before_noun=True) + read_adjectives(
-    query_words.AFTER_NOUN, before_noun=False
-)
+QUERIES = read_tables("queries")
+NOUNS = by_class(QUERIES["nouns"].each(noun))
+ADJECTIVES = adjectives(QUERIES)
 ADJECTIVES_OF: dict[Noun, list[Adjective]] = {
     noun: [adjective for adjective in ADJECTIVES if adjective.classes & noun.classes]
     for nouns in NOUNS.values()
     for noun in nouns
 }
-ERRANDS = Zipf(read_deeds(query_words.ERRANDS), 8)
-DEEDS = Zipf([*ERRANDS.items, *read_deeds(query_words.CHORES)], 8)
+ERRANDS = Zipf(QUERIES["errands"].each(deed), 8)
+DEEDS = Zipf([*ERRANDS.items, *QUERIES["chores"].each(deed)], 8)
 OBJECTS = {deed: Zipf(nouns_of(NOUNS, deed.objects), 6) for deed in DEEDS.items}
 CLASS = {name: Zipf(nouns, 6) for name, nouns in NOUNS.items()}
-TABLES = {
-    name: Zipf(read_phrases(getattr(query_words, name)), 6)
-    for name in (
-        [
-            "DISHES",
-            "INGREDIENTS",
-            "DISEASES",
-            "REMEDIES",
-            "WORKS",
-            "LIFE",
-            "DAYS",
-            "TRANSPORT",
-            "TOWN_TOPICS",
-            "AMOUNTS",
-            "PRICES",
-        ]
-    )
-}
+TABLES = {name: Zipf(table.each(phrase), 6) for name, table in read_tables("query_phrases").items()}
 
 
 @dataclass(slots=True)
@@ -109,7 +91,7 @@ class QueryParts:
 
     def maybe_day(self, probability: float = 0.5) -> Phrase:
         """A day or nothing."""
-        return self.pick("DAYS") if self.rng.random() < probability else Phrase("", (), (), ())
+        return self.pick("days") if self.rng.random() < probability else Phrase("", (), (), ())
 
 
 def joined(label: str, *parts: str) -> str:

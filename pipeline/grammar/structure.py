@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from pipeline.grammar.lexicon.words import Adjective, Noun, Phrase, Verb
+from pipeline.grammar.words import Adjective, Noun, Phrase, Verb
 
 Tense = Literal["past", "present", "future"]
 Negation = Literal["", "not", "never"]

@@ -7,7 +7,7 @@ from pipeline.grammar.structure import NounPhrase
 
 def town_topic(parts: QueryParts) -> Query:
     """weather in berlin tomorrow"""
-    topic, town, day = parts.pick("TOWN_TOPICS"), parts.town(), parts.maybe_day(0.75)
+    topic, town, day = parts.pick("town topics"), parts.town(), parts.maybe_day(0.75)
     return Query(
         joined("NP", topic.en, in_english(town), day.en),
         [*topic.de, "in", town.text, *day.de],
@@ -18,7 +18,7 @@ def town_topic(parts: QueryParts) -> Query:
 
 def journey(parts: QueryParts) -> Query:
     """night train from berlin to paris tomorrow"""
-    vehicle, start, goal, day = parts.pick("TRANSPORT"), parts.town(), parts.town(), parts.maybe_day()
+    vehicle, start, goal, day = parts.pick("transport"), parts.town(), parts.town(), parts.maybe_day()
     route = f"(PP (IN from) {english.noun_phrase(start)}) (PP (TO to) {english.noun_phrase(goal)})"
     return Query(
         joined("NP", f"(NP {vehicle.en})", route, day.en),
@@ -31,7 +31,7 @@ def journey(parts: QueryParts) -> Query:
 def works(parts: QueryParts) -> Query:
     """songs by anna keller"""
     by = parts.rng.random() < 0.5
-    topic, person = parts.pick("WORKS" if by else "LIFE"), parts.person()
+    topic, person = parts.pick("works" if by else "life"), parts.person()
     return Query(
         f"(NP {topic.en} (PP (IN {'by' if by else 'of'}) {english.noun_phrase(person)}))",
         [*topic.de, "von", person.text],
@@ -77,8 +77,8 @@ def who(parts: QueryParts) -> Query:
 
 def recipe(parts: QueryParts) -> Query:
     """recipe for onion soup with cheese and without cream"""
-    dish = parts.pick("DISHES")
-    first, second, third = parts.rng.sample(TABLES["INGREDIENTS"].items, 3)
+    dish = parts.pick("dishes")
+    first, second, third = parts.rng.sample(TABLES["ingredients"].items, 3)
     en, de, fr = f"(PP (IN with) {first.en})", ["mit", *first.de], ["avec", *first.fr]
     zh = ["加", *first.zh]
     if parts.rng.random() < 0.35:
@@ -97,7 +97,7 @@ def recipe(parts: QueryParts) -> Query:
 
 def disease(parts: QueryParts) -> Query:
     """symptoms of flu in children"""
-    remedy, disease = parts.pick("REMEDIES"), parts.pick("DISEASES")
+    remedy, disease = parts.pick("remedies"), parts.pick("diseases")
     whom = parts.of_class(parts.rng.choice(("group", "animal")), "bare", plural=True, adjective=0)
     theirs = NounPhrase(whom.noun, "the", plural=True)
     german_of = "gegen" if remedy.de == ("hausmittel",) else "von"
