@@ -33,9 +33,7 @@ class Deriver(NominalDeriver):
     def film(self) -> Utterance:
         """A statement of one to four clauses or a question, of any length."""
         interjection = self.rng.choice(INTERJECTIONS) if self.chance(0.05) else None
-        vocative = NAMES.first(self.rng, self.held_out) if self.chance(0.04) else None
-        if vocative:
-            self.note_name(vocative)
+        vocative = self.noted(NAMES.first(self.rng, self.held_out)) if self.chance(0.04) else None
         if self.chance(0.12):
             return self._question(interjection, vocative)
         statement = self.statement(depth=0)

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pipeline.grammar.choice import NAMES, Zipf, by_class, held_out_combination, nouns_of
+from pipeline.grammar.choice import NAMES, Drawer, Zipf, by_class, held_out_combination, nouns_of
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, NUMBERS, TIME, VERBS
 from pipeline.grammar.structure import (
     ME,
@@ -12,7 +12,6 @@ from pipeline.grammar.structure import (
     YOU,
     Clause,
     Determiner,
-    Facts,
     Name,
     Nominal,
     NounPhrase,
@@ -40,34 +39,15 @@ WHOLES = {"room": ("house", "hotel"), "opening": ("house", "church", "car", "hot
 WHOLE = {part: Zipf(nouns_of(CLASSES, wholes), 5) for part, wholes in WHOLES.items()}
 
 
-class NominalDeriver:
-    """Draws noun phrases and notes what it chose in `facts`.
-
-    held_out: allow the names and the verb-object combinations that are left to the test split.
-    """
+class NominalDeriver(Drawer):
+    """Draws noun phrases."""
 
     def __init__(self, rng: Random, held_out: bool):
-        self.rng = rng
-        self.held_out = held_out
-        self.facts = Facts()
+        super().__init__(rng, held_out)
         self.subject: Nominal | None = None  # of the clause under way: a likely owner of its object
 
-    def chance(self, probability: float) -> bool:
-        return self.rng.random() < probability
-
     def name(self) -> Name:
-        name = NAMES.person(self.rng, self.held_out)
-        self.note_name(name)
-        return name
-
-    def note_name(self, name: Name) -> None:
-        self.facts.names.append(name)
-        self.facts.kinds.add("unseen_name" if name.unseen else "name")
-
-    def town(self) -> Name:
-        town = NAMES.town(self.rng, self.held_out)
-        self.note_name(town)
-        return town
+        return self.noted(NAMES.person(self.rng, self.held_out))
 
     def take_up(self, nominal: Nominal) -> Pronoun:
         """The pronoun for something mentioned: its gender is the antecedent's, in each language."""
@@ -209,12 +189,4 @@ class NominalDeriver:
         return self.person() if self.chance(0.5) else self.noun_phrase(PEOPLE(self.rng), bare=True)
 
     def object_noun(self, verb: Verb) -> Noun:
-        """An object; a combination left to the test split is drawn again elsewhere."""
-        while True:
-            noun = OBJECTS[verb](self.rng)
-            if not held_out_combination(verb.key, noun):
-                return noun
-            if self.held_out:
-                self.facts.combinations.append(f"{verb.en.base} {noun.en[0]}")
-                self.facts.kinds.add("unseen_combination")
-                return noun
+        return self.object_of(verb.key, OBJECTS[verb], verb.en.base)
