@@ -34,11 +34,7 @@ RESULTS = frozenset("见到住走掉破过得达")  # verbs that end so name a r
 
 def sentence(utterance: Utterance) -> list[str]:
     """The words of a whole sentence, punctuation as words of its own."""
-    words = []
-    if utterance.interjection:
-        words += [*utterance.interjection.zh, "，"]
-    if utterance.vocative:
-        words += [utterance.vocative.text, "，"]
+    words = utterance.opening("zh", "，")
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "。"]
     main = utterance.statement.main

@@ -38,11 +38,7 @@ QUESTION_WORDS = {"where": "où", "when": "quand", "why": "pourquoi"}
 
 def sentence(utterance: Utterance) -> list[str]:
     """The words of a whole sentence before elision, punctuation as words of its own."""
-    words = []
-    if utterance.interjection:
-        words += [*utterance.interjection.fr, ","]
-    if utterance.vocative:
-        words += [*utterance.vocative.text.split(), ","]
+    words = utterance.opening("fr")
     main = utterance.statement.main
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "."]

@@ -44,11 +44,7 @@ QUESTION_WORDS = {"where": "wo", "when": "wann", "why": "warum"}
 
 def sentence(utterance: Utterance) -> list[str]:
     """The words of a whole sentence, punctuation as words of its own, not yet capitalised."""
-    words = []
-    if utterance.interjection:
-        words += [*utterance.interjection.de, ","]
-    if utterance.vocative:
-        words += [*utterance.vocative.text.split(), ","]
+    words = utterance.opening("de")
     main = utterance.statement.main
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "."]

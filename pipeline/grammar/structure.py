@@ -203,6 +203,11 @@ class Utterance:
     interjection: Phrase | None = None
     vocative: Name | None = None
 
+    def opening(self, language: Literal["de", "fr", "zh"], comma: str = ",") -> list[str]:
+        """The words that are called out before the sentence."""
+        called = [] if self.interjection is None else [*getattr(self.interjection, language), comma]
+        return called if self.vocative is None else [*called, *self.vocative.text.split(), comma]
+
 
 @dataclass(slots=True)
 class Facts:
