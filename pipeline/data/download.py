@@ -14,10 +14,12 @@ Nothing is used before its checksum is verified, once for each file. A download 
 import argparse
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.data.dataset import DownloadedDataset, Source, load_dataset
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import Source, load_downloaded
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.raw_text import write_raw_splits
 from pipeline.data.transfer import DownloadError, fetch_url
@@ -28,18 +30,11 @@ from pipeline.errors import UserError
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--mirror", help="folder or URL tried first")
-    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a licensed package")
+add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_dataset(args.dataset)
-    if not isinstance(dataset, DownloadedDataset):
-        raise UserError(f"{args.dataset}: nothing to download, kind is {dataset.kind!r}; run the stage `grammar`")
+    dataset = load_downloaded(args.dataset)
     folders = package_folders(dataset, args.package)
     for package in dataset.packages:
         existing_files(package, folders[package], dataset.package_members(package))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import TokenisedDataset, load_tokenised
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import digest_of
@@ -45,10 +46,7 @@ class EncodedChunk:
     changed: int
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has prepared/")
-    parser.add_argument("--processes", type=int, default=1, help="processes that encode")
+add_arguments = partial(corpus_arguments, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:

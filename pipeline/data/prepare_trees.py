@@ -23,6 +23,7 @@ from random import Random
 
 import numpy as np
 
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import GrammarTreebank, Treebank, load_treebank
 from pipeline.data.linearisation import linearise
 from pipeline.data.silver import with_errors
@@ -37,9 +38,7 @@ SEVERAL_WORDS = re.compile(r"\([^ ()]+ [^ ()]+ [^ ()]")
 PERCENTILES = (50, 90, 95, 99, 100)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has its raw trees")
+add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
@@ -99,7 +98,7 @@ def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str
                     with_errors(tree, extra.errors, rng) if extra and rng and number > extra.after else tree,
                 )
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; run the stage `collect-trees` or `grammar` first") from error
+        raise UserError(f"{path}: no such file; run the stage `collect-trees` or `generate` first") from error
 
 
 def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> Iterator[tuple[str, Tree]]:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_tokenised
 from pipeline.data.vocabulary import MODEL, TGT_MODEL
 from pipeline.errors import UserError
@@ -51,9 +52,7 @@ TRAINER: dict[str, Any] = {
 """What all models have in common: nothing in the text is changed, and every character is kept."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has prepared/")
+add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,8 +13,10 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_text
 from pipeline.data.download import fetch_all
 from pipeline.data.packages import existing_files, package_folders
@@ -25,12 +27,7 @@ from pipeline.files import atomic_write
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--mirror", help="folder or URL tried first")
-    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a user's own text")
+add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -15,7 +15,8 @@ import logging
 from pathlib import Path
 
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.dataset import SplitName, TextRecord, load_text
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import SplitName, TextRecord, load_characters
 from pipeline.data.processes import chunks
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
@@ -30,16 +31,11 @@ log = logging.getLogger(__name__)
 LINES_PER_CHUNK = 10_000
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has raw/")
+add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_text(args.dataset)
-    if not isinstance(dataset, TextRecord):
-        raise UserError(f"{args.dataset}: its text is to be read aloud, kind is {dataset.kind!r}; run `speak`")
-    encode_text(dataset, args.corpus)
+    encode_text(load_characters(args.dataset), args.corpus)
 
 
 def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:

@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.alphabet import Alphabet, spelt
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, load_spoken
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_files, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
@@ -55,11 +56,7 @@ EXAMPLES = 5
 NOISE_SEED = 1
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--processes", type=int, default=1, help="processes that compute features")
-    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a user's own corpus")
+add_arguments = partial(corpus_arguments, packages=True, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:

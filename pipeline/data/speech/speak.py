@@ -23,7 +23,8 @@ from pathlib import Path
 
 import soundfile
 
-from pipeline.data.dataset import ReadAloudDataset, load_spoken
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import ReadAloudDataset, load_read_aloud
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.espeak import Synthesiser, version
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -48,17 +49,11 @@ class Task:
     reader: Reader
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has raw/")
-    parser.add_argument("--processes", type=int, default=1, help="processes that read")
+add_arguments = partial(corpus_arguments, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_spoken(args.dataset)
-    if not isinstance(dataset, ReadAloudDataset):
-        raise UserError(f"{args.dataset}: nothing to read aloud, kind is {dataset.kind!r}; it has recordings")
-    speak(dataset, args.corpus, args.processes)
+    speak(load_read_aloud(args.dataset), args.corpus, args.processes)
 
 
 def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
