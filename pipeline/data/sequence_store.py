@@ -30,7 +30,7 @@ class SequenceStore:
     def __init__(self, files: tuple[Path, Path], elements: Iterable[np.dtype], what: str, stage: str):
         values, offsets = files
         try:
-            self.offsets = np.memmap(offsets, dtype="<i8", mode="r")
+            self.offsets: np.ndarray = np.memmap(offsets, dtype="<i8", mode="r")
             stored = values.stat().st_size
         except FileNotFoundError as error:
             raise UserError(f"{error.filename}: no such file; run the stage `{stage}` first") from error
