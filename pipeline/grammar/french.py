@@ -29,6 +29,8 @@ ELIDED = frozenset({"le", "la", "de", "que", "ne", "je", "me", "te", "se", "puis
 CONTRACTIONS = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 
 MOODS: dict[tuple[str, ...], str] = {("bien", "que"): "subjunctive", ("pendant", "que"): "imperfect"}  # of past tenses
+ARTICLES = {"the": ("le", "la", "les"), "a": ("un", "une", "des"), "this": ("ce", "cette", "ces")}
+DETERMINERS = {"no": "de", "bare": "", "some": "quelques", "many": "beaucoup de", "every": "chaque"}
 REFLEXIVE = ("me", "te", "se", "nous", "se")
 SUBJECTS = {0: "je", 1: "tu", 3: "nous"}
 STRESSED = {0: "moi", 1: "toi", 3: "nous"}
@@ -220,31 +222,20 @@ def _adjective(adjective: Adjective, np: NounPhrase, following: str) -> list[str
 
 
 def _determiner(np: NounPhrase, following: str, adjective_first: bool) -> list[str]:
-    feminine = np.noun.fr_gender == "f"
     match np.determiner:
-        case "the":
-            return ["les"] if np.plural else ["la"] if feminine else ["le"]
-        case "a":
-            return ["de" if adjective_first else "des"] if np.plural else ["une"] if feminine else ["un"]
-        case "no":
+        case "a" if np.plural and adjective_first:
             return ["de"]
-        case "this":
-            if np.plural:
-                return ["ces"]
-            return ["cette"] if feminine else ["cet" if _starts_with_vowel(following) else "ce"]
+        case "this" if np.noun.fr_gender == "m" and not np.plural and _starts_with_vowel(following):
+            return ["cet"]
+        case "the" | "a" | "this" as name:
+            masculine, feminine, plural = ARTICLES[name]
+            return [plural if np.plural else feminine if np.noun.fr_gender == "f" else masculine]
         case "my":
             return [_possessive(np, following)]
-        case "bare":
-            return []
         case "number":
             return list(required(np.number).fr)
-        case "some":
-            return ["quelques"]
-        case "many":
-            return ["beaucoup", "de"]
-        case "every":
-            return ["chaque"]
-    raise ValueError(f"no French determiner for {np.determiner!r}")
+        case name:
+            return DETERMINERS[name].split()
 
 
 def _possessive(np: NounPhrase, following: str) -> str:
