@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.data.encoded_split import Batch, EncodedSplit, UpdateBatches, WholeSplit
 from pipeline.data.random_keys import random_keys
+from pipeline.data.split_batches import Batch, EncodedSplit, UpdateBatches, WholeSplit
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.errors import UserError

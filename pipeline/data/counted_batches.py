@@ -3,8 +3,8 @@
 import numpy as np
 
 from pipeline.data.counted_updates import CountedUpdates
-from pipeline.data.encoded_split import AnyBatch, Split, UpdateBatches
 from pipeline.data.random_keys import random_keys
+from pipeline.data.split_batches import AnyBatch, Split, UpdateBatches
 from pipeline.errors import UserError
 
 

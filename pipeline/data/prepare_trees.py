@@ -27,6 +27,7 @@ from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import GrammarTreebank, Treebank, load_treebank
 from pipeline.data.linearisation import linearise
 from pipeline.data.silver import with_errors
+from pipeline.data.text_files import lines_of
 from pipeline.data.trees import TRACE, Tree, clean, events, parse_tree, words
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -87,18 +88,10 @@ def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str
     extra = dataset.extra if isinstance(dataset, GrammarTreebank) and split == "train" else None
     rng = Random(f"errors/{extra.seed}") if extra else None
     path = folder / f"{split}.trees"
-    try:
-        with open(path, encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, start=1):
-                where = f"{path}: line {number}"
-                tree = parse_tree(line, where)
-                yield (
-                    where,
-                    line,
-                    with_errors(tree, extra.errors, rng) if extra and rng and number > extra.after else tree,
-                )
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; run the stage `collect-trees` or `generate` first") from error
+    for number, line in enumerate(lines_of(path, "run the stage `collect-trees` or `generate` first"), start=1):
+        where = f"{path}: line {number}"
+        tree = parse_tree(line, where)
+        yield where, line, with_errors(tree, extra.errors, rng) if extra and rng and number > extra.after else tree
 
 
 def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> Iterator[tuple[str, Tree]]:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from pipeline.data.counted_batches import CountedBatches, chosen
-from pipeline.data.encoded_split import Batch, EncodedSplit, WholeSplit
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
+from pipeline.data.split_batches import Batch, EncodedSplit, WholeSplit
 from pipeline.errors import UserError
 from pipeline.layout import CORPUS_FILE
 from pipeline.models.settings import ModelSettings

@@ -25,6 +25,7 @@ import sentencepiece
 
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_tokenised
+from pipeline.data.text_files import count_lines, lines_of
 from pipeline.data.vocabulary import MODEL, TGT_MODEL
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -78,7 +79,7 @@ def learn(
     settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str
 ) -> Vocabulary:
     """Write one model, learnt from `files`."""
-    pairs = count_lines(files[0])
+    pairs = count_lines(files[0], "run the stage `prepare` first")
     sampled = Sampled(pairs=pairs, of=pairs)
     match settings:
         case BpeSubwords():
@@ -97,14 +98,6 @@ def learn(
     return Vocabulary(kind=settings.kind, vocab_size=size, digest=digest, sample=sampled)
 
 
-def count_lines(path: Path) -> int:
-    try:
-        with open(path, "rb") as lines:
-            return sum(1 for _ in lines)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; run the stage `prepare` first") from error
-
-
 def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
     """Numbers of the sampled pairs in rising order, the same for the same seed; all when there are few enough."""
     if pairs <= settings.sample_pairs:
@@ -118,11 +111,10 @@ def sampled_lines(files: list[Path], chosen: np.ndarray) -> Iterator[str]:
     for path in files:
         wanted = iter(chosen.tolist())
         following = next(wanted, None)
-        with open(path, encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines):
-                if number == following:
-                    yield line.removesuffix("\n")
-                    following = next(wanted, None)
+        for number, line in enumerate(lines_of(path, "run the stage `prepare` first")):
+            if number == following:
+                yield line
+                following = next(wanted, None)
 
 
 def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -> bytes:

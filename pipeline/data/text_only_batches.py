@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from pipeline.data.counted_batches import CountedBatches, chosen
-from pipeline.data.encoded_split import Batch, EncodedSplit, WholeSplit
+from pipeline.data.split_batches import Batch, EncodedSplit, WholeSplit
 
 
 @dataclass(frozen=True)

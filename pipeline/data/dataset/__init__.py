@@ -57,6 +57,7 @@ from pipeline.data.dataset.treebank import (
     ExpectedTrees,
     GrammarTreebank,
     Treebank,
+    TreebankDataset,
     TreebankRecord,
     TreePart,
 )

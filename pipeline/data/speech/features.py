@@ -33,7 +33,7 @@ from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, load_spoken
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_files, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
-from pipeline.data.packages import existing_files, package_folders
+from pipeline.data.packages import own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.audio import RejectedError, read_audio
@@ -63,9 +63,7 @@ def run(args: argparse.Namespace) -> None:
     dataset = load_spoken(args.dataset)
     manifests = {split: manifest_path(args.corpus, split) for split in dataset.split_names}
     if isinstance(dataset, ManifestDataset):
-        folder = package_folders(dataset, args.package)[dataset.package]
-        files = existing_files(dataset.package, folder, dataset.package_members(dataset.package))
-        manifests = dict(zip(dataset.split_names, files, strict=True))
+        manifests = own_files(dataset, args.package)
     compute_features(dataset, manifests, args.corpus, args.processes)
 
 
