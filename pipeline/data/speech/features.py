@@ -30,7 +30,7 @@ import numpy as np
 
 from pipeline.data.alphabet import Alphabet, spelt
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, load_spoken
+from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_spoken
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_files, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.packages import own_files
@@ -107,17 +107,9 @@ class Kept:
         return Statistics(mean=mean.tolist(), deviation=deviation.tolist())
 
     def report(self) -> UtterancesReport:
-        return UtterancesReport(
-            read=self.read,
-            kept=self.utterances,
-            utterances=self.utterances,
-            frames=self.frames,
-            characters=self.characters,
-            words=self.words,
-            seconds=round(self.seconds, 3),
-            rejected=dict(self.rejected),
-            examples=self.examples,
-        )
+        counts = {name: value for name, value in vars(self).items() if name not in ("sums", "squares")}
+        rounded = {"seconds": round(self.seconds, 3), "rejected": dict(self.rejected)}
+        return UtterancesReport(**counts | rounded, kept=self.utterances)
 
     def size(self) -> SpeechSplit:
         seconds = round(self.seconds, 3)
@@ -153,7 +145,7 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     """Features, ids, transcripts and speakers of the utterances that are kept."""
     found, alphabet, places = Kept(), Alphabet(), set()
     progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
-    work = partial(features_of, limits=limits_of(dataset))
+    work = partial(features_of, dataset=dataset)
     with ExitStack() as stack:
         stem = corpus / "encoded" / split
         frames = stack.enter_context(write_frames(stem))
@@ -183,46 +175,29 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     return found
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What an utterance must keep to, and how it is turned into features."""
-
-    sample_rate: int
-    high_hz: float
-    min_seconds: float
-    max_seconds: float
-    max_characters: int
-
-
-def limits_of(dataset: SpokenDataset) -> Limits:
-    return Limits(
-        dataset.sample_rate, dataset.high_hz, dataset.min_seconds, dataset.max_seconds, dataset.max_characters
-    )
-
-
-def features_of(part: list[Utterance], limits: Limits) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
+def features_of(part: list[Utterance], dataset: SpokenRecord) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
     """Of each utterance its spelling and features (T, FEATURES) float16, or else the reason why it is left out."""
-    filters = MelFilters(limits.sample_rate, limits.high_hz)
+    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
     results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
     for utterance in part:
         try:
-            results.append((utterance, features_of_one(utterance, limits, filters)))
+            results.append((utterance, features_of_one(utterance, dataset, filters)))
         except RejectedError as reason:
             results.append((utterance, str(reason)))
     return results
 
 
-def features_of_one(utterance: Utterance, limits: Limits, filters: MelFilters) -> tuple[str, np.ndarray]:
+def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFilters) -> tuple[str, np.ndarray]:
     text, strange = spelt(utterance.text)
     if strange:
         raise RejectedError("outside the alphabet")
     if not text:
         raise RejectedError("empty text")
-    if len(text) > limits.max_characters or utterance.seconds > limits.max_seconds:
+    if len(text) > dataset.max_characters or utterance.seconds > dataset.max_seconds:
         raise RejectedError("too long")
-    if utterance.seconds < limits.min_seconds:
+    if utterance.seconds < dataset.min_seconds:
         raise RejectedError("too short")
-    features = filters(read_audio(utterance, limits.sample_rate))
+    features = filters(read_audio(utterance, dataset.sample_rate))
     if not len(features):
         raise RejectedError("too short")
     stored = features.astype(STORED)
