@@ -108,13 +108,9 @@ class SplitCounts:
 
     def __init__(self):
         self.read = 0
-        self.rejected: Counter[str] = Counter()
-        self.repaired: Counter[str] = Counter()
-        self.removed: Counter[str] = Counter()
         self.words: list[int] = []
         self.symbols: list[int] = []
-        self.labels: Counter[str] = Counter()
-        self.tags: Counter[str] = Counter()
+        self.rejected, self.repaired, self.removed, self.labels, self.tags = (Counter[str]() for _ in range(5))
 
     @property
     def longest(self) -> tuple[int, int]:
@@ -131,15 +127,11 @@ class SplitCounts:
         return TreesReport(
             read=self.read,
             kept=len(self.words),
-            rejected=dict(self.rejected),
-            repaired=dict(self.repaired),
-            removed=dict(self.removed),
             src_words=sum(self.words),
             tgt_words=sum(self.symbols),
             words_percentiles=percentiles(self.words),
             symbols_percentiles=percentiles(self.symbols),
-            labels=dict(self.labels),
-            tags=dict(self.tags),
+            **{name: dict(count) for name, count in vars(self).items() if isinstance(count, Counter)},
         )
 
 

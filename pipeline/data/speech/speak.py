@@ -17,6 +17,8 @@ import logging
 import multiprocessing
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -98,26 +100,12 @@ def in_fresh_process(tasks: list[Task], domain: str) -> list[Utterance]:
     Raises:
         UserError: as it does, or the process was killed.
     """
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=send_part, args=(there, tasks, domain))
-    process.start()
-    there.close()
     try:
-        answer = here.recv()
-    except EOFError:
-        answer = UserError("the process that reads aloud was killed, perhaps for want of memory; run it again")
-    process.join()
-    if isinstance(answer, UserError):
-        raise answer
-    return answer
-
-
-def send_part(connection, tasks: list[Task], domain: str) -> None:
-    try:
-        connection.send(read_part(tasks, domain))
-    except UserError as error:
-        connection.send(error)
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fresh:
+            return fresh.submit(read_part, tasks, domain).result()
+    except BrokenProcessPool as error:
+        killed = "the process that reads aloud was killed, perhaps for want of memory; run it again"
+        raise UserError(killed) from error
 
 
 def read_part(tasks: list[Task], domain: str) -> list[Utterance]:
