@@ -119,9 +119,6 @@ class UpdateBatches(ABC, Generic[Split, AnyBatch]):
         """The sequences `indices` as they are read in update `step`; None = undisturbed."""
         return self.pairs.batch(indices)
 
-    def epoch_of(self, step: int) -> int:
-        return step // len(self)
-
     def update(self, step: int, rank: int = 0, world_size: int = 1) -> list[AnyBatch]:
         """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`.
 

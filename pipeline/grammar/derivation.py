@@ -213,13 +213,11 @@ class Deriver(NominalDeriver):
         phrase = clause.object
         if not isinstance(phrase, structure.NounPhrase):
             return
-        if phrase.determiner == "a" and not phrase.relative and negation == "not" and self._direct(verb):
+        absorbed = negation == "not" and verb.fr.direct and not verb.de.preposition  # kein, pas de
+        if absorbed and phrase.determiner == "a" and not phrase.relative:
             phrase.determiner = "no"
         elif phrase.determiner in ("a", "some", "many", "number", "every"):
             phrase.determiner, phrase.number = "the", None
-
-    def _direct(self, verb: Verb) -> bool:
-        return verb.fr.direct and not verb.de.preposition
 
     def _modality(self, clause: structure.Clause, verb: Verb) -> None:
         if verb.stative or verb.frame in "cqv" or clause.tense == "future" or not self.chance(0.14):

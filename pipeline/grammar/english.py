@@ -4,7 +4,7 @@ import re
 
 from pipeline.grammar import structure
 from pipeline.grammar.structure import ME, THEY, THIRD, WE, YOU, is_heavy, required, required_nominal
-from pipeline.grammar.words import Adjective, EnglishVerb
+from pipeline.grammar.words import EnglishVerb
 
 LEAF = re.compile(r" ([^ ()]+)\)")
 DETERMINERS = {"the": "DT the", "some": "DT some", "many": "JJ many", "this": "DT this", "every": "DT every"}
@@ -145,7 +145,7 @@ def _complements(c: structure.Clause) -> str:
         recipient = f"(PP (TO to) {noun_phrase(c.recipient, 1)})"
         parts.insert(-1 if is_heavy(c.object) else len(parts), recipient)
     if c.predicate is not None:
-        parts.append(_adjective_phrase(c.predicate))
+        parts.append(f"(ADJP (JJ {c.predicate.en}))")
     if c.manner:
         parts.append(f"(ADVP (RB {c.manner.en}))")
     if c.companion is not None:
@@ -160,10 +160,6 @@ def _complements(c: structure.Clause) -> str:
     if c.infinitive:
         parts.append(f"(S (VP (TO to) {_verb_phrase(c.infinitive, base=True)}))")
     return "".join(" " + part for part in parts)
-
-
-def _adjective_phrase(adjective: Adjective) -> str:
-    return f"(ADJP (JJ {adjective.en}))"
 
 
 def place(p: structure.Place) -> str:

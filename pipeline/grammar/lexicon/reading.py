@@ -123,7 +123,7 @@ def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *res
         stative=stative,
         placeless="p" in flags,
         idiom=idiom,
-        en=_english_verb(english, frame),
+        en=_english_verb(english),
         de=_german_verb(german),
         fr=_french_verb(french),
         zh=tuple(zh),
@@ -144,7 +144,7 @@ def _split_fixed(cell: str) -> tuple[list[str], str]:
     return (before + after).split(), fixed
 
 
-def _english_verb(cell: str, frame: str) -> EnglishVerb:
+def _english_verb(cell: str) -> EnglishVerb:
     (base, *rest), fixed = _split_fixed(cell)
     word = rest[0] if rest else ""
     particle = word if word in ENGLISH_PARTICLES else ""
