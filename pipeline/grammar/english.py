@@ -10,6 +10,8 @@ LEAF = re.compile(r" ([^ ()]+)\)")
 DETERMINERS = {"the": "DT the", "some": "DT some", "many": "JJ many", "this": "DT this", "every": "DT every"}
 BE = {"present": ("am", "are", "is", "are", "are"), "past": ("was", "were", "was", "were", "were")}
 DO = {"present": ("do", "do", "does", "do", "do"), "past": ("did",) * 5}
+PRONOUNS = {ME: ("I", "me"), YOU: ("you", "you"), WE: ("we", "us"), THEY: ("they", "them")}
+HE_SHE_IT = {"m": ("he", "him"), "f": ("she", "her"), "n": ("it", "it")}
 QUESTION_WORDS = {"where": "Where", "when": "When", "why": "Why"}
 
 
@@ -224,16 +226,7 @@ def _determiner(np: structure.NounPhrase) -> str:
 
 
 def pronoun(p: structure.Pronoun, case: int) -> str:
-    match p.person:
-        case 0:
-            return ("I", "me")[case]
-        case 1:
-            return "you"
-        case 3:
-            return ("we", "us")[case]
-        case 4:
-            return ("they", "them")[case]
-    return {"m": ("he", "him"), "f": ("she", "her"), "n": ("it", "it")}[p.gender][case]
+    return (HE_SHE_IT[p.gender] if p.person == THIRD else PRONOUNS[p.person])[case]
 
 
 def _possessive(p: structure.Pronoun) -> str:
