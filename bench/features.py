@@ -21,7 +21,7 @@ import soundfile
 
 from pipeline.data.dataset import Dataset, ReaderPool
 from pipeline.data.noise_mixing import NoiseSettings
-from pipeline.data.speech.features import compute_features, features_of, limits_of
+from pipeline.data.speech.features import compute_features, features_of
 from pipeline.data.speech.manifest import Utterance, write_manifest
 from pipeline.data.speech.readers import reader_of
 from pipeline.data.speech.sentences import Sentence
@@ -59,7 +59,7 @@ def measure_speaking(folder: Path, count: int) -> list[Utterance]:
 
 
 def measure_features(utterances: list[Utterance], rate: int, high_hz: float) -> None:
-    limits = limits_of(dataset(rate, high_hz))
+    limits = dataset(rate, high_hz)
     timed("features", rate, lambda: [one for one, _ in features_of(utterances, limits)])
 
 

@@ -11,7 +11,6 @@ it holds depends neither on `micro_batch_tokens`, the memory bound by which it i
 that share the parts.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,15 +19,16 @@ import torch
 from torch import Tensor
 
 from pipeline.data.random_keys import random_keys
+from pipeline.data.split_batches import Batch, EncodedSplit, UpdateBatches, WholeSplit
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.errors import UserError
-from pipeline.symbols import BOS, EOS, PAD
+from pipeline.symbols import EOS, PAD
 
 
 @dataclass(frozen=True)
-class TextBatch:
-    """B sentence pairs, padded with PAD: src (B, S) ends in EOS, tgt_in (B, T) = BOS + y, tgt_out (B, T) = y + EOS."""
+class TextBatch(Batch):
+    """B sentence pairs, padded with PAD: src (B, S) ends in EOS."""
 
     src: Tensor
     tgt_in: Tensor
@@ -49,38 +49,29 @@ class TextBatch:
         """Sentences and source positions of the longest."""
         return self.src.shape[0], self.src.shape[1]
 
-    @property
-    def num_tokens(self) -> int:
-        """Target positions that are predicted, EOS included, padding not."""
-        return int((self.tgt_out != PAD).sum())
 
-    def to(self, device: torch.device | str) -> "TextBatch":
-        return TextBatch(*(side.to(device, non_blocking=True) for side in (self.src, self.tgt_in, self.tgt_out)))
-
-
-class ParallelSplit:
+class ParallelSplit(EncodedSplit):
     """Both sides of one split of an encoded corpus; `src_lengths`, `tgt_lengths` (pairs,) count EOS."""
 
     def __init__(self, corpus_folder: Path, split: str):
-        self.name = f"{corpus_folder}: split {split}"
-        self.src = TokenStore(Path(corpus_folder) / f"{split}.src")
-        self.tgt = TokenStore(Path(corpus_folder) / f"{split}.tgt")
+        super().__init__(corpus_folder, split)
+        self.src = TokenStore(self.folder / f"{split}.src")
         if len(self.src) != len(self.tgt):
             raise UserError(
                 f"{self.name}: {len(self.src)} source but {len(self.tgt)} target sentences; run `encode` again"
             )
         self.src_lengths = self.src.lengths() + 1
-        self.tgt_lengths = self.tgt.lengths() + 1
+
+    def longest(self, indices: np.ndarray) -> int:
+        return int(max(self.src_lengths[indices].max(), self.tgt_lengths[indices].max()))
 
     def batch(self, indices: np.ndarray) -> TextBatch:
         src = self.src.padded(indices, first=None, last=EOS, pad=PAD)
-        tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
-        tgt_out = self.tgt.padded(indices, first=None, last=EOS, pad=PAD)
-        return TextBatch(*map(torch.from_numpy, (src, tgt_in, tgt_out)))
+        return TextBatch(torch.from_numpy(src), *self.targets(indices))
 
 
-class TrainingBatches:
-    """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
+class TrainingBatches(UpdateBatches[ParallelSplit, TextBatch]):
+    """The updates of a training run on sentence pairs.
 
     Args:
         tokens_per_update: positions per side and update at most, padding counted; None when pairs are counted.
@@ -103,16 +94,17 @@ class TrainingBatches:
         sentences_per_update: int | None = None,
     ):
         self.pairs = ParallelSplit(corpus_folder, split)
-        self.micro_batch_tokens, self.seed = micro_batch_tokens, seed
+        self.micro_batch_positions, self.seed = micro_batch_tokens, seed
         fits = np.maximum(self.pairs.src_lengths, self.pairs.tgt_lengths) <= max_length + 1
-        self.left_out = int(len(fits) - fits.sum())
-        kept = np.flatnonzero(fits).astype(np.uint32)
-        if not len(kept):
+        if not fits.any():
             raise UserError(f"{self.pairs.name}: no pair of at most {max_length} subwords per side; raise `max_length`")
+        kept, self.left_out = np.flatnonzero(fits).astype(np.uint32), int(len(fits) - fits.sum())
         src_lengths, tgt_lengths = self.pairs.src_lengths[kept], self.pairs.tgt_lengths[kept]
-        self._check_budgets(int(max(src_lengths.max(), tgt_lengths.max())), tokens_per_update)
+        longest = self.pairs.longest(kept)
+        for key, budget in (("tokens_per_update", tokens_per_update), ("micro_batch_tokens", micro_batch_tokens)):
+            self.pairs.check_budget(f"a pair has {longest} subwords on a side", longest, key, budget, "max_length")
         order, starts = order_by_cell(cells(src_lengths, tgt_lengths), seed)
-        self.order = kept[order]
+        self.order, self.sequences = kept[order], len(kept)
         self.cell_bounds = np.append(starts, len(order))
         widths = np.stack([np.maximum.reduceat(lengths[order], starts) for lengths in (src_lengths, tgt_lengths)], 1)
         self.cuts, self.update_widths = update_cuts(self.cell_bounds, widths, tokens_per_update, sentences_per_update)
@@ -120,31 +112,8 @@ class TrainingBatches:
         real = int(src_lengths.sum() + tgt_lengths.sum())
         self.padding = 1 - real / int((np.diff(self.cuts) * self.update_widths.sum(axis=1)).sum())
 
-    def _check_budgets(self, longest: int, tokens_per_update: int | None) -> None:
-        for key, budget in (("tokens_per_update", tokens_per_update), ("micro_batch_tokens", self.micro_batch_tokens)):
-            if budget is not None and longest > budget:
-                raise UserError(
-                    f"{self.pairs.name}: a pair has {longest} subwords on a side but {key} is {budget}; "
-                    f"raise {key} or lower max_length"
-                )
-
     def __len__(self) -> int:
         return len(self.cuts) - 1
-
-    @property
-    def sequences(self) -> int:
-        """Pairs of an epoch."""
-        return len(self.order)
-
-    def epoch_of(self, step: int) -> int:
-        return step // len(self)
-
-    def update(self, step: int, rank: int = 0, world_size: int = 1) -> list[TextBatch]:
-        """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`.
-
-        Micro-batch i of the update goes to process i % world_size: the k-th returned is number rank + world_size * k.
-        """
-        return self._split(self.pairs_of(step))[rank::world_size]
 
     def pairs_of(self, step: int) -> np.ndarray:
         """Numbers of the pairs in global update `step`, those of like length together."""
@@ -154,12 +123,12 @@ class TrainingBatches:
         update = self._known_order[1][place]
         return self._pairs_between(epoch, *self.cuts[update : update + 2])
 
-    def largest(self) -> list[TextBatch]:
-        """The update whose micro-batches need most memory (that of attention), to fail early if it does not fit."""
+    def heaviest(self) -> np.ndarray:
+        """By the memory that attention needs."""
         width = self.update_widths.max(axis=1)
-        rows = np.minimum(np.diff(self.cuts), self.micro_batch_tokens // width)
-        heaviest = int(np.argmax(rows * width**2))
-        return self._split(self._pairs_between(0, *self.cuts[heaviest : heaviest + 2]))
+        rows = np.minimum(np.diff(self.cuts), self.micro_batch_positions // width)
+        place = int(np.argmax(rows * width**2))
+        return self._pairs_between(0, *self.cuts[place : place + 2])
 
     def _pairs_between(self, epoch: int, begin: int, end: int) -> np.ndarray:
         """The pairs that epoch `epoch` puts at places begin … end - 1 of the order."""
@@ -171,32 +140,9 @@ class TrainingBatches:
         mixed = np.lexsort((random_keys(self.seed, epoch, first, last, stream=0), cell))
         return self.order[first:last][mixed[begin - first : end - first]].astype(np.int64)
 
-    def _split(self, pairs: np.ndarray) -> list[TextBatch]:
-        src_lengths, tgt_lengths = self.pairs.src_lengths[pairs], self.pairs.tgt_lengths[pairs]
-        rows = self.micro_batch_tokens // int(max(src_lengths.max(), tgt_lengths.max()))
-        parts = -(-len(pairs) // rows)
-        return [self.pairs.batch(part) for part in np.array_split(pairs, parts)]
 
-
-class EvaluationBatches:
-    """Every pair of a split exactly once, in batches of like length, the longest first: (indices (B,), TextBatch).
-
-    A batch holds at most `batch_tokens` source positions, padding counted, but always one pair.
-    """
+class EvaluationBatches(WholeSplit[ParallelSplit, TextBatch]):
+    """Every pair of a split exactly once. batch_tokens: source positions of a batch at most."""
 
     def __init__(self, corpus_folder: Path, split: str, batch_tokens: int):
-        self.pairs, self.batch_tokens = ParallelSplit(corpus_folder, split), batch_tokens
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, TextBatch]]:
-        for indices in length_order(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_tokens):
-            yield indices, self.pairs.batch(indices)
-
-
-def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Numbers of sequences, longest source first, in groups of at most `budget` padded source positions."""
-    order = np.lexsort((tgt_lengths, src_lengths))[::-1]
-    begin = 0
-    while begin < len(order):
-        rows = max(1, budget // int(src_lengths[order[begin]]))
-        yield order[begin : begin + rows]
-        begin += rows
+        super().__init__(ParallelSplit(corpus_folder, split), batch_tokens)

@@ -17,10 +17,12 @@ import gzip
 import hashlib
 import logging
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_treebank
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import ExpectedTrees, Source, TreePart, load_collected_trees
 from pipeline.data.download import fetch
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.transfer import DownloadError, fetch_url
@@ -31,18 +33,11 @@ from pipeline.files import atomic_write
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--mirror", help="folder or URL tried first")
-    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a licensed package")
+add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_treebank(args.dataset)
-    if not isinstance(dataset, TreebankDataset):
-        raise UserError(f"{args.dataset}: nothing to collect, kind is {dataset.kind!r}; run the stage `grammar`")
+    dataset = load_collected_trees(args.dataset)
     packages = package_folders(dataset, args.package)
     sources = {name: fetch_trees(name, source, args.downloads, args.mirror) for name, source in dataset.sources.items()}
     for split in dataset.split_names:

@@ -13,11 +13,11 @@ Nothing is used before its checksum is verified, once for each file. A download 
 
 import argparse
 import logging
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
-from pipeline.data.dataset import DownloadedDataset, Source, load_dataset
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import AnyDataset, Source, load_downloaded, sources_of
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.raw_text import write_raw_splits
 from pipeline.data.transfer import DownloadError, fetch_url
@@ -28,49 +28,29 @@ from pipeline.errors import UserError
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--mirror", help="folder or URL tried first")
-    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a licensed package")
+add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_dataset(args.dataset)
-    if not isinstance(dataset, DownloadedDataset):
-        raise UserError(f"{args.dataset}: nothing to download, kind is {dataset.kind!r}; run the stage `grammar`")
+    dataset = load_downloaded(args.dataset)
     folders = package_folders(dataset, args.package)
     for package in dataset.packages:
         existing_files(package, folders[package], dataset.package_members(package))
     write_raw_splits(dataset, fetch_all(dataset, args.downloads, args.mirror) | folders, args.corpus)
 
 
-class Fetched(Protocol):
-    """A dataset some of whose files are fetched."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def sources(self) -> Mapping[str, Source]:
-        """By file name."""
-
-
-def fetch_all(dataset: Fetched, downloads: Path, mirror: str | None) -> dict[str, Path]:
+def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:
     """Verified local files by source name; all are tried before any failure is reported.
 
     Raises:
         UserError: listing every file that could not be had, and why.
     """
-    found, missing = {}, []
+    sources, found, missing = sources_of(dataset), {}, []
     absent = (
-        source
-        for name, source in dataset.sources.items()
-        if not any(map(Path.exists, places(name, source, downloads, mirror)))
+        source for name, source in sources.items() if not any(map(Path.exists, places(name, source, downloads, mirror)))
     )
     require_space(downloads, sum(source.bytes or 0 for source in absent), f"fetching {dataset.name}")
-    for name, source in dataset.sources.items():
+    for name, source in sources.items():
         try:
             found[name] = fetch(name, source, downloads, mirror)
         except UserError as error:
@@ -78,7 +58,7 @@ def fetch_all(dataset: Fetched, downloads: Path, mirror: str | None) -> dict[str
             missing.append(str(error))
     if missing:
         raise UserError(
-            f"{dataset.name}: {len(missing)} of {len(dataset.sources)} files are missing:\n"
+            f"{dataset.name}: {len(missing)} of {len(sources)} files are missing:\n"
             + "\n".join(missing)
             + f"\nput them into {downloads}, or name a folder that has them as `mirror:`"
         )

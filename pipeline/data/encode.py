@@ -12,25 +12,30 @@ subwords (`*_unknown`).
 
 import argparse
 import logging
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import TokenisedDataset, load_tokenised
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.token_store import offsets_path, token_type, tokens_path, write_tokens
+from pipeline.data.sequence_store import digest_of
+from pipeline.data.text_files import lines_of
+from pipeline.data.token_store import token_files, token_type, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import sha256_file, sha256_json
+from pipeline.files import sha256_file
 from pipeline.records.corpus import ParallelCorpus, ParallelSplit
 from pipeline.symbols import UNK
 
 log = logging.getLogger(__name__)
 
 LINES_PER_CHUNK = 5000
+COUNTED = ("tokens", "unknown", "changed")
 WRITTEN_OVER_READ = 0.8  # bytes: ids of two bytes and a sentence's place of eight, of text of which a subword has three
 
 
@@ -44,10 +49,7 @@ class EncodedChunk:
     changed: int
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has prepared/")
-    parser.add_argument("--processes", type=int, default=1, help="processes that encode")
+add_arguments = partial(corpus_arguments, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -79,7 +81,6 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
             sides[side] = encode_side(corpus / f"prepared/{split}.tok.{language}", model, stem, size, processes)
             stems.append(stem)
         splits[split] = split_record(sides["src"], sides["tgt"], f"{corpus}/prepared: split {split}")
-    files = [path(stem) for stem in stems for path in (tokens_path, offsets_path)]
     record = ParallelCorpus(
         dataset=dataset.name,
         src=dataset.src,
@@ -88,35 +89,30 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
         vocab_digest=sha256_file(src_model),
         tgt_vocab_size=tgt_size,
         tgt_vocab_digest=sha256_file(tgt_model),
-        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        digest=digest_of(map(token_files, stems)),
         splits=splits,
     )
     record.write(corpus / "encoded/corpus.json")
     return record
 
 
-def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes: int) -> dict[str, int]:
+def encode_side(text: Path, model: Path, stem: Path, vocab_size: int, processes: int) -> Counter[str]:
     """Encode one file; returns how many lines, tokens, unknown subwords and lines changed by a round trip it has."""
-    counts = {"lines": 0, "tokens": 0, "unknown": 0, "changed": 0}
+    counts: Counter[str] = Counter()
     progress = Progress(log, f"{text.name}: encoded", "lines")
-    work = partial(encode_chunk, model=model)
-    try:
-        with open(text, encoding="utf-8", newline="\n") as lines, write_tokens(stem, vocab_size) as store:
-            for chunk in map_in_order(work, chunks(lines, LINES_PER_CHUNK), processes):
-                store.append(chunk.flat, chunk.lengths)
-                counts["unknown"] += chunk.unknown
-                counts["changed"] += chunk.changed
-                progress.advance(len(chunk.lengths))
-            counts["lines"], counts["tokens"] = store.sentences, store.count
-    except FileNotFoundError as error:
-        raise UserError(f"{text}: no such file; run the stage `prepare` first") from error
+    parts = chunks(lines_of(text, "run the stage `prepare` first"), LINES_PER_CHUNK)
+    with write_tokens(stem, vocab_size) as store:
+        for chunk in map_in_order(partial(encode_chunk, model=model), parts, processes):
+            store.append(chunk.flat, chunk.lengths)
+            counts.update(tokens=len(chunk.flat), unknown=chunk.unknown, changed=chunk.changed)
+            progress.advance(len(chunk.lengths))
+        counts["lines"] = store.sequences
     progress.finish()
     return counts
 
 
 def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
     subwords = load_once(model)
-    lines = [line.removesuffix("\n") for line in lines]
     ids = subwords.encode(lines)
     changed = sum(before != after for before, after in zip(lines, subwords.decode(ids), strict=True))
     flat = np.fromiter((i for sentence in ids for i in sentence), dtype=token_type(len(subwords)))
@@ -126,15 +122,8 @@ def encode_chunk(lines: list[str], model: Path) -> EncodedChunk:
 load_once = cache(Subwords)
 
 
-def split_record(src: dict[str, int], tgt: dict[str, int], where: str) -> ParallelSplit:
+def split_record(src: Counter[str], tgt: Counter[str], where: str) -> ParallelSplit:
     if src["lines"] != tgt["lines"]:
         raise UserError(f"{where}: {src['lines']} source but {tgt['lines']} target lines; run `prepare` again")
-    return ParallelSplit(
-        pairs=src["lines"],
-        src_tokens=src["tokens"],
-        src_unknown=src["unknown"],
-        src_changed=src["changed"],
-        tgt_tokens=tgt["tokens"],
-        tgt_unknown=tgt["unknown"],
-        tgt_changed=tgt["changed"],
-    )
+    counted = {f"src_{what}": src[what] for what in COUNTED} | {f"tgt_{what}": tgt[what] for what in COUNTED}
+    return ParallelSplit(pairs=src["lines"], **counted)

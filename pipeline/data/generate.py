@@ -8,24 +8,19 @@ languages of the dataset, English trees, and what to look for in each line.
 
 import argparse
 import logging
-from pathlib import Path
 
-from pipeline.data.dataset import GrammarDataset, GrammarTreebank, load_dataset
-from pipeline.errors import UserError
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import GrammarTreebank, load_generated
 from pipeline.grammar.splits import write_splits
 
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file: languages, domain, sizes, seed")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder to write to")
+add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_dataset(args.dataset)
-    if not isinstance(dataset, GrammarDataset | GrammarTreebank):
-        raise UserError(f"{args.dataset}: not written by the grammar, its kind is {dataset.kind!r}")
+    dataset = load_generated(args.dataset)
     wanted = dataset.generator
     languages = [dataset.src] if isinstance(dataset, GrammarTreebank) else list(dataset.languages)
     sizes, chained = (dict[str, int](counts.items()) for counts in (wanted.sizes, wanted.chained))

@@ -1,25 +1,17 @@
 """Licensed packages: folders of the user's own that hold what can't be fetched."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 
+from pipeline.data.dataset import DownloadedDataset, ManifestDataset, OwnText, SplitName, TreebankDataset
 from pipeline.errors import UserError
 
 NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
 MISSING_SHOWN = 5
 
 
-class Licensed(Protocol):
-    """A dataset that is taken from packages, wholly or in part."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def packages(self) -> Mapping[str, str]:
-        """What each holds."""
+Licensed = DownloadedDataset | TreebankDataset | ManifestDataset | OwnText
 
 
 def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Path]:
@@ -47,6 +39,13 @@ def existing_files(package: str, folder: Path, names: Iterable[str]) -> list[Pat
             f"`licensed: {package}` in config.yaml, or complete the folder"
         )
     return paths
+
+
+def own_files(dataset: ManifestDataset | OwnText, settings: Iterable[str]) -> dict[SplitName, Path]:
+    """The file of each split in a folder of the user's own. Raises UserError when one is missing."""
+    folder = package_folders(dataset, settings)[dataset.package]
+    paths = existing_files(dataset.package, folder, dataset.package_members(dataset.package))
+    return dict(zip(dataset.split_names, paths, strict=True))
 
 
 def expanded(pattern: str) -> list[str]:

@@ -23,8 +23,10 @@ from pathlib import Path
 import sacremoses
 
 from pipeline.data.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import CorpusRecord, Expected, load_parallel
 from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.text_files import count_lines
 from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
@@ -34,13 +36,11 @@ log = logging.getLogger(__name__)
 
 PAIRS_PER_CHUNK = 2000
 EXAMPLES = 5
+MISSING = "run the stage `download` or `generate` first"
 WRITTEN_OVER_READ = 2.1  # bytes: cleaned text, and the same with spaces between tokens
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has raw/")
-    parser.add_argument("--processes", type=int, default=1, help="processes that tokenise")
+add_arguments = partial(corpus_arguments, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -169,24 +169,18 @@ def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
             else:
                 return
     except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: no such file; run the stage `download` or `grammar` first") from error
+        raise UserError(f"{error.filename}: no such file; {MISSING}") from error
+    counts = [count_lines(path, MISSING) for path in (src, tgt)]
     raise UserError(
-        f"{src} has {count_lines(src)} lines but {tgt.name} has {count_lines(tgt)}: they are not translations of each "
-        "other, line by line; remove both and fetch them again"
+        f"{src} has {counts[0]} lines but {tgt.name} has {counts[1]}: they are not translations of each other, line by "
+        "line; remove both and fetch them again"
     )
-
-
-def count_lines(path: Path) -> int:
-    with open(path, "rb") as lines:
-        return sum(1 for _ in lines)
 
 
 def check_expected(expected: Expected, files: tuple[Path, Path]) -> None:
     """Raises UserError when a split is not the one that the dataset file describes."""
     for path, digest in zip(files, (expected.src_sha256, expected.tgt_sha256), strict=True):
-        if not path.exists():
-            raise UserError(f"{path}: no such file; run the stage `download` or `grammar` first")
-        found = count_lines(path)
+        found = count_lines(path, MISSING)
         if found != expected.lines:
             raise UserError(f"{path}: {found} lines, expected {expected.lines}; remove it and fetch it again")
         if digest and (actual := sha256_file(path)) != digest:

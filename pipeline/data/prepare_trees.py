@@ -23,9 +23,11 @@ from random import Random
 
 import numpy as np
 
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import GrammarTreebank, Treebank, load_treebank
 from pipeline.data.linearisation import linearise
 from pipeline.data.silver import with_errors
+from pipeline.data.text_files import lines_of
 from pipeline.data.trees import TRACE, Tree, clean, events, parse_tree, words
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -37,9 +39,7 @@ SEVERAL_WORDS = re.compile(r"\([^ ()]+ [^ ()]+ [^ ()]")
 PERCENTILES = (50, 90, 95, 99, 100)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has its raw trees")
+add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
@@ -88,18 +88,10 @@ def raw_trees(dataset: Treebank, corpus: Path, split: str) -> Iterator[tuple[str
     extra = dataset.extra if isinstance(dataset, GrammarTreebank) and split == "train" else None
     rng = Random(f"errors/{extra.seed}") if extra else None
     path = folder / f"{split}.trees"
-    try:
-        with open(path, encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, start=1):
-                where = f"{path}: line {number}"
-                tree = parse_tree(line, where)
-                yield (
-                    where,
-                    line,
-                    with_errors(tree, extra.errors, rng) if extra and rng and number > extra.after else tree,
-                )
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; run the stage `collect-trees` or `grammar` first") from error
+    for number, line in enumerate(lines_of(path, "run the stage `collect-trees` or `generate` first"), start=1):
+        where = f"{path}: line {number}"
+        tree = parse_tree(line, where)
+        yield where, line, with_errors(tree, extra.errors, rng) if extra and rng and number > extra.after else tree
 
 
 def counted(trees: Iterator[tuple[str, str, Tree]], counts: "SplitCounts") -> Iterator[tuple[str, Tree]]:
@@ -116,13 +108,9 @@ class SplitCounts:
 
     def __init__(self):
         self.read = 0
-        self.rejected: Counter[str] = Counter()
-        self.repaired: Counter[str] = Counter()
-        self.removed: Counter[str] = Counter()
         self.words: list[int] = []
         self.symbols: list[int] = []
-        self.labels: Counter[str] = Counter()
-        self.tags: Counter[str] = Counter()
+        self.rejected, self.repaired, self.removed, self.labels, self.tags = (Counter[str]() for _ in range(5))
 
     @property
     def longest(self) -> tuple[int, int]:
@@ -139,15 +127,11 @@ class SplitCounts:
         return TreesReport(
             read=self.read,
             kept=len(self.words),
-            rejected=dict(self.rejected),
-            repaired=dict(self.repaired),
-            removed=dict(self.removed),
             src_words=sum(self.words),
             tgt_words=sum(self.symbols),
             words_percentiles=percentiles(self.words),
             symbols_percentiles=percentiles(self.symbols),
-            labels=dict(self.labels),
-            tags=dict(self.tags),
+            **{name: dict(count) for name, count in vars(self).items() if isinstance(count, Counter)},
         )
 
 

@@ -1,7 +1,6 @@
 """Batches of utterances, counted in utterances, each a pure function of (seed, step): noise and order included."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,16 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.data.batches import length_order
-from pipeline.data.counted_batches import CountedBatches, random_share
+from pipeline.data.counted_batches import CountedBatches, chosen
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
-from pipeline.data.token_store import TokenStore
+from pipeline.data.split_batches import Batch, EncodedSplit, WholeSplit
 from pipeline.errors import UserError
 from pipeline.layout import CORPUS_FILE
 from pipeline.models.settings import ModelSettings
 from pipeline.records.corpus import SpeechCorpus
-from pipeline.symbols import BOS, EOS, PAD
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +24,7 @@ FRAMES_PER_CHARACTER = 3
 
 
 @dataclass(frozen=True)
-class SpeechBatch:
+class SpeechBatch(Batch):
     """B utterances: frames (B, S, features) float32, normalised, zero beyond frame_counts (B,) int64; transcripts
     tgt_in (B, T) = BOS + y and tgt_out (B, T) = y + EOS, padded with PAD."""
 
@@ -52,17 +49,8 @@ class SpeechBatch:
         """Utterances and frames of the longest."""
         return self.frames.shape[0], self.frames.shape[1]
 
-    @property
-    def num_tokens(self) -> int:
-        """Characters that are predicted, EOS included, padding not."""
-        return int((self.tgt_out != PAD).sum())
 
-    def to(self, device: torch.device | str) -> "SpeechBatch":
-        parts = (self.frames, self.frame_counts, self.tgt_in, self.tgt_out)
-        return SpeechBatch(*(part.to(device, non_blocking=True) for part in parts))
-
-
-class SpeechSplit:
+class SpeechSplit(EncodedSplit):
     """Features and transcripts of one split of an encoded speech corpus.
 
     Args:
@@ -71,19 +59,16 @@ class SpeechSplit:
     """
 
     def __init__(self, corpus_folder: Path, split: str, normalised_as: Path | None = None):
-        self.folder = corpus_folder = Path(corpus_folder)
-        self.name = f"{corpus_folder}: split {split}"
-        features = SpeechCorpus.read(corpus_folder / CORPUS_FILE).features
-        statistics = SpeechCorpus.read(Path(normalised_as or corpus_folder) / CORPUS_FILE).statistics
+        super().__init__(corpus_folder, split)
+        features = SpeechCorpus.read(self.folder / CORPUS_FILE).features
+        statistics = SpeechCorpus.read(Path(normalised_as or self.folder) / CORPUS_FILE).statistics
         self.mean, self.deviation = (np.array(one, np.float32) for one in (statistics.mean, statistics.deviation))
-        self.src = FrameStore(corpus_folder / split, features)
-        self.tgt = TokenStore(corpus_folder / f"{split}.tgt")
+        self.src = FrameStore(self.folder / split, features)
         if len(self.src) != len(self.tgt):
             raise UserError(
                 f"{self.name}: {len(self.src)} utterances but {len(self.tgt)} transcripts; run `features` again"
             )
         self.src_lengths = self.src.lengths()
-        self.tgt_lengths = self.tgt.lengths() + 1
 
     def unwritable(self, model: ModelSettings) -> np.ndarray:
         """(N,) bool, True where the transcript has more characters than a model's output frames can hold."""
@@ -100,9 +85,7 @@ class SpeechSplit:
             plain = self.src[index]
             mixed = noise.mixed(plain, step, index) if noise else plain.astype(np.float32)
             frames[row, : len(mixed)] = (mixed - self.mean) / self.deviation
-        tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
-        tgt_out = self.tgt.padded(indices, first=None, last=EOS, pad=PAD)
-        return SpeechBatch(*map(torch.from_numpy, (frames, counts, tgt_in, tgt_out)))
+        return SpeechBatch(torch.from_numpy(frames), torch.from_numpy(counts), *self.targets(indices))
 
 
 @dataclass(frozen=True)
@@ -129,17 +112,13 @@ class UtteranceChoice:
                 *(pairs.name, unwritable.sum(), self.model.architecture),
             )
             fits &= ~unwritable
-        chosen = random_share(np.flatnonzero(fits), self.share, seed)
-        if not len(chosen):
-            raise UserError(
-                f"{pairs.name}: no utterance of at most {self.max_frames} frames and {self.max_length} characters; "
-                "raise `max_frames` or `max_length`"
-            )
-        return chosen, int(len(fits) - fits.sum())
+        most = f"{self.max_frames} frames and {self.max_length} characters"
+        fault = f"{pairs.name}: no utterance of at most {most}; raise `max_frames` or `max_length`"
+        return chosen(fits, self.share, seed, fault)
 
 
-class SpeechBatches(CountedBatches[SpeechBatch]):
-    """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
+class SpeechBatches(CountedBatches[SpeechSplit, SpeechBatch]):
+    """The updates of a training run on utterances.
 
     Args:
         utterances_per_update: the last updates of an epoch may have one fewer.
@@ -163,32 +142,20 @@ class SpeechBatches(CountedBatches[SpeechBatch]):
         noise: NoiseSettings | None,
         seed: int,
     ):
-        self.pairs = pairs
         kept, self.left_out = choice.of(pairs, seed)
-        lengths = self.pairs.src_lengths[kept]
-        if lengths.max() > micro_batch_frames:
-            raise UserError(
-                f"{self.pairs.name}: an utterance has {lengths.max()} frames but micro_batch_frames is "
-                f"{micro_batch_frames}; raise it or lower max_frames"
-            )
-        super().__init__(self.pairs.src_lengths, kept, utterances_per_update, micro_batch_frames, seed, sorted_first)
-        self.noise = NoiseMixer(pairs.folder, len(self.pairs.mean), noise, seed) if noise else None
+        longest = pairs.src_lengths[kept].max()
+        found = f"an utterance has {longest} frames"
+        pairs.check_budget(found, longest, "micro_batch_frames", micro_batch_frames, "max_frames")
+        super().__init__(pairs, kept, utterances_per_update, micro_batch_frames, seed, sorted_first)
+        self.noise = NoiseMixer(pairs.folder, len(pairs.mean), noise, seed) if noise else None
 
     def batch(self, indices: np.ndarray, step: int | None) -> SpeechBatch:
         """The utterances with the noise of update `step`; None = without."""
         return self.pairs.batch(indices) if step is None else self.pairs.batch(indices, self.noise, step)
 
 
-class SpeechEvaluationBatches:
-    """Every utterance of a split exactly once, the longest first, as (indices (B,), SpeechBatch).
-
-    A batch holds at most `batch_frames` frames, padding counted, but always one utterance.
-    """
+class SpeechEvaluationBatches(WholeSplit[SpeechSplit, SpeechBatch]):
+    """Every utterance of a split exactly once. batch_frames: frames of a batch at most."""
 
     def __init__(self, corpus_folder: Path, split: str, batch_frames: int, normalised_as: Path | None = None):
-        self.pairs = SpeechSplit(corpus_folder, split, normalised_as)
-        self.batch_frames = batch_frames
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, SpeechBatch]]:
-        for indices in length_order(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_frames):
-            yield indices, self.pairs.batch(indices)
+        super().__init__(SpeechSplit(corpus_folder, split, normalised_as), batch_frames)

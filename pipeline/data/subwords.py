@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_tokenised
+from pipeline.data.text_files import count_lines, lines_of
 from pipeline.data.vocabulary import MODEL, TGT_MODEL
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -51,9 +53,7 @@ TRAINER: dict[str, Any] = {
 """What all models have in common: nothing in the text is changed, and every character is kept."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has prepared/")
+add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
@@ -63,14 +63,13 @@ def run(args: argparse.Namespace) -> None:
 def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:
     """Raises UserError when the prepared text is missing or too small for the vocabulary asked for."""
     files = [corpus / f"prepared/train.tok.{language}" for language in dataset.languages]
-    where = f"{dataset.name}: subwords"
     tgt_model = corpus / TGT_MODEL
     tgt = None
     if dataset.tgt_subwords is None:
         tgt_model.unlink(missing_ok=True)
-        src = learn(dataset.subwords, files, corpus / MODEL, where)
+        src = learn(dataset.subwords, files, corpus / MODEL, f"{dataset.name}: subwords")
     else:
-        src = learn(dataset.subwords, files[:1], corpus / MODEL, where)
+        src = learn(dataset.subwords, files[:1], corpus / MODEL, f"{dataset.name}: subwords")
         tgt = learn(dataset.tgt_subwords, files[1:], tgt_model, f"{dataset.name}: tgt_subwords")
     learnt = Vocabularies(**dict(src), tgt=tgt, sentencepiece=sentencepiece.__version__)
     learnt.write(corpus / "subwords.json")
@@ -80,32 +79,23 @@ def learn(
     settings: BpeSubwords | WordVocabulary | SymbolVocabulary, files: list[Path], path: Path, where: str
 ) -> Vocabulary:
     """Write one model, learnt from `files`."""
-    pairs = count_lines(files[0])
+    pairs = count_lines(files[0], "run the stage `prepare` first")
     sampled = Sampled(pairs=pairs, of=pairs)
     match settings:
         case BpeSubwords():
             chosen = sample(pairs, settings)
-            model = train_bpe(sampled_lines(files, chosen), settings.vocab_size, f"{where}.vocab_size")
+            model = train("bpe", sampled_lines(files, chosen), settings.vocab_size, f"{where}.vocab_size")
             sampled = Sampled(pairs=len(chosen), of=pairs, seed=settings.seed)
         case WordVocabulary():
-            lines = sampled_lines(files, np.arange(pairs))
-            model = most_frequent_words(lines, settings.vocab_size, f"{where}.vocab_size")
+            model = train("word", sampled_lines(files, np.arange(pairs)), settings.vocab_size, f"{where}.vocab_size")
         case SymbolVocabulary():
-            model = collect_symbols(sampled_lines(files, np.arange(pairs)))
+            model = train("word", sampled_lines(files, np.arange(pairs)), None, where)
     with atomic_write(path, "wb") as file:
         file.write(model)
-    size = sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()
+    size = entries(model)
     log.info("%s: %d entries from %d of %d pairs", where, size, sampled.pairs, pairs)
     digest = hashlib.sha256(model).hexdigest()
     return Vocabulary(kind=settings.kind, vocab_size=size, digest=digest, sample=sampled)
-
-
-def count_lines(path: Path) -> int:
-    try:
-        with open(path, "rb") as lines:
-            return sum(1 for _ in lines)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; run the stage `prepare` first") from error
 
 
 def sample(pairs: int, settings: BpeSubwords) -> np.ndarray:
@@ -121,49 +111,32 @@ def sampled_lines(files: list[Path], chosen: np.ndarray) -> Iterator[str]:
     for path in files:
         wanted = iter(chosen.tolist())
         following = next(wanted, None)
-        with open(path, encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines):
-                if number == following:
-                    yield line.removesuffix("\n")
-                    following = next(wanted, None)
+        for number, line in enumerate(lines_of(path, "run the stage `prepare` first")):
+            if number == following:
+                yield line
+                following = next(wanted, None)
 
 
-def train_bpe(lines: Iterator[str], vocab_size: int, where: str) -> bytes:
-    """A sentencepiece BPE model of exactly `vocab_size` entries, serialised.
+def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -> bytes:
+    """A sentencepiece model of exactly `vocab_size` entries, serialised; words as frequent as each other by code point.
 
-    Raises:
-        UserError: the text has too few distinct pieces, or more characters than entries.
-    """
-    return trained("bpe", lines, vocab_size, where)
-
-
-def most_frequent_words(lines: Iterator[str], vocab_size: int, where: str) -> bytes:
-    """The same of the most frequent words; words as frequent as each other by code point.
+    vocab_size: None = every space-separated symbol of the text is an entry, so that none is ever split.
 
     Raises:
-        UserError: the text has too few distinct words.
+        UserError: the text has too few distinct pieces or words, or more characters than entries.
     """
-    return trained("word", lines, vocab_size, where)
-
-
-def trained(kind: str, lines: Iterator[str], vocab_size: int, where: str) -> bytes:
+    size = {"use_all_vocab": True} if vocab_size is None else {"vocab_size": vocab_size}
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines, model_writer=model, model_type=kind, vocab_size=vocab_size, **TRAINER
+            sentence_iterator=lines, model_writer=model, model_type=kind, **size, **TRAINER
         )
     except RuntimeError as error:
         raise UserError(f"{where} = {vocab_size} does not fit this text: {error}") from error
-    found = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()).vocab_size()
-    if found != vocab_size:
+    if vocab_size is not None and (found := entries(model.getvalue())) != vocab_size:
         raise UserError(f"{where} = {vocab_size}, but the text has only {found} distinct pieces; ask for no more")
     return model.getvalue()
 
 
-def collect_symbols(lines: Iterator[str]) -> bytes:
-    """A sentencepiece model whose entries are the space-separated symbols of the text, so that none is ever split."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=lines, model_writer=model, model_type="word", use_all_vocab=True, **TRAINER
-    )
-    return model.getvalue()
+def entries(model: bytes) -> int:
+    return sentencepiece.SentencePieceProcessor(model_proto=model).vocab_size()

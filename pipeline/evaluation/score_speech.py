@@ -15,7 +15,7 @@ from pipeline.data.checked_lines import check_lines, read_lines, training_behind
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
 from pipeline.data.test_sets import name_of_split
-from pipeline.data.token_store import TokenStore, offsets_path, tokens_path
+from pipeline.data.token_store import TokenStore, token_files
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
         split=args.split,
         test_set=name_of_split(dataset, args.split),
         lines=len(references),
-        references=sha256_json([sha256_file(path(stem)) for path in (tokens_path, offsets_path)]),
+        references=sha256_json([sha256_file(path) for path in token_files(stem)]),
         inputs={str(args.transcripts): sha256_file(args.transcripts)},
         training=training_behind(args.transcripts),
     )

@@ -1,24 +1,8 @@
 """Chinese: no articles or inflection; measure words, aspect particles, clauses and places before what they modify."""
 
-from pipeline.grammar.lexicon.words import Verb
-from pipeline.grammar.structure import (
-    ME,
-    THEY,
-    THIRD,
-    WE,
-    YOU,
-    Clause,
-    Name,
-    Nominal,
-    NounPhrase,
-    Pair,
-    Place,
-    Pronoun,
-    Statement,
-    Utterance,
-    required,
-    required_nominal,
-)
+from pipeline.grammar import structure
+from pipeline.grammar.structure import ME, THEY, THIRD, WE, YOU, required, required_nominal
+from pipeline.grammar.words import Verb
 
 LOCALISERS = {"in": ["里"], "on": ["上"], "at": [], "shore": ["上"]}
 MODALS = {"want": "想", "can": "能", "must": "必须", "should": "应该"}
@@ -32,13 +16,9 @@ FUNCTION_WORDS = PARTICLES | QUANTITIES | {*MODALS.values(), *PRONOUNS.values(),
 RESULTS = frozenset("见到住走掉破过得达")  # verbs that end so name a result: 没有看见, never 不看见
 
 
-def sentence(utterance: Utterance) -> list[str]:
+def sentence(utterance: structure.Utterance) -> list[str]:
     """The words of a whole sentence, punctuation as words of its own."""
-    words = []
-    if utterance.interjection:
-        words += [*utterance.interjection.zh, "，"]
-    if utterance.vocative:
-        words += [utterance.vocative.text, "，"]
+    words = utterance.opening("zh", "，")
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "。"]
     main = utterance.statement.main
@@ -49,7 +29,7 @@ def sentence(utterance: Utterance) -> list[str]:
     return [*words, *clause(main, QUESTION_WORDS[utterance.question].split()), "？"]
 
 
-def _statement(statement: Statement) -> list[str]:
+def _statement(statement: structure.Statement) -> list[str]:
     words = clause(statement.main)
     if statement.subordinate is not None:
         words = _with_subordinate(statement, words)
@@ -61,7 +41,7 @@ def _statement(statement: Statement) -> list[str]:
     return words
 
 
-def _with_subordinate(statement: Statement, main: list[str]) -> list[str]:
+def _with_subordinate(statement: structure.Statement, main: list[str]) -> list[str]:
     """Always in front; 就 goes behind the main clause's subject, the other openers before it."""
     conjunction = required(statement.subordinator).zh
     split = conjunction.index("_")
@@ -76,7 +56,9 @@ def _with_subordinate(statement: Statement, main: list[str]) -> list[str]:
     return [*words, *answer, *main]
 
 
-def clause(c: Clause, inserted: list[str] | None = None, plain: bool = False, where: bool = False) -> list[str]:
+def clause(
+    c: structure.Clause, inserted: list[str] | None = None, plain: bool = False, where: bool = False
+) -> list[str]:
     """Subject, time, adverbs, place, verb, object. `inserted` follows subject and time; `where` asks for a place;
     `plain`: without 了."""
     if c.exists:
@@ -85,12 +67,12 @@ def clause(c: Clause, inserted: list[str] | None = None, plain: bool = False, wh
     time = list(c.time.zh) if c.time else []
     words = [*time, *subject] if c.time_first else [*subject, *time]
     words += inserted or []
-    if isinstance(c.subject, NounPhrase) and c.subject.determiner == "every":
+    if isinstance(c.subject, structure.NounPhrase) and c.subject.determiner == "every":
         words.append("都")
     return words + _predicate(c, plain, where)
 
 
-def _existence(c: Clause) -> list[str]:
+def _existence(c: structure.Clause) -> list[str]:
     has = {"past": ["曾", "有"], "present": ["有"], "future": ["会", "有"]}[c.tense]
     return [
         *(place(c.place) if c.place else []),
@@ -100,7 +82,7 @@ def _existence(c: Clause) -> list[str]:
     ]
 
 
-def _predicate(c: Clause, plain: bool, where: bool = False) -> list[str]:
+def _predicate(c: structure.Clause, plain: bool, where: bool = False) -> list[str]:
     if c.verb is None:
         return [*(c.frequency.zh if c.frequency else ()), *_copula(c)]
     words = list(c.frequency.zh) if c.frequency else []
@@ -125,7 +107,7 @@ def _predicate(c: Clause, plain: bool, where: bool = False) -> list[str]:
     return words
 
 
-def _operators(c: Clause, verb: Verb) -> list[str]:
+def _operators(c: structure.Clause, verb: Verb) -> list[str]:
     """Negation, future and modal."""
     if c.modal:
         negated = {"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation]
@@ -140,7 +122,7 @@ def _operators(c: Clause, verb: Verb) -> list[str]:
     return ["从来", word] if c.negation == "never" else [word]
 
 
-def _verb(c: Clause, verb: Verb, perfective: bool) -> list[str]:
+def _verb(c: structure.Clause, verb: Verb, perfective: bool) -> list[str]:
     """The verb's template filled in."""
     words: list[str] = []
     for piece in verb.zh_definite if verb.zh_definite and _definite(c.object) else verb.zh:
@@ -155,11 +137,11 @@ def _verb(c: Clause, verb: Verb, perfective: bool) -> list[str]:
     return words
 
 
-def _definite(nominal: Nominal | None) -> bool:
-    return not isinstance(nominal, NounPhrase) or nominal.determiner in ("the", "this", "my")
+def _definite(nominal: structure.Nominal | None) -> bool:
+    return not isinstance(nominal, structure.NounPhrase) or nominal.determiner in ("the", "this", "my")
 
 
-def _copula(c: Clause) -> list[str]:
+def _copula(c: structure.Clause) -> list[str]:
     word = required(c.predicate).zh_predicate
     future = ["会"] if c.tense == "future" else []
     negation = {"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation]
@@ -168,27 +150,27 @@ def _copula(c: Clause) -> list[str]:
     return [*negation, *future, *([] if c.negation or c.frequency else ["很"]), word]
 
 
-def place(p: Place) -> list[str]:
+def place(p: structure.Place) -> list[str]:
     """Where, without 在."""
-    if isinstance(p.ground, Name):
+    if isinstance(p.ground, structure.Name):
         return [p.ground.text]
     return [*noun_phrase(p.ground), *LOCALISERS[p.location]]
 
 
-def noun_phrase(nominal: Nominal) -> list[str]:
+def noun_phrase(nominal: structure.Nominal) -> list[str]:
     match nominal:
-        case Pronoun():
+        case structure.Pronoun():
             return [pronoun(nominal)]
-        case Name():
+        case structure.Name():
             title = {"": [], "Mr": ["先生"], "Mrs": ["女士"]}[nominal.title]
             return [nominal.text, *title]
-        case Pair():
+        case structure.Pair():
             return [*noun_phrase(nominal.first), "和", *noun_phrase(nominal.second)]
         case _:
             return _full_noun_phrase(nominal)
 
 
-def pronoun(p: Pronoun) -> str:
+def pronoun(p: structure.Pronoun) -> str:
     if p.person == THIRD:
         return HE_SHE_IT[p.gender]
     if p.person == THEY:
@@ -196,7 +178,7 @@ def pronoun(p: Pronoun) -> str:
     return PRONOUNS[p.person]
 
 
-def _full_noun_phrase(np: NounPhrase) -> list[str]:
+def _full_noun_phrase(np: structure.NounPhrase) -> list[str]:
     words = _modifier_of_owner(np)
     clause_first = [*clause(np.relative.clause, plain=True), "的"] if np.relative else []
     here = [*place(np.place), "的"] if np.place else []
@@ -207,7 +189,7 @@ def _full_noun_phrase(np: NounPhrase) -> list[str]:
     return [*words, *here, *counted, *clause_first, *adjectives, np.noun.zh]
 
 
-def _modifier_of_owner(np: NounPhrase) -> list[str]:
+def _modifier_of_owner(np: structure.NounPhrase) -> list[str]:
     if np.determiner == "my":
         kin = "kin" in np.noun.classes and "child" not in np.noun.classes
         return [pronoun(required(np.owner)), *([] if kin else ["的"])]
@@ -216,7 +198,7 @@ def _modifier_of_owner(np: NounPhrase) -> list[str]:
     return []
 
 
-def _determiner(np: NounPhrase) -> list[str]:
+def _determiner(np: structure.NounPhrase) -> list[str]:
     measure = np.noun.measure
     match np.determiner:
         case "a" if np.plural:

@@ -8,8 +8,8 @@ from random import Random
 from typing import Generic, TypeVar
 
 from pipeline.grammar.lexicon import CITIES, FEMALE, MALE, SURNAMES
-from pipeline.grammar.lexicon.words import Noun
-from pipeline.grammar.structure import Name
+from pipeline.grammar.structure import Facts, Name
+from pipeline.grammar.words import Noun
 
 Item = TypeVar("Item")
 
@@ -97,3 +97,37 @@ class NameChooser:
 
 
 NAMES = NameChooser()
+
+
+class Drawer:
+    """Draws at random, and notes what it chose in `facts`.
+
+    held_out: allow the names and the verb-object combinations that are left to the test split.
+    """
+
+    def __init__(self, rng: Random, held_out: bool):
+        self.rng = rng
+        self.held_out = held_out
+        self.facts = Facts()
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def noted(self, name: Name) -> Name:
+        self.facts.names.append(name)
+        self.facts.kinds.add("unseen_name" if name.unseen else "name")
+        return name
+
+    def town(self) -> Name:
+        return self.noted(NAMES.town(self.rng, self.held_out))
+
+    def object_of(self, verb: str, nouns: Zipf[Noun], shown: str) -> Noun:
+        """An object; a combination left to the test split is drawn again elsewhere. shown: the verb in `facts`."""
+        while True:
+            noun = nouns(self.rng)
+            if not held_out_combination(verb, noun):
+                return noun
+            if self.held_out:
+                self.facts.combinations.append(f"{shown} {noun.en[0]}")
+                self.facts.kinds.add("unseen_combination")
+                return noun

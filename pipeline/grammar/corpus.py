@@ -9,8 +9,8 @@ from pipeline.errors import UserError
 from pipeline.grammar import chinese, english, french, german
 from pipeline.grammar.derivation import Deriver
 from pipeline.grammar.phenomena import phenomena
-from pipeline.grammar.queries import draw_query
 from pipeline.grammar.query_parts import QueryParts
+from pipeline.grammar.query_patterns import draw_query
 from pipeline.grammar.structure import Facts, Utterance
 from pipeline.grammar.text import capitalised, chinese_text, running_text, single_commas
 

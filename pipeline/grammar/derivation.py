@@ -1,58 +1,42 @@
 """Derives the film domain: random statements and questions from the lexicon, in meaning only."""
 
+from pipeline.grammar import structure
 from pipeline.grammar.choice import NAMES, Zipf
 from pipeline.grammar.lexicon import COORDINATORS, FREQUENCY, INTERJECTIONS, MANNER, OPENERS, SUBORDINATORS, TIME, VERBS
-from pipeline.grammar.lexicon.words import Phrase, Verb
 from pipeline.grammar.nominals import ADJECTIVES_OF, BY_FRAME, OBJECTS, PEOPLE, SUBJECTS, NominalDeriver
-from pipeline.grammar.structure import (
-    THEY,
-    THIRD,
-    Clause,
-    Modal,
-    Name,
-    Negation,
-    Nominal,
-    NounPhrase,
-    Pronoun,
-    Question,
-    Statement,
-    Tense,
-    Utterance,
-    required_nominal,
-)
+from pipeline.grammar.structure import THEY, THIRD, required_nominal
+from pipeline.grammar.words import Phrase, Verb
 
 IDIOMS = Zipf([verb for verb in VERBS if verb.idiom], 8)
-QUESTIONS: tuple[Question, ...] = ("yes", "yes", "where", "when", "why")
+QUESTIONS: tuple[structure.Question, ...] = ("yes", "yes", "where", "when", "why")
 ANYTHING = OBJECTS[VERBS[0]]  # what can be seen
-MODALS: tuple[Modal, ...] = ("want", "can", "must", "should")
+MODALS: tuple[structure.Modal, ...] = ("want", "can", "must", "should")
 
 
 class Deriver(NominalDeriver):
     """Derives one sentence: `film()`."""
 
-    def film(self) -> Utterance:
+    def film(self) -> structure.Utterance:
         """A statement of one to four clauses or a question, of any length."""
         interjection = self.rng.choice(INTERJECTIONS) if self.chance(0.05) else None
-        vocative = NAMES.first(self.rng, self.held_out) if self.chance(0.04) else None
-        if vocative:
-            self.note_name(vocative)
+        vocative = self.noted(NAMES.first(self.rng, self.held_out)) if self.chance(0.04) else None
         if self.chance(0.12):
             return self._question(interjection, vocative)
         statement = self.statement(depth=0)
-        return Utterance(statement, "", interjection, vocative)
+        return structure.Utterance(statement, "", interjection, vocative)
 
-    def _question(self, interjection: Phrase | None, vocative: Name | None) -> Utterance:
+    def _question(self, interjection: Phrase | None, vocative: structure.Name | None) -> structure.Utterance:
         question = self.rng.choice(QUESTIONS)
         clause = self.clause(self._tense(), plain=True, simple=question != "yes", question=question)
         self.facts.kinds.add("question")
-        return Utterance(Statement(clause), question, interjection, vocative)
+        return structure.Utterance(structure.Statement(clause), question, interjection, vocative)
 
-    def statement(self, depth: int) -> Statement:
+    def statement(self, depth: int) -> structure.Statement:
         tense = self._tense()
         if depth == 0 and self.chance(0.06):
-            return Statement(self._existence(tense))
+            return structure.Statement(self._existence(tense))
         shape = self.rng.random()
-        statement = Statement(self.clause(tense))
+        statement = structure.Statement(self.clause(tense))
         if shape < 0.3:
             self._subordinate(statement, tense)
         elif depth == 0 and shape < 0.42 and not statement.main.time_first:
@@ -66,11 +50,11 @@ class Deriver(NominalDeriver):
             self.facts.kinds.add("coordination")
         return statement
 
-    def _opener(self, tense: Tense) -> Phrase:
+    def _opener(self, tense: structure.Tense) -> Phrase:
         opener = self.rng.choice(OPENERS)
         return opener if tense == "past" or opener.de != ("plötzlich",) else OPENERS[0]
 
-    def _subordinate(self, statement: Statement, tense: Tense) -> None:
+    def _subordinate(self, statement: structure.Statement, tense: structure.Tense) -> None:
         fitting = [phrase for phrase, tenses in SUBORDINATORS if tense in tenses]
         statement.subordinator = self.rng.choice(fitting)
         statement.subordinate_first = self.chance(0.4) and not statement.main.time_first
@@ -79,31 +63,31 @@ class Deriver(NominalDeriver):
         self.facts.verb_final.append(statement.subordinate)
         self.facts.kinds.add("subordinate")
 
-    def _existence(self, tense: Tense) -> Clause:
+    def _existence(self, tense: structure.Tense) -> structure.Clause:
         noun = PEOPLE(self.rng) if self.chance(0.3) else ANYTHING(self.rng)
         ground = self.ground()
         thing = self.noun_phrase(noun, determiners=("a", "number", "some", "many"))
-        return Clause(None, None, tense, object=thing, exists=True, place=ground)
+        return structure.Clause(None, None, tense, object=thing, exists=True, place=ground)
 
-    def _tense(self) -> Tense:
+    def _tense(self) -> structure.Tense:
         draw = self.rng.random()
         return "past" if draw < 0.5 else "present" if draw < 0.82 else "future"
 
     def clause(
         self,
-        tense: Tense,
-        about: Clause | None = None,
+        tense: structure.Tense,
+        about: structure.Clause | None = None,
         plain: bool = False,
         simple: bool = False,
-        question: Question = "",
-    ) -> Clause:
+        question: structure.Question = "",
+    ) -> structure.Clause:
         """A clause with a subject. `about`: the clause whose subject and object pronouns may take up; `plain`: without
         a fronted adverb, negation, or a modal; `simple`: without a clause inside; `question`: what will be asked."""
         if self.chance(0.12) and not simple and tense != "future":
             return self._description(tense, about)
         verb = self._verb(tense == "future" or question in ("where", "when", "why"), simple)
         subject = self._subject(verb, about)
-        clause = Clause(subject, verb, tense)
+        clause = structure.Clause(subject, verb, tense)
         self.subject = subject
         self._fill(clause, verb, about)
         self.subject = None
@@ -134,7 +118,7 @@ class Deriver(NominalDeriver):
         draw = self.rng.random()
         return "g" if draw < 0.3 else "c" if draw < 0.62 else "v" if draw < 0.88 else "q"
 
-    def _subject(self, verb: Verb, about: Clause | None) -> Nominal:
+    def _subject(self, verb: Verb, about: structure.Clause | None) -> structure.Nominal:
         human = "person" in verb.subjects
         if about is not None and about.subject is not None and human and self.chance(0.45):
             taken_up = self.take_up(about.subject)
@@ -145,7 +129,7 @@ class Deriver(NominalDeriver):
             return self.person()
         return self.noun_phrase(SUBJECTS[verb](self.rng), relative=True)
 
-    def _fill(self, clause: Clause, verb: Verb, about: Clause | None) -> None:
+    def _fill(self, clause: structure.Clause, verb: Verb, about: structure.Clause | None) -> None:
         """Object, recipient, clause: what the verb's frame asks for."""
         match verb.frame:
             case "t" | "g":
@@ -163,21 +147,21 @@ class Deriver(NominalDeriver):
                 clause.infinitive = self._infinitive(required_nominal(clause.subject))
                 self.facts.kinds.add("infinitive")
 
-    def _infinitive(self, subject: Nominal) -> Clause:
+    def _infinitive(self, subject: structure.Nominal) -> structure.Clause:
         for _ in range(20):
             verb = BY_FRAME["t"](self.rng)
             perceived = any(piece.endswith("见") for piece in verb.zh)  # nobody decides to see
             if "person" in verb.subjects and not verb.stative and not perceived:
                 break
         self.facts.verbs.append(verb)
-        inner = Clause(None, verb, "present", agreement=subject)
+        inner = structure.Clause(None, verb, "present", agreement=subject)
         inner.object = self._object(verb, None)
         return inner
 
-    def _object(self, verb: Verb, about: Clause | None) -> Nominal:
+    def _object(self, verb: Verb, about: structure.Clause | None) -> structure.Nominal:
         pronominal = verb.pronominal and not verb.idiom
         if pronominal and about is not None and about.object is not None and self.chance(0.35):
-            noun = about.object.noun if isinstance(about.object, NounPhrase) else None
+            noun = about.object.noun if isinstance(about.object, structure.NounPhrase) else None
             if noun is not None and noun in OBJECTS[verb].items:
                 self.facts.kinds.add("coreference")
                 return self.take_up(about.object)
@@ -185,14 +169,19 @@ class Deriver(NominalDeriver):
             return self.name()
         if "person" in verb.objects and pronominal and self.chance(0.15):
             gender = self.rng.choice("mf")
-            return Pronoun(self.rng.choice((THIRD, THEY)), gender, gender, gender if gender == "f" else "m")
+            return structure.Pronoun(self.rng.choice((THIRD, THEY)), gender, gender, gender if gender == "f" else "m")
         if verb.frame == "g":
             return self.town() if self.chance(0.35) else self.ground_noun(self.object_noun(verb))
         return self.noun_phrase(self.object_noun(verb), relative=True)
 
-    def _description(self, tense: Tense, about: Clause | None) -> Clause:
+    def _description(self, tense: structure.Tense, about: structure.Clause | None) -> structure.Clause:
         """Something is big."""
-        if about is not None and about.object is not None and self.chance(0.5) and isinstance(about.object, NounPhrase):
+        if (
+            about is not None
+            and about.object is not None
+            and self.chance(0.5)
+            and isinstance(about.object, structure.NounPhrase)
+        ):
             noun, taken_up = about.object.noun, self.take_up(about.object)
         else:
             noun, taken_up = PEOPLE(self.rng) if self.chance(0.4) else ANYTHING(self.rng), None
@@ -200,39 +189,37 @@ class Deriver(NominalDeriver):
         if not fitting:
             noun, taken_up = PEOPLE(self.rng), None
             fitting = ADJECTIVES_OF[noun]
-        subject: Nominal
+        subject: structure.Nominal
         if taken_up is None:
             subject = self.noun_phrase(noun, relative=True)
             subject.adjectives = ()
         else:
             subject = taken_up
             self.facts.kinds.add("coreference")
-        clause = Clause(subject, None, tense, predicate=self.rng.choice(fitting))
+        clause = structure.Clause(subject, None, tense, predicate=self.rng.choice(fitting))
         clause.negation = "not" if self.chance(0.15) else ""
         self.facts.kinds.add("predicate")
         return clause
 
-    def _negate(self, clause: Clause, verb: Verb) -> None:
+    def _negate(self, clause: structure.Clause, verb: Verb) -> None:
         draw = self.rng.random()
         if draw > 0.15 or clause.infinitive or clause.complement or verb.en.fixed:
             return
-        if isinstance(clause.subject, NounPhrase) and clause.subject.determiner == "every":
+        if isinstance(clause.subject, structure.NounPhrase) and clause.subject.determiner == "every":
             return  # "every man did not" can be read in two ways
-        negation: Negation = "never" if draw < 0.03 else "not"
+        negation: structure.Negation = "never" if draw < 0.03 else "not"
         clause.negation = negation
         self.facts.kinds.add("negation")
         phrase = clause.object
-        if not isinstance(phrase, NounPhrase):
+        if not isinstance(phrase, structure.NounPhrase):
             return
-        if phrase.determiner == "a" and not phrase.relative and negation == "not" and self._direct(verb):
+        absorbed = negation == "not" and verb.fr.direct and not verb.de.preposition  # kein, pas de
+        if absorbed and phrase.determiner == "a" and not phrase.relative:
             phrase.determiner = "no"
         elif phrase.determiner in ("a", "some", "many", "number", "every"):
             phrase.determiner, phrase.number = "the", None
 
-    def _direct(self, verb: Verb) -> bool:
-        return verb.fr.direct and not verb.de.preposition
-
-    def _modality(self, clause: Clause, verb: Verb) -> None:
+    def _modality(self, clause: structure.Clause, verb: Verb) -> None:
         if verb.stative or verb.frame in "cqv" or clause.tense == "future" or not self.chance(0.14):
             return
         modal = self.rng.choice(MODALS)
@@ -243,10 +230,13 @@ class Deriver(NominalDeriver):
         clause.modal = modal
         self.facts.kinds.add("modal")
 
-    def _human(self, clause: Clause) -> bool:
-        return isinstance(clause.subject, Pronoun | Name) or required_nominal(clause.subject).gender != "n"
+    def _human(self, clause: structure.Clause) -> bool:
+        return (
+            isinstance(clause.subject, structure.Pronoun | structure.Name)
+            or required_nominal(clause.subject).gender != "n"
+        )
 
-    def _adjuncts(self, clause: Clause, verb: Verb, plain: bool, question: Question) -> None:
+    def _adjuncts(self, clause: structure.Clause, verb: Verb, plain: bool, question: structure.Question) -> None:
         """Adverbs of time, frequency and manner, places, companions."""
         if verb.frame in "cqv":
             return
@@ -269,5 +259,7 @@ class Deriver(NominalDeriver):
         if verb.frame in "ti" and self.chance(0.2) and question != "where" and not self._placed(clause.object):
             clause.place = self.ground()
 
-    def _placed(self, nominal: Nominal | None) -> bool:
-        return isinstance(nominal, NounPhrase) and (nominal.place is not None or "place" in nominal.noun.classes)
+    def _placed(self, nominal: structure.Nominal | None) -> bool:
+        return isinstance(nominal, structure.NounPhrase) and (
+            nominal.place is not None or "place" in nominal.noun.classes
+        )

@@ -2,37 +2,20 @@
 
 import re
 
-from pipeline.grammar.lexicon.words import Adjective, EnglishVerb
-from pipeline.grammar.structure import (
-    ME,
-    THEY,
-    THIRD,
-    WE,
-    YOU,
-    Clause,
-    Name,
-    Nominal,
-    NounPhrase,
-    Pair,
-    Place,
-    Pronoun,
-    Relative,
-    Statement,
-    Tense,
-    Utterance,
-    is_heavy,
-    required,
-    required_nominal,
-)
+from pipeline.grammar import structure
+from pipeline.grammar.structure import ME, THEY, THIRD, WE, YOU, is_heavy, required, required_nominal
+from pipeline.grammar.words import EnglishVerb
 
 LEAF = re.compile(r" ([^ ()]+)\)")
 DETERMINERS = {"the": "DT the", "some": "DT some", "many": "JJ many", "this": "DT this", "every": "DT every"}
 BE = {"present": ("am", "are", "is", "are", "are"), "past": ("was", "were", "was", "were", "were")}
 DO = {"present": ("do", "do", "does", "do", "do"), "past": ("did",) * 5}
+PRONOUNS = {ME: ("I", "me"), YOU: ("you", "you"), WE: ("we", "us"), THEY: ("they", "them")}
+HE_SHE_IT = {"m": ("he", "him"), "f": ("she", "her"), "n": ("it", "it")}
 QUESTION_WORDS = {"where": "Where", "when": "When", "why": "Why"}
 
 
-def sentence(utterance: Utterance) -> str:
+def sentence(utterance: structure.Utterance) -> str:
     """The tree of a whole sentence, `(TOP …)`, its first word capitalised."""
     opening = ""
     if utterance.interjection:
@@ -61,7 +44,7 @@ def _capitalised(tree: str) -> str:
     return tree[:start] + tree[start].upper() + tree[start + 1 :]
 
 
-def _statement(statement: Statement) -> str:
+def _statement(statement: structure.Statement) -> str:
     """The inside of an S (without label)."""
     body = _body(statement)
     if statement.rest is None:
@@ -71,7 +54,7 @@ def _statement(statement: Statement) -> str:
     return f"(S {body}) (, ,) {joint} (S {_statement(statement.rest)})"
 
 
-def _body(statement: Statement) -> str:
+def _body(statement: structure.Statement) -> str:
     main = clause(statement.main)
     if statement.opener:
         main = f"{statement.opener.en} (, ,) {main}"
@@ -85,7 +68,7 @@ def _body(statement: Statement) -> str:
     return f"{inner} {subordinate}{closing}"
 
 
-def clause(c: Clause) -> str:
+def clause(c: structure.Clause) -> str:
     """`(NP …) (VP …)`, a fronted adverb of time before them."""
     if c.exists:
         return f"(NP (EX there)) {_verb_phrase(c)}"
@@ -93,7 +76,7 @@ def clause(c: Clause) -> str:
     return f"{front}{noun_phrase(required_nominal(c.subject))} {_verb_phrase(c)}"
 
 
-def _verb_phrase(c: Clause, base: bool = False) -> str:
+def _verb_phrase(c: structure.Clause, base: bool = False) -> str:
     """`base`: the infinitive's VP without to."""
     rest = _complements(c)
     adverb = f"(ADVP (RB {c.frequency.en})) " if c.frequency else ""
@@ -116,7 +99,7 @@ def _verb_phrase(c: Clause, base: bool = False) -> str:
     return f"(VP {adverb}({_tag(c.tense, person)} {_finite(c.verb.en, c.tense, person)}){rest})"
 
 
-def _with_modal(c: Clause, person: int, rest: str) -> str:
+def _with_modal(c: structure.Clause, person: int, rest: str) -> str:
     inner = f"(VP (VB {_base(c)}){rest})"
     infinitive = f"(S (VP (TO to) {inner}))"
     past = c.tense == "past"
@@ -139,15 +122,15 @@ def _tag(tense: str, person: int) -> str:
     return "VBD" if tense == "past" else "VBZ" if person == THIRD else "VBP"
 
 
-def _base(c: Clause) -> str:
+def _base(c: structure.Clause) -> str:
     return c.verb.en.base if c.verb else "be"
 
 
-def _finite(verb: EnglishVerb, tense: Tense, person: int) -> str:
+def _finite(verb: EnglishVerb, tense: structure.Tense, person: int) -> str:
     return verb.past if tense == "past" else verb.third if person == THIRD else verb.base
 
 
-def _complements(c: Clause) -> str:
+def _complements(c: structure.Clause) -> str:
     """What follows the verb inside its VP, with a leading space."""
     parts = []
     verb = c.verb.en if c.verb else None
@@ -164,7 +147,7 @@ def _complements(c: Clause) -> str:
         recipient = f"(PP (TO to) {noun_phrase(c.recipient, 1)})"
         parts.insert(-1 if is_heavy(c.object) else len(parts), recipient)
     if c.predicate is not None:
-        parts.append(_adjective_phrase(c.predicate))
+        parts.append(f"(ADJP (JJ {c.predicate.en}))")
     if c.manner:
         parts.append(f"(ADVP (RB {c.manner.en}))")
     if c.companion is not None:
@@ -181,29 +164,25 @@ def _complements(c: Clause) -> str:
     return "".join(" " + part for part in parts)
 
 
-def _adjective_phrase(adjective: Adjective) -> str:
-    return f"(ADJP (JJ {adjective.en}))"
-
-
-def place(p: Place) -> str:
+def place(p: structure.Place) -> str:
     return f"(PP (IN {'on' if p.location == 'shore' else p.location}) {noun_phrase(p.ground, 1)})"
 
 
-def noun_phrase(nominal: Nominal, case: int = 0) -> str:
+def noun_phrase(nominal: structure.Nominal, case: int = 0) -> str:
     """Case 0 is the subject's, 1 any other (of pronouns)."""
     match nominal:
-        case Pronoun():
+        case structure.Pronoun():
             return f"(NP (PRP {pronoun(nominal, case)}))"
-        case Name():
+        case structure.Name():
             title = f"(NNP {nominal.title}) " if nominal.title else ""
             return f"(NP {title}{' '.join(f'(NNP {part})' for part in nominal.text.split())})"
-        case Pair():
+        case structure.Pair():
             return f"(NP {noun_phrase(nominal.first, case)} (CC and) {noun_phrase(nominal.second, case)})"
         case _:
             return _full_noun_phrase(nominal)
 
 
-def _full_noun_phrase(np: NounPhrase) -> str:
+def _full_noun_phrase(np: structure.NounPhrase) -> str:
     adjectives = "".join(f"(JJ {adjective.en}) " for adjective in np.adjectives)
     *modifiers, head = np.noun.en[np.plural].split()
     noun = "".join(f"(NN {word}) " for word in modifiers) + f"({'NNS' if np.plural else 'NN'} {head})"
@@ -217,7 +196,7 @@ def _full_noun_phrase(np: NounPhrase) -> str:
     return core
 
 
-def _relative(np: NounPhrase, relative: Relative) -> str:
+def _relative(np: structure.NounPhrase, relative: structure.Relative) -> str:
     c = relative.clause
     human = np.noun.gender != "n"
     if relative.role == "subject":
@@ -227,7 +206,7 @@ def _relative(np: NounPhrase, relative: Relative) -> str:
     return f"(SBAR (WHNP {word}) (S {clause(c)}))"
 
 
-def _determiner(np: NounPhrase) -> str:
+def _determiner(np: structure.NounPhrase) -> str:
     match np.determiner:
         case "a" | "no":
             if np.plural:
@@ -246,26 +225,17 @@ def _determiner(np: NounPhrase) -> str:
             return f"({DETERMINERS[name]}) "
 
 
-def pronoun(p: Pronoun, case: int) -> str:
-    match p.person:
-        case 0:
-            return ("I", "me")[case]
-        case 1:
-            return "you"
-        case 3:
-            return ("we", "us")[case]
-        case 4:
-            return ("they", "them")[case]
-    return {"m": ("he", "him"), "f": ("she", "her"), "n": ("it", "it")}[p.gender][case]
+def pronoun(p: structure.Pronoun, case: int) -> str:
+    return (HE_SHE_IT[p.gender] if p.person == THIRD else PRONOUNS[p.person])[case]
 
 
-def _possessive(p: Pronoun) -> str:
+def _possessive(p: structure.Pronoun) -> str:
     if p.person == THIRD:
         return {"m": "his", "f": "her", "n": "its"}[p.gender]
     return {ME: "my", YOU: "your", WE: "our", THEY: "their"}[p.person]
 
 
-def _question(c: Clause, question: str, opening: str) -> str:
+def _question(c: structure.Clause, question: str, opening: str) -> str:
     """Inverted questions with do, be, will or a modal."""
     subject = noun_phrase(required_nominal(c.subject))
     person = c.person

@@ -1,27 +1,9 @@
 """French: agreement of adjectives and participles, place of adjectives, clitics, elision, contraction."""
 
+from pipeline.grammar import structure
 from pipeline.grammar.french_verbs import agree, verb_forms
-from pipeline.grammar.lexicon.words import Adjective
-from pipeline.grammar.structure import (
-    ME,
-    THEY,
-    THIRD,
-    WE,
-    YOU,
-    Clause,
-    Name,
-    Nominal,
-    NounPhrase,
-    Pair,
-    Place,
-    Pronoun,
-    Relative,
-    Statement,
-    Utterance,
-    is_heavy,
-    required,
-    required_nominal,
-)
+from pipeline.grammar.structure import ME, THEY, THIRD, WE, YOU, is_heavy, required, required_nominal
+from pipeline.grammar.words import Adjective
 
 VOWELS = frozenset("aeiouhyàâéèêëîïôùûœAEIOUÉÈÊÎÔ")
 ASPIRATED = frozenset({"héros", "hé", "haut", "haute", "hauts", "hautes", "huit", "onze"})
@@ -29,6 +11,8 @@ ELIDED = frozenset({"le", "la", "de", "que", "ne", "je", "me", "te", "se", "puis
 CONTRACTIONS = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 
 MOODS: dict[tuple[str, ...], str] = {("bien", "que"): "subjunctive", ("pendant", "que"): "imperfect"}  # of past tenses
+ARTICLES = {"the": ("le", "la", "les"), "a": ("un", "une", "des"), "this": ("ce", "cette", "ces")}
+DETERMINERS = {"no": "de", "bare": "", "some": "quelques", "many": "beaucoup de", "every": "chaque"}
 REFLEXIVE = ("me", "te", "se", "nous", "se")
 SUBJECTS = {0: "je", 1: "tu", 3: "nous"}
 STRESSED = {0: "moi", 1: "toi", 3: "nous"}
@@ -36,13 +20,9 @@ PREPOSITIONS = {"in": "dans", "on": "sur", "at": "à", "shore": "sur"}
 QUESTION_WORDS = {"where": "où", "when": "quand", "why": "pourquoi"}
 
 
-def sentence(utterance: Utterance) -> list[str]:
+def sentence(utterance: structure.Utterance) -> list[str]:
     """The words of a whole sentence before elision, punctuation as words of its own."""
-    words = []
-    if utterance.interjection:
-        words += [*utterance.interjection.fr, ","]
-    if utterance.vocative:
-        words += [*utterance.vocative.text.split(), ","]
+    words = utterance.opening("fr")
     main = utterance.statement.main
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "."]
@@ -68,7 +48,7 @@ def _starts_with_vowel(word: str) -> bool:
     return word[0] in VOWELS and word not in ASPIRATED and word[0] not in "yY"
 
 
-def _statement(statement: Statement) -> list[str]:
+def _statement(statement: structure.Statement) -> list[str]:
     words = clause(statement.main)
     if statement.opener:
         words = [*statement.opener.fr, ",", *words]
@@ -84,7 +64,7 @@ def _statement(statement: Statement) -> list[str]:
     return words
 
 
-def clause(c: Clause, mood: str = "indicative") -> list[str]:
+def clause(c: structure.Clause, mood: str = "indicative") -> list[str]:
     """Subject, verb and the rest; a fronted adverb of time first."""
     front = [*c.time.fr, ","] if c.time and c.time_first else []
     if c.exists:
@@ -96,7 +76,7 @@ def clause(c: Clause, mood: str = "indicative") -> list[str]:
     return [*front, *subject, *_verb_group(c, mood), *_complements(c)]
 
 
-def _verb_group(c: Clause, mood: str) -> list[str]:
+def _verb_group(c: structure.Clause, mood: str) -> list[str]:
     """Negation, clitics, finite verb, adverb, participle or infinitive."""
     finite, closing = verb_forms(c, mood)
     before = _clitics(c)
@@ -111,27 +91,27 @@ def _verb_group(c: Clause, mood: str) -> list[str]:
     return [*negation, *before, finite, *second, *adverb, *closing]
 
 
-def _clitics(c: Clause) -> list[str]:
+def _clitics(c: structure.Clause) -> list[str]:
     words = []
     if c.verb and c.verb.fr.reflexive:
         words.append(REFLEXIVE[c.person])
-    if isinstance(c.object, Pronoun) and not c.exists:
+    if isinstance(c.object, structure.Pronoun) and not c.exists:
         words.append(_object_clitic(c.object))
     return words
 
 
-def _object_clitic(p: Pronoun) -> str:
+def _object_clitic(p: structure.Pronoun) -> str:
     if p.person == THIRD:
         return "la" if p.fr_gender == "f" else "le"
     return {ME: "me", YOU: "te", WE: "nous", THEY: "les"}[p.person]
 
 
-def _complements(c: Clause) -> list[str]:
+def _complements(c: structure.Clause) -> list[str]:
     words: list[str] = []
     verb = c.verb.fr if c.verb else None
     after = list(verb.fixed) if verb else []
     preposition = verb.preposition if verb else ""
-    if c.object is not None and not isinstance(c.object, Pronoun):
+    if c.object is not None and not isinstance(c.object, structure.Pronoun):
         phrase = noun_phrase(c.object)
         after = [*after, *with_preposition(preposition, phrase)] if preposition else [*phrase, *after]
     to = [] if c.recipient is None else with_preposition("à", noun_phrase(c.recipient))
@@ -155,12 +135,12 @@ def _complements(c: Clause) -> list[str]:
     return words
 
 
-def _infinitive(c: Clause, preposition: str) -> list[str]:
+def _infinitive(c: structure.Clause, preposition: str) -> list[str]:
     return [*([preposition] if preposition else []), *_clitics(c), required(c.verb).fr.infinitive, *_complements(c)]
 
 
-def place(p: Place) -> list[str]:
-    if isinstance(p.ground, Name):
+def place(p: structure.Place) -> list[str]:
+    if isinstance(p.ground, structure.Name):
         return ["à", *p.ground.text.split()]
     return with_preposition(PREPOSITIONS[p.location], noun_phrase(p.ground))
 
@@ -175,20 +155,20 @@ def with_preposition(preposition: str, words: list[str]) -> list[str]:
     return [preposition, *words]
 
 
-def noun_phrase(nominal: Nominal, stressed: bool = False) -> list[str]:
+def noun_phrase(nominal: structure.Nominal, stressed: bool = False) -> list[str]:
     match nominal:
-        case Pronoun():
+        case structure.Pronoun():
             return [pronoun(nominal, stressed)]
-        case Name():
+        case structure.Name():
             title = {"": [], "Mr": ["monsieur"], "Mrs": ["madame"]}[nominal.title]
             return [*title, *nominal.text.split()]
-        case Pair():
+        case structure.Pair():
             return [*noun_phrase(nominal.first, True), "et", *noun_phrase(nominal.second, True)]
         case _:
             return _full_noun_phrase(nominal)
 
 
-def pronoun(p: Pronoun, stressed: bool = False) -> str:
+def pronoun(p: structure.Pronoun, stressed: bool = False) -> str:
     feminine = p.fr_gender == "f"
     if p.person == THIRD:
         return "elle" if feminine else "lui" if stressed else "il"
@@ -197,7 +177,7 @@ def pronoun(p: Pronoun, stressed: bool = False) -> str:
     return (STRESSED if stressed else SUBJECTS)[p.person]
 
 
-def _full_noun_phrase(np: NounPhrase) -> list[str]:
+def _full_noun_phrase(np: structure.NounPhrase) -> list[str]:
     noun = np.noun
     before = [a for a in np.adjectives if a.fr_before_noun]
     after = [a for a in np.adjectives if not a.fr_before_noun]
@@ -216,42 +196,31 @@ def _full_noun_phrase(np: NounPhrase) -> list[str]:
     return words
 
 
-def _adjective(adjective: Adjective, np: NounPhrase, following: str) -> list[str]:
+def _adjective(adjective: Adjective, np: structure.NounPhrase, following: str) -> list[str]:
     gender = np.noun.fr_gender
     if gender == "m" and not np.plural and following and _starts_with_vowel(following):
         return [adjective.fr_before_vowel]
     return adjective.fr[gender, np.plural].split()
 
 
-def _determiner(np: NounPhrase, following: str, adjective_first: bool) -> list[str]:
-    feminine = np.noun.fr_gender == "f"
+def _determiner(np: structure.NounPhrase, following: str, adjective_first: bool) -> list[str]:
     match np.determiner:
-        case "the":
-            return ["les"] if np.plural else ["la"] if feminine else ["le"]
-        case "a":
-            return ["de" if adjective_first else "des"] if np.plural else ["une"] if feminine else ["un"]
-        case "no":
+        case "a" if np.plural and adjective_first:
             return ["de"]
-        case "this":
-            if np.plural:
-                return ["ces"]
-            return ["cette"] if feminine else ["cet" if _starts_with_vowel(following) else "ce"]
+        case "this" if np.noun.fr_gender == "m" and not np.plural and _starts_with_vowel(following):
+            return ["cet"]
+        case "the" | "a" | "this" as name:
+            masculine, feminine, plural = ARTICLES[name]
+            return [plural if np.plural else feminine if np.noun.fr_gender == "f" else masculine]
         case "my":
             return [_possessive(np, following)]
-        case "bare":
-            return []
         case "number":
             return list(required(np.number).fr)
-        case "some":
-            return ["quelques"]
-        case "many":
-            return ["beaucoup", "de"]
-        case "every":
-            return ["chaque"]
-    raise ValueError(f"no French determiner for {np.determiner!r}")
+        case name:
+            return DETERMINERS[name].split()
 
 
-def _possessive(np: NounPhrase, following: str) -> str:
+def _possessive(np: structure.NounPhrase, following: str) -> str:
     person = required(np.owner).person
     if person in (WE, THEY):
         singular, plural = {WE: ("notre", "nos"), THEY: ("leur", "leurs")}[person]
@@ -262,7 +231,7 @@ def _possessive(np: NounPhrase, following: str) -> str:
     return letter + ("a" if np.noun.fr_gender == "f" and not _starts_with_vowel(following) else "on")
 
 
-def _relative(np: NounPhrase, relative: Relative) -> list[str]:
+def _relative(np: structure.NounPhrase, relative: structure.Relative) -> list[str]:
     c = relative.clause
     if relative.role == "subject":
         return ["qui", *clause(c)]

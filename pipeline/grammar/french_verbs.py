@@ -1,28 +1,21 @@
 """French verbs: the finite one of a clause, and the participle with what it agrees with."""
 
-from pipeline.grammar.lexicon.words import FrenchVerb
-from pipeline.grammar.structure import Clause, Nominal, Pronoun, required_nominal
+from pipeline.grammar.lexicon.conjugation import french_forms
+from pipeline.grammar.structure import Clause, Modal, Nominal, Pronoun, Tense, required_nominal
+from pipeline.grammar.words import FrenchVerb
 
-AVOIR = {
-    "present": ("ai", "as", "a", "avons", "ont"),
-    "subjunctive": ("aie", "aies", "ait", "ayons", "aient"),
-    "pluperfect": ("avais", "avais", "avait", "avions", "avaient"),
-}
-ETRE = {
-    "present": ("suis", "es", "est", "sommes", "sont"),
-    "subjunctive": ("sois", "sois", "soit", "soyons", "soient"),
-    "past": ("étais", "étais", "était", "étions", "étaient"),
-    "pluperfect": ("étais", "étais", "était", "étions", "étaient"),
-    "future": ("serai", "seras", "sera", "serons", "seront"),
-}
+
+def auxiliary(infinitive: str, subjunctive: str) -> dict[str, tuple[str, ...]]:
+    """Its forms by tense or mood."""
+    present, future, imperfect, _ = french_forms(infinitive)
+    forms = {"present": present, "future": future, "past": imperfect, "pluperfect": imperfect}
+    return forms | {"subjunctive": tuple(subjunctive.split())}
+
+
+AVOIR, ETRE = auxiliary("avoir", "aie aies ait ayons aient"), auxiliary("être", "sois sois soit soyons soient")
 IL_Y_A = {"present": "a", "past": "avait", "future": "aura"}
-MODALS = {
-    "want": (("veux", "veux", "veut", "voulons", "veulent"), "voul"),
-    "can": (("peux", "peux", "peut", "pouvons", "peuvent"), "pouv"),
-    "must": (("dois", "dois", "doit", "devons", "doivent"), "dev"),
-    "should": (("devrais", "devrais", "devrait", "devrions", "devraient"), ""),
-}
-IMPERFECT = ("ais", "ais", "ait", "ions", "aient")
+MODALS = {"want": "vouloir", "can": "pouvoir", "must": "devoir"}
+SHOULD = ("devrais", "devrais", "devrait", "devrions", "devraient")
 
 
 def verb_forms(c: Clause, mood: str) -> tuple[str, list[str]]:
@@ -32,9 +25,7 @@ def verb_forms(c: Clause, mood: str) -> tuple[str, list[str]]:
         return _copula(c, person, mood)
     verb = c.verb.fr
     if c.modal:
-        present, stem = MODALS[c.modal]
-        finite = present[person] if c.tense == "present" or not stem else stem + IMPERFECT[person]
-        return finite, [verb.infinitive]
+        return _modal(c.modal, c.tense)[person], [verb.infinitive]
     if c.tense == "future":
         return verb.future[person], []
     if c.tense == "present":
@@ -43,6 +34,13 @@ def verb_forms(c: Clause, mood: str) -> tuple[str, list[str]]:
         return verb.imperfect[person], []
     auxiliary = ETRE if verb.with_etre else AVOIR
     return auxiliary["present" if mood == "indicative" else mood][person], [_participle(c, verb)]
+
+
+def _modal(modal: Modal, tense: Tense) -> tuple[str, ...]:
+    if modal == "should":
+        return SHOULD
+    present, _, imperfect, _ = french_forms(MODALS[modal])
+    return present if tense == "present" else imperfect
 
 
 def _copula(c: Clause, person: int, mood: str) -> tuple[str, list[str]]:

@@ -1,21 +1,9 @@
 """German: verb second in main clauses, verb last in subordinate ones, agreement of gender, case and number."""
 
+from pipeline.grammar import structure
 from pipeline.grammar.german_articles import determiner
 from pipeline.grammar.german_verbs import verb_bracket
-from pipeline.grammar.structure import (
-    THIRD,
-    Clause,
-    Name,
-    Nominal,
-    NounPhrase,
-    Pair,
-    Place,
-    Pronoun,
-    Relative,
-    Statement,
-    Utterance,
-    required,
-)
+from pipeline.grammar.structure import THIRD, required
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 COLUMN = {"m": 0, "f": 1, "n": 2}
@@ -42,13 +30,9 @@ PREPOSITIONS = {"in": "in", "on": "auf", "at": "an", "shore": "an"}
 QUESTION_WORDS = {"where": "wo", "when": "wann", "why": "warum"}
 
 
-def sentence(utterance: Utterance) -> list[str]:
+def sentence(utterance: structure.Utterance) -> list[str]:
     """The words of a whole sentence, punctuation as words of its own, not yet capitalised."""
-    words = []
-    if utterance.interjection:
-        words += [*utterance.interjection.de, ","]
-    if utterance.vocative:
-        words += [*utterance.vocative.text.split(), ","]
+    words = utterance.opening("de")
     main = utterance.statement.main
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "."]
@@ -57,7 +41,7 @@ def sentence(utterance: Utterance) -> list[str]:
     return [*words, *_verb_second(main, []), "?"]
 
 
-def _statement(statement: Statement, first: tuple[str, ...] = ()) -> list[str]:
+def _statement(statement: structure.Statement, first: tuple[str, ...] = ()) -> list[str]:
     """`first`: a word in front of the finite verb (deshalb)."""
     if statement.subordinate is not None and statement.subordinate_first:
         front = [*_subordinate(statement), ","]
@@ -80,11 +64,11 @@ def _statement(statement: Statement, first: tuple[str, ...] = ()) -> list[str]:
     return words
 
 
-def _subordinate(statement: Statement) -> list[str]:
+def _subordinate(statement: structure.Statement) -> list[str]:
     return [*required(statement.subordinator).de, *verb_last(required(statement.subordinate))]
 
 
-def main_clause(c: Clause, first: tuple[str, ...] = ()) -> list[str]:
+def main_clause(c: structure.Clause, first: tuple[str, ...] = ()) -> list[str]:
     """Verb second: the first place holds `first`, a fronted adverb of time, or the subject."""
     if first:
         return [*first, *_verb_second(c, [])]
@@ -93,38 +77,40 @@ def main_clause(c: Clause, first: tuple[str, ...] = ()) -> list[str]:
     return _verb_second(c, _subject(c), subject_done=True)
 
 
-def _verb_second(c: Clause, front: list[str], subject_done: bool = False, time_done: bool = False) -> list[str]:
+def _verb_second(
+    c: structure.Clause, front: list[str], subject_done: bool = False, time_done: bool = False
+) -> list[str]:
     finite, particle, closing = verb_bracket(c)
     subject = [] if subject_done else _subject(c)
     middle = _middle(c, time_done)
-    if subject and c.verb and c.verb.de.reflexive and not isinstance(c.subject, Pronoun):  # dreht sich Anna
+    if subject and c.verb and c.verb.de.reflexive and not isinstance(c.subject, structure.Pronoun):  # dreht sich Anna
         subject, middle = [middle[0], *subject], middle[1:]
     return [*front, finite, *subject, *middle, *closing, *particle, *_after_field(c)]
 
 
-def verb_last(c: Clause) -> list[str]:
+def verb_last(c: structure.Clause) -> list[str]:
     """The finite verb at the end of the clause."""
     finite, particle, closing = verb_bracket(c)
     return [*_subject(c), *_middle(c), *closing, "".join([*particle, finite]), *_after_field(c)]
 
 
-def closing_words(c: Clause) -> str:
+def closing_words(c: structure.Clause) -> str:
     """What ends this clause in German when its verb comes last: `gesehen hat`, `ankommt`."""
     finite, particle, closing = verb_bracket(c)
     return " ".join([*closing, "".join([*particle, finite])])
 
 
-def _infinitive(c: Clause) -> list[str]:
+def _infinitive(c: structure.Clause) -> list[str]:
     return [*_middle(c), *required(c.verb).de.zu_infinitive]
 
 
-def _subject(c: Clause) -> list[str]:
+def _subject(c: structure.Clause) -> list[str]:
     if c.exists:
         return ["es"]
     return [] if c.subject is None else noun_phrase(c.subject, NOMINATIVE)
 
 
-def _middle(c: Clause, time_done: bool = False) -> list[str]:
+def _middle(c: structure.Clause, time_done: bool = False) -> list[str]:
     """The middle field: pronouns, time, dative, accusative, negation, manner, place, prepositional object."""
     words: list[str] = []
     verb = c.verb.de if c.verb else None
@@ -132,7 +118,7 @@ def _middle(c: Clause, time_done: bool = False) -> list[str]:
         words.append(REFLEXIVE[c.person])
     preposition = verb.preposition if verb else ""
     case = verb.case if verb else ACCUSATIVE
-    light = c.object if isinstance(c.object, Pronoun) and not preposition else None
+    light = c.object if isinstance(c.object, structure.Pronoun) and not preposition else None
     if light:
         words += noun_phrase(light, case)
     if c.time and not time_done:
@@ -160,24 +146,24 @@ def _middle(c: Clause, time_done: bool = False) -> list[str]:
     return words
 
 
-def _is_indefinite(nominal: Nominal) -> bool:
+def _is_indefinite(nominal: structure.Nominal) -> bool:
     """Such objects are news and follow adverbs of manner; they are never followed by nicht."""
-    return isinstance(nominal, NounPhrase) and nominal.determiner in ("a", "no", "number", "some", "many")
+    return isinstance(nominal, structure.NounPhrase) and nominal.determiner in ("a", "no", "number", "some", "many")
 
 
-def _goal(preposition: str, ground: Nominal) -> str:
+def _goal(preposition: str, ground: structure.Nominal) -> str:
     """Towns take nach where other goals take zu."""
-    return "nach" if preposition == "zu" and isinstance(ground, Name) and ground.town else preposition
+    return "nach" if preposition == "zu" and isinstance(ground, structure.Name) and ground.town else preposition
 
 
-def _negation(c: Clause) -> list[str]:
+def _negation(c: structure.Clause) -> list[str]:
     if c.negation == "never":
         return ["nie"]
-    absorbed = isinstance(c.object, NounPhrase) and c.object.determiner == "no"
+    absorbed = isinstance(c.object, structure.NounPhrase) and c.object.determiner == "no"
     return ["nicht"] if c.negation and not absorbed else []
 
 
-def _after_field(c: Clause) -> list[str]:
+def _after_field(c: structure.Clause) -> list[str]:
     """What follows the closing bracket: a clause with dass or ob, or an infinitive."""
     if c.complement:
         return [",", "ob" if c.asks_whether else "dass", *verb_last(c.complement)]
@@ -186,7 +172,7 @@ def _after_field(c: Clause) -> list[str]:
     return []
 
 
-def place(p: Place) -> list[str]:
+def place(p: structure.Place) -> list[str]:
     return _with_preposition(PREPOSITIONS[p.location], noun_phrase(p.ground, DATIVE))
 
 
@@ -195,30 +181,30 @@ def _with_preposition(preposition: str, words: list[str]) -> list[str]:
     return [joined, *words[1:]] if joined else [preposition, *words]
 
 
-def noun_phrase(nominal: Nominal, case: int) -> list[str]:
+def noun_phrase(nominal: structure.Nominal, case: int) -> list[str]:
     match nominal:
-        case Pronoun():
+        case structure.Pronoun():
             return [pronoun(nominal, case)]
-        case Name():
+        case structure.Name():
             title = {"": [], "Mr": ["Herr" if case == NOMINATIVE else "Herrn"], "Mrs": ["Frau"]}[nominal.title]
             return [*title, *nominal.text.split()]
-        case Pair():
+        case structure.Pair():
             return [*noun_phrase(nominal.first, case), "und", *noun_phrase(nominal.second, case)]
         case _:
             return _full_noun_phrase(nominal, case)
 
 
-def pronoun(p: Pronoun, case: int) -> str:
+def pronoun(p: structure.Pronoun, case: int) -> str:
     return (HE_SHE_IT[p.de_gender] if p.person == THIRD else PRONOUNS[p.person])[case]
 
 
-def _full_noun_phrase(np: NounPhrase, case: int) -> list[str]:
+def _full_noun_phrase(np: structure.NounPhrase, case: int) -> list[str]:
     column = PLURAL if np.plural else COLUMN[np.noun.de_gender]
     words, endings = determiner(np, case, column)
     ending = endings[case][column]
     words = [*words, *(adjective.de_stem + ending for adjective in np.adjectives), np.noun.de[case][np.plural]]
     if np.genitive is not None:
-        if isinstance(np.genitive, Name):
+        if isinstance(np.genitive, structure.Name):
             words += ["von", *noun_phrase(np.genitive, DATIVE)]
         else:
             words += noun_phrase(np.genitive, GENITIVE)
@@ -229,7 +215,7 @@ def _full_noun_phrase(np: NounPhrase, case: int) -> list[str]:
     return words
 
 
-def _relative(relative: Relative, column: int) -> list[str]:
+def _relative(relative: structure.Relative, column: int) -> list[str]:
     c = relative.clause
     case = NOMINATIVE if relative.role == "subject" else required(c.verb).de.case
     return [WHO[case][column], *verb_last(c)]

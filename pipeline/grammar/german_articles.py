@@ -16,6 +16,8 @@ WEAK = (("e", "e", "e", "en"), ("en", "e", "e", "en"), ("en", "en", "en", "en"),
 MIXED = (("er", "e", "es", "en"), ("en", "e", "es", "en"), ("en", "en", "en", "en"), ("en", "en", "en", "en"))
 STRONG = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"), ("en", "er", "en", "er"))
 OWN = {0: "mein", 1: "dein", 3: "unser", 4: "ihr"}
+DECLINED = {"this": ("dies", WEAK), "every": ("jed", WEAK), "some": ("einig", STRONG), "many": ("viel", STRONG)}
+"""Stems that end like strong adjectives, and what adjectives end in behind them."""
 
 
 def determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], Endings]:
@@ -23,13 +25,9 @@ def determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], Endin
     match np.determiner:
         case "the":
             return [THE[case][column]], WEAK
-        case "this":
-            return ["dies" + STRONG_ARTICLE[case][column]], WEAK
-        case "every":
-            return ["jed" + STRONG_ARTICLE[case][column]], WEAK
-        case "a":
-            return ([], STRONG) if np.plural else (["ein" + EIN[case][column]], MIXED)
-        case "bare":
+        case "a" if not np.plural:
+            return ["ein" + EIN[case][column]], MIXED
+        case "a" | "bare":
             return [], STRONG
         case "no":
             return ["kein" + EIN[case][column]], MIXED
@@ -37,11 +35,9 @@ def determiner(np: NounPhrase, case: int, column: int) -> tuple[list[str], Endin
             return [_possessive(required(np.owner), EIN[case][column])], MIXED
         case "number":
             return [required(np.number).de[0]], STRONG
-        case "some":
-            return ["einig" + STRONG_ARTICLE[case][column]], STRONG
-        case "many":
-            return ["viel" + STRONG_ARTICLE[case][column]], STRONG
-    raise ValueError(f"no German determiner for {np.determiner!r}")
+        case name:
+            stem, endings = DECLINED[name]
+            return [stem + STRONG_ARTICLE[case][column]], endings
 
 
 def _possessive(owner: Pronoun, ending: str) -> str:

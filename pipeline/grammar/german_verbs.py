@@ -1,17 +1,11 @@
 """German verbs: the finite one of a clause, and what closes the bracket that it opens."""
 
+from pipeline.grammar.lexicon.conjugation import german_forms
 from pipeline.grammar.structure import Clause
 
-HABEN = ("habe", "hast", "hat", "haben", "haben")
-SEIN = ("bin", "bist", "ist", "sind", "sind")
-WAR = ("war", "warst", "war", "waren", "waren")
-WERDEN = ("werde", "wirst", "wird", "werden", "werden")
-MODALS = {
-    "want": (("will", "willst", "will", "wollen", "wollen"), "wollte"),
-    "can": (("kann", "kannst", "kann", "können", "können"), "konnte"),
-    "must": (("muss", "musst", "muss", "müssen", "müssen"), "musste"),
-    "should": (("sollte", "solltest", "sollte", "sollten", "sollten"), "sollte"),
-}
+HABEN, WERDEN = german_forms("haben")[0], german_forms("werden")[0]
+SEIN, WAR, _ = german_forms("sein")
+MODALS = {"want": "wollen", "can": "können", "must": "müssen", "should": "sollen"}
 
 
 def verb_bracket(c: Clause) -> tuple[str, list[str], list[str]]:
@@ -21,9 +15,9 @@ def verb_bracket(c: Clause) -> tuple[str, list[str], list[str]]:
         return _copula(c, person)
     verb = c.verb.de
     if c.modal:
-        present, past = MODALS[c.modal]
-        finite = _past(past, person) if c.tense == "past" else present[person]
-        return finite, [], [verb.infinitive]
+        present, past, _ = german_forms(MODALS[c.modal])
+        forms = past if c.tense == "past" or c.modal == "should" else present
+        return forms[person], [], [verb.infinitive]
     if c.tense == "future":
         return WERDEN[person], [], [verb.infinitive]
     if c.tense == "present":
@@ -39,7 +33,3 @@ def _copula(c: Clause, person: int) -> tuple[str, list[str], list[str]]:
         return finite, [], ["geben"] if c.tense == "future" else []
     forms = {"past": WAR, "present": SEIN, "future": WERDEN}[c.tense]
     return forms[person], [], ["sein"] if c.tense == "future" else []
-
-
-def _past(third: str, person: int) -> str:
-    return third + ("", "st", "", "n", "n")[person]

@@ -2,27 +2,11 @@
 
 from random import Random
 
-from pipeline.grammar.choice import NAMES, Zipf, by_class, held_out_combination, nouns_of
+from pipeline.grammar import structure
+from pipeline.grammar.choice import NAMES, Drawer, Zipf, by_class, held_out_combination, nouns_of
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, NUMBERS, TIME, VERBS
-from pipeline.grammar.lexicon.words import Adjective, Noun, Verb
-from pipeline.grammar.structure import (
-    ME,
-    THEY,
-    THIRD,
-    WE,
-    YOU,
-    Clause,
-    Determiner,
-    Facts,
-    Name,
-    Nominal,
-    NounPhrase,
-    Pair,
-    Place,
-    Pronoun,
-    Relative,
-    Tense,
-)
+from pipeline.grammar.structure import ME, THEY, THIRD, WE, YOU
+from pipeline.grammar.words import Adjective, Noun, Verb
 
 CLASSES = by_class(NOUNS)
 ORDINARY = [verb for verb in VERBS if not verb.idiom]
@@ -35,65 +19,46 @@ ADJECTIVES_OF = {noun: [adjective for adjective in ADJECTIVES if adjective.class
 OWNED = frozenset(["kin", "pet", "clothes", "accessory", "portable", "vehicle", "house", "room", "garden", "idea"])
 LOCATED = frozenset(["person", "animal", "furniture", "opening", "nature", "written", "picture"])
 SINGLE = frozenset(["contest", "event", "place", "drink", "liquid", "king", "queen"])  # mostly one at a time
-RARER_DETERMINERS: tuple[Determiner, ...] = ("this", "this", "number", "some", "many", "every")
+RARER_DETERMINERS: tuple[structure.Determiner, ...] = ("this", "this", "number", "some", "many", "every")
 WHOLES = {"room": ("house", "hotel"), "opening": ("house", "church", "car", "hotel"), "kin": ("person",)}
 WHOLE = {part: Zipf(nouns_of(CLASSES, wholes), 5) for part, wholes in WHOLES.items()}
 
 
-class NominalDeriver:
-    """Draws noun phrases and notes what it chose in `facts`.
-
-    held_out: allow the names and the verb-object combinations that are left to the test split.
-    """
+class NominalDeriver(Drawer):
+    """Draws noun phrases."""
 
     def __init__(self, rng: Random, held_out: bool):
-        self.rng = rng
-        self.held_out = held_out
-        self.facts = Facts()
-        self.subject: Nominal | None = None  # of the clause under way: a likely owner of its object
+        super().__init__(rng, held_out)
+        self.subject: structure.Nominal | None = None  # of the clause under way: a likely owner of its object
 
-    def chance(self, probability: float) -> bool:
-        return self.rng.random() < probability
+    def name(self) -> structure.Name:
+        return self.noted(NAMES.person(self.rng, self.held_out))
 
-    def name(self) -> Name:
-        name = NAMES.person(self.rng, self.held_out)
-        self.note_name(name)
-        return name
-
-    def note_name(self, name: Name) -> None:
-        self.facts.names.append(name)
-        self.facts.kinds.add("unseen_name" if name.unseen else "name")
-
-    def town(self) -> Name:
-        town = NAMES.town(self.rng, self.held_out)
-        self.note_name(town)
-        return town
-
-    def take_up(self, nominal: Nominal) -> Pronoun:
+    def take_up(self, nominal: structure.Nominal) -> structure.Pronoun:
         """The pronoun for something mentioned: its gender is the antecedent's, in each language."""
-        if isinstance(nominal, Pronoun):
+        if isinstance(nominal, structure.Pronoun):
             return nominal
         human = nominal.gender != "n"
         de_gender = nominal.gender if human else nominal.de_gender
-        return Pronoun(nominal.person, nominal.gender, de_gender, nominal.fr_gender, human)
+        return structure.Pronoun(nominal.person, nominal.gender, de_gender, nominal.fr_gender, human)
 
-    def person(self) -> Nominal:
+    def person(self) -> structure.Nominal:
         """A pronoun, a name or two people."""
         draw = self.rng.random()
         if draw < 0.4:
             person = self.rng.choice((ME, YOU, THIRD, THIRD, WE, THEY))
             gender = self.rng.choice("mf") if person == THIRD else "m"
-            return Pronoun(person, gender, gender, gender)
+            return structure.Pronoun(person, gender, gender, gender)
         if draw < 0.88:
             return self.name()
-        return Pair(self.name(), self.noun_phrase(PEOPLE(self.rng)) if self.chance(0.5) else self.name())
+        return structure.Pair(self.name(), self.noun_phrase(PEOPLE(self.rng)) if self.chance(0.5) else self.name())
 
     def noun_phrase(
-        self, noun: Noun, relative: bool = False, determiners: tuple[Determiner, ...] = (), bare: bool = False
-    ) -> NounPhrase:
+        self, noun: Noun, relative: bool = False, determiners: tuple[structure.Determiner, ...] = (), bare: bool = False
+    ) -> structure.NounPhrase:
         """`bare`: without adjectives and modifiers."""
         self.facts.nouns.append(noun)
-        np = NounPhrase(noun, self.rng.choice(determiners) if determiners else self._determiner(noun))
+        np = structure.NounPhrase(noun, self.rng.choice(determiners) if determiners else self._determiner(noun))
         np.plural = np.determiner in ("number", "some", "many")
         if np.determiner != "every" and not noun.classes & SINGLE and self.chance(0.16):
             np.plural = True
@@ -110,7 +75,7 @@ class NominalDeriver:
             self._modify(np)
         return np
 
-    def _determiner(self, noun: Noun) -> Determiner:
+    def _determiner(self, noun: Noun) -> structure.Determiner:
         draw = self.rng.random()
         if draw < 0.12 and noun.classes & OWNED:
             return "my"
@@ -122,14 +87,14 @@ class NominalDeriver:
             return "this"
         return self.rng.choice(RARER_DETERMINERS)
 
-    def _owner(self) -> Pronoun:
+    def _owner(self) -> structure.Pronoun:
         """Mostly the subject, otherwise anybody."""
         if self.subject is not None and self.chance(0.7):
             owner = self.take_up(self.subject)
             if owner.human:
                 return owner
         gender = self.rng.choice("mf")
-        return Pronoun(self.rng.choice((ME, YOU, THIRD, THIRD, WE, THEY)), gender, gender)
+        return structure.Pronoun(self.rng.choice((ME, YOU, THIRD, THIRD, WE, THEY)), gender, gender)
 
     def _adjectives(self, noun: Noun) -> tuple[Adjective, ...]:
         fitting = ADJECTIVES_OF[noun]
@@ -143,48 +108,48 @@ class NominalDeriver:
                 return first, second
         return (first,)
 
-    def _modify(self, np: NounPhrase) -> None:
+    def _modify(self, np: structure.NounPhrase) -> None:
         """A genitive or a place."""
         part = next((name for name in WHOLES if name in np.noun.classes), None)
         if part and np.determiner in ("the", "a") and self.chance(0.7):
             np.determiner = "the"
             named = part == "kin" and self.chance(0.5)
             np.genitive = self.name() if named else self.noun_phrase(WHOLE[part](self.rng), bare=True)
-            if isinstance(np.genitive, NounPhrase):
+            if isinstance(np.genitive, structure.NounPhrase):
                 np.genitive.determiner, np.genitive.plural = "the", False
             self.facts.kinds.add("genitive")
         elif np.determiner in ("the", "a") and np.noun.classes & LOCATED:
             np.place = self.ground()
 
-    def ground(self) -> Place:
+    def ground(self) -> structure.Place:
         if self.chance(0.3):
-            return Place("in", self.town())
+            return structure.Place("in", self.town())
         noun = PLACES(self.rng)
-        return Place(noun.location, self.ground_noun(noun))
+        return structure.Place(noun.location, self.ground_noun(noun))
 
-    def ground_noun(self, noun: Noun) -> NounPhrase:
+    def ground_noun(self, noun: Noun) -> structure.NounPhrase:
         """The house; an old house."""
         ground = self.noun_phrase(noun, determiners=("the", "the", "the", "a"), bare=True)
         ground.plural = False
         ground.adjectives = self._adjectives(noun) if self.chance(0.4) else ()
         return ground
 
-    def _relative(self, np: NounPhrase) -> None:
+    def _relative(self, np: structure.NounPhrase) -> None:
         """A relative clause on `np`: its subject or its object."""
-        tense: Tense = "past" if self.chance(0.6) else "present"
+        tense: structure.Tense = "past" if self.chance(0.6) else "present"
         as_subject = self.chance(0.55)
         verb = self._fitting_verb(np.noun, as_subject)
         if verb is None:
             return
         if as_subject:
-            clause = Clause(None, verb, tense, object=self._plain_object(verb), agreement=np)
+            clause = structure.Clause(None, verb, tense, object=self._plain_object(verb), agreement=np)
         else:
-            clause = Clause(self._plain_person(), verb, tense)
+            clause = structure.Clause(self._plain_person(), verb, tense)
         if self.chance(0.2) and not verb.stative:
             clause.time = self.rng.choice(TIME[tense])
         self.facts.verbs.append(verb)
         self.facts.verb_final.append(clause)
-        np.relative = Relative("subject" if as_subject else "object", clause)
+        np.relative = structure.Relative("subject" if as_subject else "object", clause)
         self.facts.kinds.add("relative_clause")
 
     def _fitting_verb(self, noun: Noun, as_subject: bool) -> Verb | None:
@@ -200,21 +165,13 @@ class NominalDeriver:
                 return verb
         return None
 
-    def _plain_object(self, verb: Verb) -> Nominal:
+    def _plain_object(self, verb: Verb) -> structure.Nominal:
         if "person" in verb.objects and self.chance(0.4):
             return self.name()
         return self.noun_phrase(self.object_noun(verb))
 
-    def _plain_person(self) -> Nominal:
+    def _plain_person(self) -> structure.Nominal:
         return self.person() if self.chance(0.5) else self.noun_phrase(PEOPLE(self.rng), bare=True)
 
     def object_noun(self, verb: Verb) -> Noun:
-        """An object; a combination left to the test split is drawn again elsewhere."""
-        while True:
-            noun = OBJECTS[verb](self.rng)
-            if not held_out_combination(verb.key, noun):
-                return noun
-            if self.held_out:
-                self.facts.combinations.append(f"{verb.en.base} {noun.en[0]}")
-                self.facts.kinds.add("unseen_combination")
-                return noun
+        return self.object_of(verb.key, OBJECTS[verb], verb.en.base)

@@ -5,8 +5,8 @@ from typing import Any
 
 from pipeline.grammar import german
 from pipeline.grammar.lexicon import VERBS
-from pipeline.grammar.lexicon.words import Noun, Verb
 from pipeline.grammar.structure import Facts
+from pipeline.grammar.words import Noun, Verb
 
 SENSES = Counter((verb.en.base, verb.en.preposition, verb.en.particle) for verb in VERBS if not verb.en.fixed)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from pipeline.grammar.lexicon.words import Adjective, Noun, Phrase, Verb
+from pipeline.grammar.words import Adjective, Noun, Phrase, Verb
 
 Tense = Literal["past", "present", "future"]
 Negation = Literal["", "not", "never"]
@@ -202,6 +202,11 @@ class Utterance:
     question: Question = ""
     interjection: Phrase | None = None
     vocative: Name | None = None
+
+    def opening(self, language: Literal["de", "fr", "zh"], comma: str = ",") -> list[str]:
+        """The words that are called out before the sentence."""
+        called = [] if self.interjection is None else [*getattr(self.interjection, language), comma]
+        return called if self.vocative is None else [*called, *self.vocative.text.split(), comma]
 
 
 @dataclass(slots=True)

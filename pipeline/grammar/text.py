@@ -1,7 +1,6 @@
 """From lists of words to running text: spaces, capitals, punctuation."""
 
 CLOSING = frozenset(",.?")
-CHINESE_PUNCTUATION = frozenset("，。？")
 
 
 def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -> str:

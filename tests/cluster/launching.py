@@ -15,7 +15,7 @@ from made_records import parallel_corpus
 from tracing import CHECKPOINT_EVERY
 
 from pipeline.cluster.markers import read_submission
-from pipeline.data.subwords import train_bpe
+from pipeline.data.subwords import train
 from pipeline.data.token_store import write_tokens
 
 HERE = Path(__file__).resolve().parent
@@ -28,7 +28,9 @@ def write_corpus(folder: Path) -> Path:
     """A small encoded corpus of random symbols to be copied; returns its `encoded` folder."""
     rng = np.random.default_rng()
     folder.mkdir(parents=True)
-    (folder / "subwords.model").write_bytes(train_bpe(iter(["to be or not to be, that is"] * 20), VOCAB_SIZE, "copy"))
+    (folder / "subwords.model").write_bytes(
+        train("bpe", iter(["to be or not to be, that is"] * 20), VOCAB_SIZE, "copy")
+    )
     for split, pairs in (("train", 400), ("dev", 20)):
         sentences = [rng.integers(4, VOCAB_SIZE, rng.integers(3, 9)) for _ in range(pairs)]
         for side in ("src", "tgt"):

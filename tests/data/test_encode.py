@@ -9,7 +9,7 @@ from toy_corpus import make_dataset, random_lines, write_toy_raw
 from pipeline.data.dataset import BpeSubwords
 from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
-from pipeline.data.subwords import learn_subwords, sample, sampled_lines, train_bpe
+from pipeline.data.subwords import learn_subwords, sample, sampled_lines, train
 from pipeline.data.token_store import TokenStore
 from pipeline.data.vocabulary import Subwords
 from pipeline.errors import UserError
@@ -56,7 +56,7 @@ def test_the_sample_takes_the_same_lines_of_both_sides(tmp_path, seed):
 
 def test_reserved_ids_and_round_trip(tmp_path, seed):
     lines = random_lines(400, seed)
-    (tmp_path / "m.model").write_bytes(train_bpe(iter(lines), 70, "toy"))
+    (tmp_path / "m.model").write_bytes(train("bpe", iter(lines), 70, "toy"))
     subwords = Subwords(tmp_path / "m.model")
     assert len(subwords) == 70
     ids = subwords.encode(lines)
@@ -68,20 +68,20 @@ def test_reserved_ids_and_round_trip(tmp_path, seed):
 
 def test_nothing_is_normalised(tmp_path):
     lines = ["ﬁne … ½ Ａ", "e\u0301 é  two spaces"] * 20
-    (tmp_path / "m.model").write_bytes(train_bpe(iter(lines), 40, "toy"))
+    (tmp_path / "m.model").write_bytes(train("bpe", iter(lines), 40, "toy"))
     subwords = Subwords(tmp_path / "m.model")
     assert subwords.decode(subwords.encode(lines)) == lines
 
 
 def test_very_long_lines_are_learnt_from(tmp_path):
-    (tmp_path / "m.model").write_bytes(train_bpe(iter(["ab" * 5000, "cd"]), 12, "toy"))
+    (tmp_path / "m.model").write_bytes(train("bpe", iter(["ab" * 5000, "cd"]), 12, "toy"))
     assert UNK not in Subwords(tmp_path / "m.model").encode(["abab"])[0]
 
 
 def test_a_vocabulary_that_does_not_fit_the_text_is_refused():
     for size in (10, 5000):
         with pytest.raises(UserError, match=f"vocab_size.* {size}"):
-            train_bpe(iter(random_lines(50, 1)), size, "subwords.vocab_size")
+            train("bpe", iter(random_lines(50, 1)), size, "subwords.vocab_size")
 
 
 def test_bad_models_are_named(tmp_path):

@@ -39,7 +39,7 @@ def test_one_sample_that_is_none_leaves_out_its_recording_and_spoils_nothing(tmp
     assert np.isfinite([corpus.statistics.mean, corpus.statistics.deviation]).all()
     report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]["train"]
     assert report["rejected"] == {reason: 1} and report["kept"] == 1
-    assert np.isfinite(FrameStore(tmp_path / "corpus/encoded" / NOISE_STEM, FEATURES).frames).all()
+    assert np.isfinite(FrameStore(tmp_path / "corpus/encoded" / NOISE_STEM, FEATURES).values).all()
     write_manifest(manifests["train"], [Utterance(write_noise(tmp_path / "t.wav", 1.0), "good", "me", "x", 1.0)])
     write_manifest(manifests["dev"], [good, bad])
     write_manifest(manifests["test"], [Utterance(write_noise(tmp_path / "u.wav", 1.0), "good", "me", "x", 1.0)])

@@ -115,7 +115,7 @@ def test_a_training_tree_without_words_is_left_out_and_counted_but_no_other_may_
 
 
 def test_a_faulty_tree_is_named_with_its_line_and_missing_ones_with_the_stage(tmp_path):
-    with pytest.raises(UserError, match=r"train\.trees: no such file; run the stage `collect-trees` or `grammar`"):
+    with pytest.raises(UserError, match=r"train\.trees: no such file; run the stage `collect-trees` or `generate`"):
         prepare_trees(make_treebank(**PLAIN), tmp_path)
     write_raw(tmp_path, Random(1))
     with open(tmp_path / "raw/train.trees", "a", encoding="utf-8") as lines:

@@ -26,7 +26,7 @@ def test_sentences_come_back_in_the_narrowest_type_that_holds_the_vocabulary(tmp
     assert len(store) == len(sentences)
     assert [store[i].tolist() for i in range(len(store))] == sentences
     assert store.lengths().tolist() == [len(s) for s in sentences]
-    assert store.dtype == token_type(vocab_size) == np.dtype("<u2" if vocab_size == 1 << 16 else "<u4")
+    assert store.values.dtype == token_type(vocab_size) == np.dtype("<u2" if vocab_size == 1 << 16 else "<u4")
 
 
 def test_rows_are_padded_and_framed(tmp_path, sentences, seed):

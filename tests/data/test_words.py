@@ -8,14 +8,14 @@ from toy_corpus import make_dataset, random_lines, write_toy_raw
 
 from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
-from pipeline.data.subwords import learn_subwords, most_frequent_words
+from pipeline.data.subwords import learn_subwords, train
 from pipeline.data.vocabulary import UNKNOWN_WORD, Subwords, load_vocabularies
 from pipeline.errors import UserError
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
 
 def vocabulary(folder, lines, size):
-    (folder / "m.model").write_bytes(most_frequent_words(iter(lines), size, "toy.vocab_size"))
+    (folder / "m.model").write_bytes(train("word", iter(lines), size, "toy.vocab_size"))
     return Subwords(folder / "m.model")
 
 
@@ -45,7 +45,7 @@ def test_unknown_words_come_out_as_the_symbol_and_other_reserved_ids_leave_no_tr
 
 def test_more_words_than_the_text_has_are_refused():
     with pytest.raises(UserError, match=r"toy\.vocab_size = 9 does not fit this text"):
-        most_frequent_words(iter(["a b c"]), 9, "toy.vocab_size")
+        train("word", iter(["a b c"]), 9, "toy.vocab_size")
 
 
 def test_each_side_has_its_own_words_and_the_record_counts_what_is_unknown(tmp_path):

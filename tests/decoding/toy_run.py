@@ -8,7 +8,7 @@ import yaml
 from made_records import parallel_corpus, trained_run
 
 from pipeline.config import load_run
-from pipeline.data.subwords import train_bpe
+from pipeline.data.subwords import train
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
 from pipeline.files import sha256_json
@@ -30,7 +30,7 @@ def write_corpus(folder: Path, pairs: int = 23) -> list[str]:
     generator = np.random.default_rng(0)
     lines = [" ".join(generator.choice(WORDS, size=generator.integers(1, 9))) for _ in range(pairs)]
     folder.mkdir(parents=True)
-    (folder / "subwords.model").write_bytes(train_bpe(iter(lines * 3), VOCABULARY, "toy"))
+    (folder / "subwords.model").write_bytes(train("bpe", iter(lines * 3), VOCABULARY, "toy"))
     ids = Subwords(folder / "subwords.model").encode(lines)
     for side in ("src", "tgt"):
         with write_tokens(folder / "encoded" / f"test.{side}", VOCABULARY) as store:

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.data.subwords import most_frequent_words
+from pipeline.data.subwords import train
 from pipeline.data.trees import parse_tree
 from pipeline.grammar.corpus import generate
 from pipeline.metrics.clauses import clauses
@@ -47,7 +47,7 @@ def corpus(tmp_path_factory):
     english = [sentence.en.lower().replace(",", " ,").replace(".", " .").replace("?", " ?") for sentence in sentences]
     for side, lines in (("subwords.tgt", english), ("subwords", [" ".join(one.zh_words).lower() for one in sentences])):
         words = {word for line in lines for word in line.split()}
-        (folder / f"{side}.model").write_bytes(most_frequent_words(iter(lines), len(words) + 4, "toy"))
+        (folder / f"{side}.model").write_bytes(train("word", iter(lines), len(words) + 4, "toy"))
     with open(folder / "test.phenomena.jsonl", "w", encoding="utf-8") as handle:
         for line, sentence in enumerate(sentences):
             handle.write(json.dumps({"line": line, **sentence.phenomena, "tree": sentence.tree}) + "\n")

@@ -14,11 +14,11 @@ import pytest
 
 from pipeline.data.dataset import load_dataset
 from pipeline.errors import UserError
-from pipeline.grammar import LANGUAGES, generate, write_splits
 from pipeline.grammar.chains import endless_chains
-from pipeline.grammar.corpus import LONGEST, PUNCTUATION, SHORTEST
+from pipeline.grammar.corpus import LANGUAGES, LONGEST, PUNCTUATION, SHORTEST, generate
 from pipeline.grammar.english import tokens
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
+from pipeline.grammar.splits import write_splits
 
 DATASETS = Path(__file__).parents[2] / "workflow/datasets"
 SIZES = {"train": 1500, "dev": 150, "test": 300}
@@ -57,7 +57,9 @@ def test_same_seed_same_sentences_another_seed_others():
 
 
 def test_sentences_do_not_depend_on_hash_randomisation():
-    program = "from pipeline.grammar import generate; print([s.tree + s.de + s.zh for s in generate('mixed', 60, 5)])"
+    program = (
+        "from pipeline.grammar.corpus import generate; print([s.tree + s.de + s.zh for s in generate('mixed', 60, 5)])"
+    )
     outputs = {
         subprocess.run(
             [sys.executable, "-c", program],

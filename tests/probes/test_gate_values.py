@@ -12,7 +12,7 @@ from made_records import parallel_corpus
 from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.data.batches import ParallelSplit
-from pipeline.data.subwords import most_frequent_words
+from pipeline.data.subwords import train
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
 from pipeline.grammar.corpus import generate
@@ -54,7 +54,7 @@ def corpus(tmp_path_factory):
     sentences = list(generate("film", 60, 5))
     lines = [" ".join(sentence.zh_words).lower() for sentence in sentences]
     words = {word for line in lines for word in line.split(" ")}
-    (folder / "subwords.model").write_bytes(most_frequent_words(iter(lines), len(words) + 4, "toy"))
+    (folder / "subwords.model").write_bytes(train("word", iter(lines), len(words) + 4, "toy"))
     subwords = Subwords(folder / "subwords.model")
     (folder / "prepared").mkdir()
     for split, chosen in SPLITS.items():

@@ -2,9 +2,11 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -56,3 +58,16 @@ def test_clean_removes_views_and_nothing_that_took_time(tmp_path):
         path.touch()
     subprocess.run(["make", "-f", ROOT / "Makefile", "clean"], cwd=tmp_path, check=True, capture_output=True)
     assert all(path.exists() for path in kept) and not any(path.exists() for path in views)
+
+
+def test_the_wheel_holds_every_file_of_the_package(tmp_path):
+    """Modules and the tables that they read, whatever git tracks below pipeline/."""
+    tracked = subprocess.run(["git", "ls-files", "pipeline"], cwd=ROOT, check=True, capture_output=True, text=True)
+    files = tracked.stdout.split()
+    for name in (*files, "pyproject.toml", "README.md", "LICENSE"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    program = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    built = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True)
+    with zipfile.ZipFile(tmp_path / built.stdout.split("\n")[-2]) as wheel:
+        assert set(files) <= set(wheel.namelist())

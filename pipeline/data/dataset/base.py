@@ -123,6 +123,20 @@ class LicensedPackages(Closed):
         return self
 
 
+class Placed(Closed):
+    """What is in a file that is fetched, or in files of a licensed package."""
+
+    source: str | None = Field(default=None, description="A name in workflow/files, or under `sources`")
+    package: str | None = Field(default=None, description="A name under `packages`")
+
+    @property
+    def place(self) -> str:
+        """Name of its source or package."""
+        name = self.source or self.package
+        assert name, "has_one_place"
+        return name
+
+
 class GrammarSource(Closed):
     """What the embedded grammar is to write."""
 

@@ -1,7 +1,8 @@
 """Reading dataset files: which kinds there are, and which of them a stage is for."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -15,9 +16,10 @@ from pipeline.data.dataset.speech import (
     RecordedDataset,
     SpokenDataset,
     SpokenRecord,
+    TextRecord,
     WrittenDataset,
 )
-from pipeline.data.dataset.treebank import Treebank, TreebankDataset, TreebankRecord
+from pipeline.data.dataset.treebank import GrammarTreebank, Treebank, TreebankDataset, TreebankRecord
 from pipeline.errors import UserError
 from pipeline.schema import load_yaml, validate
 
@@ -60,45 +62,34 @@ def sources_of(dataset: AnyDataset) -> dict[str, Source]:
     return {}
 
 
-def load_parallel(path: Path) -> DownloadedDataset | GrammarDataset:
-    """Raises UserError as `load_dataset`, and when the file describes no parallel text."""
-    dataset = load_dataset(path)
-    if not isinstance(dataset, CorpusRecord):
-        raise unfit(path, dataset, "not parallel text")
-    return dataset
+def loader(kinds: Any, fault: str, instead: str = "this stage is for other datasets") -> Callable[[Path], Any]:
+    """A `load_dataset` that raises UserError, too, for a dataset of none of the `kinds`: its `fault`, what to do."""
+
+    def load(path: Path) -> Any:
+        dataset = load_dataset(path)
+        if not isinstance(dataset, kinds):
+            raise UserError(f"{path}: {fault}, its kind is {dataset.kind!r}; {instead}")
+        return dataset
+
+    return load
 
 
-def load_treebank(path: Path) -> Treebank:
-    """Raises UserError as `load_dataset`, and when the file describes no treebank."""
-    dataset = load_dataset(path)
-    if not isinstance(dataset, TreebankRecord):
-        raise unfit(path, dataset, "not a treebank")
-    return dataset
-
-
-def load_tokenised(path: Path) -> TokenisedDataset:
-    """Raises UserError as `load_dataset`, and when the file describes no text in subwords or other symbols."""
-    dataset = load_dataset(path)
-    if not isinstance(dataset, TokenisedRecord):
-        raise unfit(path, dataset, "neither parallel text nor a treebank")
-    return dataset
-
-
-def load_spoken(path: Path) -> SpokenDataset:
-    """Raises UserError as `load_dataset`, and when the file describes no speech."""
-    dataset = load_dataset(path)
-    if not isinstance(dataset, SpokenRecord):
-        raise unfit(path, dataset, "not speech")
-    return dataset
-
-
-def load_text(path: Path) -> WrittenDataset:
-    """Raises UserError as `load_dataset`, and when the file describes no text in characters."""
-    dataset = load_dataset(path)
-    if not isinstance(dataset, WrittenDataset):
-        raise unfit(path, dataset, "no text to write or to fetch")
-    return dataset
-
-
-def unfit(path: Path, dataset: AnyDataset, fault: str) -> UserError:
-    return UserError(f"{path}: {fault}, its kind is {dataset.kind!r}; this stage is for other datasets")
+load_parallel: Callable[[Path], DownloadedDataset | GrammarDataset] = loader(CorpusRecord, "not parallel text")
+load_treebank: Callable[[Path], Treebank] = loader(TreebankRecord, "not a treebank")
+load_tokenised: Callable[[Path], TokenisedDataset] = loader(TokenisedRecord, "neither parallel text nor a treebank")
+load_spoken: Callable[[Path], SpokenDataset] = loader(SpokenRecord, "not speech")
+load_text: Callable[[Path], WrittenDataset] = loader(WrittenDataset, "no text to write or to fetch")
+load_generated: Callable[[Path], GrammarDataset | GrammarTreebank] = loader(
+    GrammarDataset | GrammarTreebank, "not written by the grammar"
+)
+load_downloaded: Callable[[Path], DownloadedDataset] = loader(
+    DownloadedDataset, "nothing to download", "run the stage `generate`"
+)
+load_collected_trees: Callable[[Path], TreebankDataset] = loader(
+    TreebankDataset, "nothing to collect", "run the stage `generate`"
+)
+load_recorded: Callable[[Path], RecordedDataset] = loader(RecordedDataset, "has no recordings")
+load_read_aloud: Callable[[Path], ReadAloudDataset] = loader(ReadAloudDataset, "nothing to read aloud")
+load_characters: Callable[[Path], CharacterDataset | OwnText] = loader(
+    TextRecord, "not text in characters alone", "run `speak` where it is to be read aloud"
+)

@@ -8,6 +8,7 @@ from pipeline.data.dataset.base import (
     GrammarSource,
     Language,
     LicensedPackages,
+    Placed,
     SplitName,
     TokenisedRecord,
     check_places,
@@ -17,14 +18,12 @@ from pipeline.data.dataset.files import Sha256, Sources
 from pipeline.schema import Closed, Count
 
 
-class Side(Closed):
+class Side(Placed):
     """One language of a part: a file, a member of an archive, or a file of a licensed package.
 
     `.gz` is unpacked, `.sgm` and `.xml` are read by segments.
     """
 
-    source: str | None = Field(default=None, description="A name in workflow/files, or under `sources`")
-    package: str | None = Field(default=None, description="A name under `packages`")
     member: str | None = Field(
         default=None, description="Path in the archive or below the package's folder; null = the file itself"
     )
@@ -35,13 +34,6 @@ class Side(Closed):
         if (self.source is None) == (self.package is None) or (self.package and not self.member):
             raise ValueError("needs either a source, or a package and a member")
         return self
-
-    @property
-    def place(self) -> str:
-        """Name of its source or package."""
-        name = self.source or self.package
-        assert name, "has_one_place"
-        return name
 
     @property
     def file_name(self) -> str:

@@ -39,7 +39,7 @@ class FetchedText(Closed):
 
     @model_validator(mode="after")
     def splits_name_sources(self):
-        check_named({part.source for parts in self.splits.values() for part in parts}, self.sources)
+        check_places({part.source for parts in self.splits.values() for part in parts}, self.sources, "sources")
         return self
 
 
@@ -61,9 +61,14 @@ class GrammarText(Closed):
 Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
 
 
-def check_named(named: set[str], described: dict[str, Source]) -> None:
-    """Raises ValueError unless exactly the described sources are named."""
-    check_places(named, described, "sources")
+class FromText(Closed):
+    """What begins with text that is not the user's own."""
+
+    text: Text = Field(description="Where it comes from")
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        return self.text.sources if isinstance(self.text, FetchedText) else {}
 
 
 class SpeechSize(Closed):
@@ -121,20 +126,15 @@ class ReaderPool(Closed):
         return self
 
 
-class ReadAloudDataset(SpokenRecord):
+class ReadAloudDataset(SpokenRecord, FromText):
     """Text read aloud by eSpeak NG."""
 
     collector: ClassVar = "collect-text"
     is_read_aloud: ClassVar = True
     kind: Literal["read-aloud"] = Field(description="Text read aloud by eSpeak NG")
-    text: Text = Field(description="What is read")
     utterances: dict[SplitName, Count] = Field(description="Sentences read of each split: the first that fit")
     readers: ReaderPool = Field(description="Who reads")
     sample_rate: Literal[22050] = Field(default=22050, description="Of eSpeak NG's voices, in Hz")
-
-    @property
-    def sources(self) -> dict[str, Source]:
-        return sources_of_text(self.text)
 
 
 class RecordingPart(Closed):
@@ -161,18 +161,25 @@ class RecordedDataset(SpokenRecord):
     def splits_name_sources(self):
         check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split]
-        check_named({name for part in parts for name in (part.source, part.table) if name}, self.sources)
+        check_places({name for part in parts for name in (part.source, part.table) if name}, self.sources, "sources")
         if any((part.table is None) == (self.layout == "table") for part in parts):
             raise ValueError("`table` is given with layout `table`, and only with it")
         return self
 
 
-class OwnFolder(LicensedPackages):
+class OwnFolder(DatasetRecord, LicensedPackages):
     """One folder of the user's own, named in config.yaml as a licensed package is."""
+
+    suffix: ClassVar[str]
+    """Of the file of each split."""
 
     @property
     def package(self) -> str:
         return next(iter(self.packages))
+
+    def package_members(self, package: str) -> list[str]:
+        """Files of the package that are looked for beforehand."""
+        return [split + self.suffix for split in self.split_names]
 
     @model_validator(mode="after")
     def is_one_folder(self):
@@ -184,11 +191,8 @@ class OwnFolder(LicensedPackages):
 class ManifestDataset(SpokenRecord, OwnFolder):
     """A corpus of the user's own: a folder that holds <split>.tsv and the audio that it names."""
 
+    suffix: ClassVar = ".tsv"
     kind: Literal["manifest"] = Field(description="Audio named by manifests, in a folder of the user's own")
-
-    def package_members(self, package: str) -> list[str]:
-        """Files of the package that are looked for beforehand."""
-        return [f"{split}.tsv" for split in self.split_names]
 
 
 class TextSize(Closed):
@@ -217,29 +221,17 @@ class TextRecord(DatasetRecord):
         return ("en",)
 
 
-class CharacterDataset(TextRecord):
+class CharacterDataset(TextRecord, FromText):
     """Text of the grammar, or from public addresses."""
 
     kind: Literal["characters"] = Field(description="Text alone, in the characters of transcripts")
-    text: Text = Field(description="Where it comes from")
-
-    @property
-    def sources(self) -> dict[str, Source]:
-        return sources_of_text(self.text)
 
 
 class OwnText(TextRecord, OwnFolder):
     """Text of the user's own: a folder that holds <split>.txt, a sentence a line."""
 
+    suffix: ClassVar = ".txt"
     kind: Literal["own-text"] = Field(description="Text alone, in a folder of the user's own")
-
-    def package_members(self, package: str) -> list[str]:
-        """Files of the package that are looked for beforehand."""
-        return [f"{split}.txt" for split in self.split_names]
-
-
-def sources_of_text(text: FetchedText | GrammarText) -> dict[str, Source]:
-    return text.sources if isinstance(text, FetchedText) else {}
 
 
 SpokenDataset = ReadAloudDataset | RecordedDataset | ManifestDataset

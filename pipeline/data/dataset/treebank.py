@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from pipeline.data.dataset.base import (
     GrammarSource,
     LicensedPackages,
+    Placed,
     SplitName,
     TokenisedRecord,
     check_places,
@@ -16,11 +17,9 @@ from pipeline.data.dataset.files import Sha256, Sources
 from pipeline.schema import Closed, Count
 
 
-class TreePart(Closed):
+class TreePart(Placed):
     """Trees from one place: of a source, or of files of a licensed package."""
 
-    source: str | None = Field(default=None, description="A name in workflow/files, or under `sources`")
-    package: str | None = Field(default=None, description="A name under `packages`")
     files: list[str] = Field(default=[], description="Files of the package; `{0200..0299}` stands for each number")
     first: Count = Field(default=1, description="Number of the first tree taken")
     trees: Count | None = Field(default=None, description="Trees taken; null = all from the first on")
@@ -31,13 +30,6 @@ class TreePart(Closed):
         if (self.source is None) == (self.package is None) or bool(self.files) != bool(self.package):
             raise ValueError("needs either a source, or a package and its files")
         return self
-
-    @property
-    def place(self) -> str:
-        """Name of its source or package."""
-        name = self.source or self.package
-        assert name, "has_one_place"
-        return name
 
 
 class TreeSplit(Closed):

@@ -16,10 +16,12 @@ import logging
 import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 from pipeline.data.archives import DAMAGE, members
-from pipeline.data.dataset import RecordedDataset, SplitName, load_spoken
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import RecordedDataset, SplitName, load_recorded
 from pipeline.data.download import fetch_all
 from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -29,17 +31,11 @@ from pipeline.errors import UserError
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--mirror", help="folder or URL tried first")
+add_arguments = partial(corpus_arguments, fetches=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_spoken(args.dataset)
-    if not isinstance(dataset, RecordedDataset):
-        raise UserError(f"{args.dataset}: has no recordings, its kind is {dataset.kind!r}")
+    dataset = load_recorded(args.dataset)
     collect(dataset, fetch_all(dataset, args.downloads, args.mirror), args.corpus)
 
 

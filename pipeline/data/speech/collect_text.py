@@ -13,24 +13,21 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_text
 from pipeline.data.download import fetch_all
-from pipeline.data.packages import existing_files, package_folders
+from pipeline.data.packages import own_files
 from pipeline.data.speech.text_lines import fetched_lines, grammar_lines
-from pipeline.errors import UserError
+from pipeline.data.text_files import lines_of
 from pipeline.files import atomic_write
 
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder of fetched files")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--mirror", help="folder or URL tried first")
-    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a user's own text")
+add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -46,7 +43,7 @@ def collect_text(
         UserError: a file can't be had, is damaged, or holds less than the dataset file says.
     """
     if isinstance(dataset, OwnText):
-        lines = own_lines(dataset, package_folders(dataset, packages)[dataset.package])
+        lines = own_lines(own_files(dataset, packages))
     elif isinstance(dataset.text, FetchedText):
         lines = fetched_lines(dataset.text, fetch_all(dataset, downloads, mirror))
     else:
@@ -61,12 +58,7 @@ def collect_text(
     log.info("%s: %s", dataset.name, ", ".join(f"{split} {counts[split]:,} sentences" for split in names))
 
 
-def own_lines(dataset: OwnText, folder: Path) -> Iterator[tuple[SplitName, str]]:
+def own_lines(files: dict[SplitName, Path]) -> Iterator[tuple[SplitName, str]]:
     """(split, line) of the files in a user's folder."""
-    paths = existing_files(dataset.package, folder, dataset.package_members(dataset.package))
-    for split, path in zip(dataset.split_names, paths, strict=True):
-        try:
-            with open(path, encoding="utf-8", newline="\n") as lines:
-                yield from ((split, line.removesuffix("\n")) for line in lines)
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path}: is not UTF-8 ({error.reason}); save it as UTF-8") from error
+    for split, path in files.items():
+        yield from ((split, line) for line in lines_of(path, "complete the folder"))

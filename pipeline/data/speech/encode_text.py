@@ -15,12 +15,14 @@ import logging
 from pathlib import Path
 
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.dataset import SplitName, TextRecord, load_text
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import SplitName, TextRecord, load_characters
 from pipeline.data.processes import chunks
+from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
-from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
+from pipeline.data.token_store import token_files, write_tokens
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, sha256_json
+from pipeline.files import atomic_write, sha256_file
 from pipeline.records.corpus import TextCorpus, TextSplit
 from pipeline.records.preparation import PreparedText, SentencesReport
 
@@ -29,16 +31,11 @@ log = logging.getLogger(__name__)
 LINES_PER_CHUNK = 10_000
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has raw/")
+add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_text(args.dataset)
-    if not isinstance(dataset, TextRecord):
-        raise UserError(f"{args.dataset}: its text is to be read aloud, kind is {dataset.kind!r}; run `speak`")
-    encode_text(dataset, args.corpus)
+    encode_text(load_characters(args.dataset), args.corpus)
 
 
 def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
@@ -50,7 +47,6 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
     chosen = select(dataset, corpus, dataset.sentences)
     report: dict[str, SentencesReport] = {}
     splits: dict[str, TextSplit] = {}
-    files = []
     for split in dataset.split_names:
         sentences = chosen.sentences[split]
         characters = write_split(corpus, split, sentences)
@@ -58,8 +54,6 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         words = sum(one.spelt.count(" ") + 1 for one in sentences)
         report[split] = SentencesReport(kept=len(sentences), characters=characters, words=words, **chosen.record(split))
         splits[split] = TextSplit(pairs=len(sentences), tgt_tokens=characters)
-        stem = corpus / f"encoded/{split}.tgt"
-        files += [tokens_path(stem), offsets_path(stem)]
         log.info("%s %s: %d sentences, %d words, %d characters", dataset.name, split, len(sentences), words, characters)
     PreparedText(dataset=dataset.name, splits=report).write(corpus / "prepared/report.json")
     alphabet = Alphabet()
@@ -68,7 +62,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         tgt="en",
         vocab_size=len(alphabet),
         vocab_digest=alphabet.digest,
-        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        digest=digest_of(token_files(corpus / f"encoded/{split}.tgt") for split in splits),
         splits=splits,
     )
     record.write(corpus / "encoded/corpus.json")

@@ -29,20 +29,22 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.alphabet import Alphabet, spelt
-from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, load_spoken
-from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_offsets_path, frames_path, write_frames
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_spoken
+from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_files, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
-from pipeline.data.packages import existing_files, package_folders
+from pipeline.data.packages import own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
 from pipeline.data.speech.shared_utterances import place_of, shared_utterances
-from pipeline.data.token_store import offsets_path, tokens_path, write_tokens
+from pipeline.data.token_store import token_files, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, sha256_json
+from pipeline.files import atomic_write, sha256_file
 from pipeline.layout import CORPUS_FILE
 from pipeline.records.corpus import SpeechCorpus, SpeechSplit, Statistics
 from pipeline.records.preparation import PreparedSpeech, UtterancesReport
@@ -54,20 +56,14 @@ EXAMPLES = 5
 NOISE_SEED = 1
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--processes", type=int, default=1, help="processes that compute features")
-    parser.add_argument("--package", action="append", default=[], metavar="NAME=FOLDER", help="a user's own corpus")
+add_arguments = partial(corpus_arguments, packages=True, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
     dataset = load_spoken(args.dataset)
     manifests = {split: manifest_path(args.corpus, split) for split in dataset.split_names}
     if isinstance(dataset, ManifestDataset):
-        folder = package_folders(dataset, args.package)[dataset.package]
-        files = existing_files(dataset.package, folder, dataset.package_members(dataset.package))
-        manifests = dict(zip(dataset.split_names, files, strict=True))
+        manifests = own_files(dataset, args.package)
     compute_features(dataset, manifests, args.corpus, args.processes)
 
 
@@ -111,17 +107,9 @@ class Kept:
         return Statistics(mean=mean.tolist(), deviation=deviation.tolist())
 
     def report(self) -> UtterancesReport:
-        return UtterancesReport(
-            read=self.read,
-            kept=self.utterances,
-            utterances=self.utterances,
-            frames=self.frames,
-            characters=self.characters,
-            words=self.words,
-            seconds=round(self.seconds, 3),
-            rejected=dict(self.rejected),
-            examples=self.examples,
-        )
+        counts = {name: value for name, value in vars(self).items() if name not in ("sums", "squares")}
+        rounded = {"seconds": round(self.seconds, 3), "rejected": dict(self.rejected)}
+        return UtterancesReport(**counts | rounded, kept=self.utterances)
 
     def size(self) -> SpeechSplit:
         seconds = round(self.seconds, 3)
@@ -157,7 +145,7 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     """Features, ids, transcripts and speakers of the utterances that are kept."""
     found, alphabet, places = Kept(), Alphabet(), set()
     progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
-    work = partial(features_of, limits=limits_of(dataset))
+    work = partial(features_of, dataset=dataset)
     with ExitStack() as stack:
         stem = corpus / "encoded" / split
         frames = stack.enter_context(write_frames(stem))
@@ -187,46 +175,29 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     return found
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What an utterance must keep to, and how it is turned into features."""
-
-    sample_rate: int
-    high_hz: float
-    min_seconds: float
-    max_seconds: float
-    max_characters: int
-
-
-def limits_of(dataset: SpokenDataset) -> Limits:
-    return Limits(
-        dataset.sample_rate, dataset.high_hz, dataset.min_seconds, dataset.max_seconds, dataset.max_characters
-    )
-
-
-def features_of(part: list[Utterance], limits: Limits) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
+def features_of(part: list[Utterance], dataset: SpokenRecord) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
     """Of each utterance its spelling and features (T, FEATURES) float16, or else the reason why it is left out."""
-    filters = MelFilters(limits.sample_rate, limits.high_hz)
+    filters = MelFilters(dataset.sample_rate, dataset.high_hz)
     results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
     for utterance in part:
         try:
-            results.append((utterance, features_of_one(utterance, limits, filters)))
+            results.append((utterance, features_of_one(utterance, dataset, filters)))
         except RejectedError as reason:
             results.append((utterance, str(reason)))
     return results
 
 
-def features_of_one(utterance: Utterance, limits: Limits, filters: MelFilters) -> tuple[str, np.ndarray]:
+def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFilters) -> tuple[str, np.ndarray]:
     text, strange = spelt(utterance.text)
     if strange:
         raise RejectedError("outside the alphabet")
     if not text:
         raise RejectedError("empty text")
-    if len(text) > limits.max_characters or utterance.seconds > limits.max_seconds:
+    if len(text) > dataset.max_characters or utterance.seconds > dataset.max_seconds:
         raise RejectedError("too long")
-    if utterance.seconds < limits.min_seconds:
+    if utterance.seconds < dataset.min_seconds:
         raise RejectedError("too short")
-    features = filters(read_audio(utterance, limits.sample_rate))
+    features = filters(read_audio(utterance, dataset.sample_rate))
     if not len(features):
         raise RejectedError("too short")
     stored = features.astype(STORED)
@@ -274,9 +245,8 @@ def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
 def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> SpeechCorpus:
     """Write corpus.json."""
     encoded, alphabet = corpus / "encoded", Alphabet()
-    stems = [encoded / split for split in kept]
-    files = [path(stem) for stem in [*stems, encoded / NOISE_STEM] for path in (frames_path, frame_offsets_path)]
-    files += [path(stem.with_name(f"{stem.name}.tgt")) for stem in stems for path in (tokens_path, offsets_path)]
+    stores = [frame_files(encoded / stem) for stem in (*kept, NOISE_STEM)]
+    stores += [token_files(encoded / f"{split}.tgt") for split in kept]
     record = SpeechCorpus(
         dataset=dataset.name,
         tgt="en",
@@ -284,7 +254,7 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus:
         vocab_size=len(alphabet),
         vocab_digest=alphabet.digest,
         statistics=kept["train"].statistics(),
-        digest=sha256_json({path.name: sha256_file(path) for path in files}),
+        digest=digest_of(stores),
         splits={split: one.size() for split, one in kept.items()},
     )
     record.write(encoded / CORPUS_FILE)

@@ -9,7 +9,10 @@ import soundfile
 
 from pipeline.data.speech.manifest import Utterance
 from pipeline.data.speech.text_lines import segment_text, table
+from pipeline.data.text_files import lines_of
 from pipeline.errors import UserError
+
+UNPACK = "run the stage `collect-recordings` again"
 
 
 class Layout(NamedTuple):
@@ -32,7 +35,7 @@ class Layout(NamedTuple):
 def librispeech(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
     """<reader>/<chapter>/<reader>-<chapter>.trans.txt, whose lines are the names of FLAC files beside it, and text."""
     for transcripts in fitting(folder, members, ".trans.txt"):
-        for line in lines_of(transcripts):
+        for line in lines_of(transcripts, UNPACK):
             name, _, text = line.partition(" ")
             audio = transcripts.with_name(f"{name}.flac")
             yield Utterance(audio, text, name.split("-")[0], domain, seconds_of(audio))
@@ -42,7 +45,7 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
     """stm/<talk>.stm, whose lines are stretches of sph/<talk>.sph with their text, if somebody wrote it down."""
     for transcripts in fitting(folder, members, ".stm"):
         audio = transcripts.parents[1] / "sph" / f"{transcripts.stem}.sph"
-        for number, line in enumerate(lines_of(transcripts), start=1):
+        for number, line in enumerate(lines_of(transcripts, UNPACK), start=1):
             fields = line.split(None, 6)
             if len(fields) < 6:
                 raise UserError(f"{transcripts}: line {number}: no segment; fetch the archive again")
@@ -54,7 +57,7 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
 def listed(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:
     """A TSV file with columns path, speaker and transcript."""
     assert listing, "every part of this layout names a table"
-    for row in table(lines_of(listing), ("path", "speaker", "transcript"), str(listing)):
+    for row in table(lines_of(listing, UNPACK), ("path", "speaker", "transcript"), str(listing)):
         if fnmatch(row["path"], members):
             audio = folder / row["path"]
             yield Utterance(audio, row["transcript"], row["speaker"], domain, seconds_of(audio))
@@ -71,11 +74,6 @@ def fitting(folder: Path, members: str, suffix: str) -> list[Path]:
     """Files of one suffix below `folder` whose path in it fits the pattern, in a fixed order."""
     found = sorted(folder.rglob(f"*{suffix}"))
     return [path for path in found if fnmatch(path.relative_to(folder).as_posix(), members)]
-
-
-def lines_of(path: Path) -> Iterator[str]:
-    with open(path, encoding="utf-8", newline="\n") as lines:
-        yield from (line.removesuffix("\n") for line in lines)
 
 
 def seconds_of(audio: Path) -> float:

@@ -1,12 +1,13 @@
 """Which raw sentences are used, and how they are spelt; every one that is left out is counted by its reason."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.data.alphabet import spelt
 from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord
+from pipeline.data.text_files import lines_of
 from pipeline.errors import UserError
 
 TAKEN_FIRST: tuple[SplitName, ...] = ("test", "dev", "train")
@@ -50,7 +51,7 @@ def select(dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[Spl
         chosen: list[Sentence] = []
         found.sentences[split] = chosen
         found.rejected[split], found.examples[split] = Counter(), []
-        for line in raw_lines(corpus / f"raw/{split}.en"):
+        for line in lines_of(corpus / f"raw/{split}.en", "run the stage `collect-text` first"):
             if len(chosen) == wanted.get(split):
                 break
             found.read[split] += 1
@@ -80,11 +81,3 @@ def fault(text: str, strange: str, seen: set[str], most: int) -> str | None:
     if len(text) > most:
         return "too long"
     return "repeated" if text in seen else None
-
-
-def raw_lines(path: Path) -> Iterator[str]:
-    try:
-        with open(path, encoding="utf-8", newline="\n") as lines:
-            yield from (line.removesuffix("\n") for line in lines)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; run the stage `collect-text` first") from error

@@ -17,13 +17,16 @@ import logging
 import multiprocessing
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import soundfile
 
-from pipeline.data.dataset import ReadAloudDataset, load_spoken
+from pipeline.data.corpus_arguments import corpus_arguments
+from pipeline.data.dataset import ReadAloudDataset, load_read_aloud
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.espeak import Synthesiser, version
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -48,17 +51,11 @@ class Task:
     reader: Reader
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file")
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus, which has raw/")
-    parser.add_argument("--processes", type=int, default=1, help="processes that read")
+add_arguments = partial(corpus_arguments, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_spoken(args.dataset)
-    if not isinstance(dataset, ReadAloudDataset):
-        raise UserError(f"{args.dataset}: nothing to read aloud, kind is {dataset.kind!r}; it has recordings")
-    speak(dataset, args.corpus, args.processes)
+    speak(load_read_aloud(args.dataset), args.corpus, args.processes)
 
 
 def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
@@ -103,26 +100,12 @@ def in_fresh_process(tasks: list[Task], domain: str) -> list[Utterance]:
     Raises:
         UserError: as it does, or the process was killed.
     """
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=send_part, args=(there, tasks, domain))
-    process.start()
-    there.close()
     try:
-        answer = here.recv()
-    except EOFError:
-        answer = UserError("the process that reads aloud was killed, perhaps for want of memory; run it again")
-    process.join()
-    if isinstance(answer, UserError):
-        raise answer
-    return answer
-
-
-def send_part(connection, tasks: list[Task], domain: str) -> None:
-    try:
-        connection.send(read_part(tasks, domain))
-    except UserError as error:
-        connection.send(error)
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as fresh:
+            return fresh.submit(read_part, tasks, domain).result()
+    except BrokenProcessPool as error:
+        killed = "the process that reads aloud was killed, perhaps for want of memory; run it again"
+        raise UserError(killed) from error
 
 
 def read_part(tasks: list[Task], domain: str) -> list[Utterance]:

@@ -13,7 +13,6 @@ from typing import IO
 from pipeline.data.archives import DAMAGE, members
 from pipeline.data.dataset import FetchedText, GrammarText, SplitName, TextPart
 from pipeline.errors import UserError
-from pipeline.grammar.corpus import endless, next_unseen
 
 CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
 NOT_SPOKEN = re.compile(r"\([^ )]*\)|\{[^ }]*\}|<sil>")
@@ -24,6 +23,8 @@ DRAWN_FIRST: tuple[SplitName, ...] = ("test", "dev", "train")
 
 def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
     """(split, sentence): of each domain the test set first, then dev, then train, no sentence twice."""
+    from pipeline.grammar.corpus import endless, next_unseen  # reads the lexicon, which fetched text needs not
+
     for domain in text.domains:
         seen: dict[str, set[str]] = {"en": set()}
         for split in DRAWN_FIRST:

@@ -1,26 +1,19 @@
-"""The lexicon: tables of words in four languages (one module each), read once at import."""
+"""The lexicon: words in four languages, read at import from the tables beside this file."""
 
-from pipeline.grammar.lexicon import adjectives, names, nouns, phrases, verbs
-from pipeline.grammar.lexicon.reading import read_adjectives, read_nouns, read_phrases, read_verbs
+from functools import partial
 
-NOUNS = read_nouns(nouns.NOUNS)
-ADJECTIVES = read_adjectives(adjectives.BEFORE_NOUN, before_noun=True) + read_adjectives(
-    adjectives.AFTER_NOUN, before_noun=False
+from pipeline.grammar.lexicon.reading import adjectives, noun, phrase, verb
+from pipeline.grammar.lexicon.tables import read_tables
+
+_verbs, _phrases, _names = map(read_tables, ("verbs", "phrases", "names"))
+
+NOUNS = read_tables("nouns")["nouns"].each(noun)
+ADJECTIVES = adjectives(read_tables("adjectives"))
+VERBS = [made for kind, table in _verbs.items() for made in table.each(partial(verb, kind == "idioms"))]
+TIME = {tense: _phrases[f"time {tense}"].each(phrase) for tense in ("past", "present", "future")}
+FREQUENCY, MANNER, COORDINATORS, OPENERS, INTERJECTIONS, NUMBERS = (
+    _phrases[name].each(phrase)
+    for name in ("frequency", "manner", "coordinators", "openers", "interjections", "numbers")
 )
-VERBS = read_verbs(verbs.VERBS + verbs.PHRASES, idiom=False) + read_verbs(verbs.IDIOMS, idiom=True)
-TIME = {tense: read_phrases(table) for tense, table in phrases.TIME.items()}
-FREQUENCY = read_phrases(phrases.FREQUENCY)
-MANNER = read_phrases(phrases.MANNER)
-SUBORDINATORS = [
-    (phrase, tuple(tenses.split()))
-    for row in phrases.SUBORDINATORS.strip().split("\n")
-    for cells, _, tenses in [row.rpartition(" | ")]
-    for phrase in read_phrases(cells)
-]
-COORDINATORS = read_phrases(phrases.COORDINATORS)
-OPENERS = read_phrases(phrases.OPENERS)
-INTERJECTIONS = read_phrases(phrases.INTERJECTIONS)
-NUMBERS = read_phrases(phrases.NUMBERS)
-MALE, FEMALE, SURNAMES, CITIES = (
-    tuple(table.split()) for table in (names.MALE, names.FEMALE, names.SURNAMES, names.CITIES)
-)
+SUBORDINATORS = _phrases["subordinators"].each(lambda *cells: (phrase(*cells[:4]), tuple(cells[4].split())))
+MALE, FEMALE, SURNAMES, CITIES = (_names[name].words for name in ("male", "female", "surnames", "cities"))

@@ -1,7 +1,9 @@
-"""Reads the tables of this package into records, inflecting every word once."""
+"""Rows of the tables as records, every word inflected once."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 from pipeline.grammar.lexicon.conjugation import (
@@ -11,7 +13,8 @@ from pipeline.grammar.lexicon.conjugation import (
     french_forms,
     german_forms,
 )
-from pipeline.grammar.lexicon.words import (
+from pipeline.grammar.lexicon.tables import Table
+from pipeline.grammar.words import (
     Adjective,
     EnglishVerb,
     Frame,
@@ -31,24 +34,7 @@ LOCATIONS: tuple[Location, ...] = ("in", "on", "at", "shore")
 ENGLISH_PARTICLES = frozenset({"up", "back"})
 
 
-def rows(table: str) -> list[list[str]]:
-    """The cells of every row; a line that starts with | continues the row above."""
-    joined = re.sub(r"\n\s*\|", " |", table)
-    return [[cell.strip() for cell in line.split("|")] for line in joined.split("\n") if line.strip()]
-
-
-def read_nouns(table: str) -> list[Noun]:
-    nouns = []
-    for cells in rows(table):
-        if len(cells) == 1:
-            classes, _, gender = cells[0].strip("[]").partition(";")
-        else:
-            nouns.append(_noun(cells, classes.split(), gender.strip()))
-    return nouns
-
-
-def _noun(cells: list[str], classes: list[str], gender: str) -> Noun:
-    english, german, french, chinese = cells
+def noun(classes: str, gender: str, english: str, german: str, french: str, chinese: str) -> Noun:
     key, _, en_plural = english.partition("/")
     en_singular = key.split("#")[0]
     de_gender, _, de_forms = german.partition(" ")
@@ -58,7 +44,7 @@ def _noun(cells: list[str], classes: list[str], gender: str) -> Noun:
     zh, measure = chinese.split()
     return Noun(
         key=key,
-        classes=frozenset([*classes, key]),
+        classes=frozenset([*classes.split(), key]),
         gender=GENDERS[gender],
         en=(en_singular, en_plural or en_singular + "s"),
         de=_decline(de_singular, de_plural, de_gender),
@@ -67,7 +53,7 @@ def _noun(cells: list[str], classes: list[str], gender: str) -> Noun:
         fr_gender=GENDERS[fr_gender],
         zh=zh,
         measure=measure,
-        location=next((name for name in LOCATIONS if name in classes), ""),
+        location=next((name for name in LOCATIONS if name in classes.split()), ""),
     )
 
 
@@ -92,12 +78,13 @@ def _genitive(singular: str, plural: str) -> str:
     return singular + ("es" if short or singular.endswith(("s", "ß", "z")) else "s")
 
 
-def read_adjectives(table: str, before_noun: bool) -> list[Adjective]:
-    return [_adjective(cells, before_noun) for cells in rows(table)]
+def adjectives(tables: Mapping[str, Table]) -> list[Adjective]:
+    """Those that stand before the noun in French, then those after it."""
+    before, after = (tables[f"{place} the noun"].each for place in ("before", "after"))
+    return before(partial(_adjective, True)) + after(partial(_adjective, False))
 
 
-def _adjective(cells: list[str], before_noun: bool) -> Adjective:
-    english, german, french, chinese, classes = cells
+def _adjective(before_noun: bool, english: str, german: str, french: str, chinese: str, classes: str) -> Adjective:
     de, _, de_stem = german.partition(":")
     forms = french.split("/")
     masculine, feminine = forms[:2]
@@ -117,12 +104,8 @@ def _adjective(cells: list[str], before_noun: bool) -> Adjective:
     )
 
 
-def read_verbs(table: str, idiom: bool) -> list[Verb]:
-    return [_verb(cells, idiom) for cells in rows(table)]
-
-
-def _verb(cells: list[str], idiom: bool) -> Verb:
-    english, german, french, chinese, frame, subjects, objects, flags = (cells + [""] * 8)[:8]
+def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *rest: str) -> Verb:
+    frame, subjects, objects, flags = rest
     zh, zh_definite = ([*cell.split()] for cell in [*chinese.split(" ; "), ""][:2])
     takes_object = frame in ("t", "g")
     stative = "s" in flags
@@ -140,7 +123,7 @@ def _verb(cells: list[str], idiom: bool) -> Verb:
         stative=stative,
         placeless="p" in flags,
         idiom=idiom,
-        en=_english_verb(english, frame),
+        en=_english_verb(english),
         de=_german_verb(german),
         fr=_french_verb(french),
         zh=tuple(zh),
@@ -161,7 +144,7 @@ def _split_fixed(cell: str) -> tuple[list[str], str]:
     return (before + after).split(), fixed
 
 
-def _english_verb(cell: str, frame: str) -> EnglishVerb:
+def _english_verb(cell: str) -> EnglishVerb:
     (base, *rest), fixed = _split_fixed(cell)
     word = rest[0] if rest else ""
     particle = word if word in ENGLISH_PARTICLES else ""
@@ -220,13 +203,10 @@ class Deed:
     objects: tuple[str, ...]
 
 
-def read_deeds(table: str) -> list[Deed]:
-    deeds = []
-    for en, german, fr, zh, objects in rows(table):
-        verb = _german_verb(german)
-        deeds.append(Deed(en, verb.infinitive, verb.prefix + verb.present[2], fr, zh, tuple(objects.split())))
-    return deeds
+def deed(english: str, german: str, french: str, chinese: str, objects: str) -> Deed:
+    verb = _german_verb(german)
+    return Deed(english, verb.infinitive, verb.prefix + verb.present[2], french, chinese, tuple(objects.split()))
 
 
-def read_phrases(table: str) -> list[Phrase]:
-    return [Phrase(en, *(tuple(cell.split()) for cell in others)) for en, *others in rows(table)]
+def phrase(english: str, german: str, french: str, chinese: str) -> Phrase:
+    return Phrase(english, tuple(german.split()), tuple(french.split()), tuple(chinese.split()))

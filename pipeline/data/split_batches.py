@@ -1,0 +1,135 @@
+"""What the splits of all encoded corpora have in common, and their batches, be they text, speech or trees."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.data.token_store import TokenStore
+from pipeline.errors import UserError
+from pipeline.symbols import BOS, EOS, PAD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B sequences; of the targets tgt_in (B, T) = BOS + y and tgt_out (B, T) = y + EOS, padded with PAD."""
+
+    @property
+    def num_tokens(self) -> int:
+        """Target positions that are predicted, EOS included, padding not."""
+        return int((vars(self)["tgt_out"] != PAD).sum())
+
+    def to(self, device: torch.device | str) -> Self:
+        return replace(self, **{name: part.to(device, non_blocking=True) for name, part in vars(self).items()})
+
+
+class EncodedSplit(ABC):
+    """The target side of one split of an encoded corpus.
+
+    Attributes:
+        tgt_lengths: (sequences,) count EOS.
+        src_lengths: (sequences,) of the source side, or, where there is none, of the target side.
+    """
+
+    def __init__(self, corpus_folder: Path, split: str):
+        self.folder = Path(corpus_folder)
+        self.name = f"{corpus_folder}: split {split}"
+        self.tgt = TokenStore(self.folder / f"{split}.tgt")
+        self.src_lengths = self.tgt_lengths = self.tgt.lengths() + 1
+
+    def targets(self, indices: np.ndarray) -> tuple[Tensor, Tensor]:
+        """tgt_in and tgt_out of a batch."""
+        tgt_in = self.tgt.padded(indices, first=BOS, last=None, pad=PAD)
+        return torch.from_numpy(tgt_in), torch.from_numpy(self.tgt.padded(indices, first=None, last=EOS, pad=PAD))
+
+    def longest(self, indices: np.ndarray) -> int:
+        """Positions of the longest sequence, by which micro-batches are measured."""
+        return int(self.src_lengths[indices].max())
+
+    def check_budget(self, found: str, longest: int, key: str, budget: int | None, limit: str) -> None:
+        """Raises UserError when a single sequence, `found`, is longer than an update or micro-batch may be."""
+        if budget is not None and longest > budget:
+            raise UserError(f"{self.name}: {found} but {key} is {budget}; raise {key} or lower {limit}")
+
+    @abstractmethod
+    def batch(self, indices: np.ndarray) -> Any:
+        """The sequences `indices`."""
+
+
+Split = TypeVar("Split", bound=EncodedSplit)
+AnyBatch = TypeVar("AnyBatch", bound=Batch)
+
+
+class WholeSplit(Generic[Split, AnyBatch]):
+    """Every sequence of a split exactly once, in batches of like length, the longest first: (indices (B,), batch).
+
+    A batch holds at most `batch_positions` on the source side, padding counted, but always one sequence.
+    """
+
+    def __init__(self, pairs: Split, batch_positions: int):
+        self.pairs, self.batch_positions = pairs, batch_positions
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, AnyBatch]]:
+        for indices in length_order(self.pairs.src_lengths, self.pairs.tgt_lengths, self.batch_positions):
+            yield indices, self.pairs.batch(indices)
+
+
+def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Numbers of sequences, longest source first, in groups of at most `budget` padded source positions."""
+    order = np.lexsort((tgt_lengths, src_lengths))[::-1]
+    begin = 0
+    while begin < len(order):
+        rows = max(1, budget // int(src_lengths[order[begin]]))
+        yield order[begin : begin + rows]
+        begin += rows
+
+
+class UpdateBatches(ABC, Generic[Split, AnyBatch]):
+    """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
+
+    Attributes:
+        micro_batch_positions: of a micro-batch at most, padding counted; updates are the same whatever it is.
+        sequences: of an epoch; left_out: those that are not trained on.
+        padding: its share in the positions of an epoch.
+    """
+
+    pairs: Split
+    micro_batch_positions: int
+    sequences: int
+    left_out: int
+    padding: float
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def pairs_of(self, step: int) -> np.ndarray:
+        """Numbers of the sequences in global update `step` (from 0), those of like length together."""
+
+    @abstractmethod
+    def heaviest(self) -> np.ndarray:
+        """Those of the update that needs most memory."""
+
+    def batch(self, indices: np.ndarray, step: int | None) -> AnyBatch:
+        """The sequences `indices` as they are read in update `step`; None = undisturbed."""
+        return self.pairs.batch(indices)
+
+    def update(self, step: int, rank: int = 0, world_size: int = 1) -> list[AnyBatch]:
+        """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`.
+
+        Micro-batch i of the update goes to process i % world_size: the k-th returned is number rank + world_size * k.
+        """
+        return [self.batch(part, step) for part in self._split(self.pairs_of(step))[rank::world_size]]
+
+    def largest(self) -> list[AnyBatch]:
+        """The micro-batches of the heaviest update, to fail early if they do not fit."""
+        return [self.batch(part, None) for part in self._split(self.heaviest())]
+
+    def _split(self, indices: np.ndarray) -> list[np.ndarray]:
+        rows = self.micro_batch_positions // self.pairs.longest(indices)
+        return np.array_split(indices, -(-len(indices) // rows))
