@@ -27,12 +27,6 @@ class Exponent:
         found = over_seeds("", self.estimates)
         return found.low, found.high
 
-    def above(self, name: str, bound: float) -> Evidence:
-        return over_seeds(name, [estimate - bound for estimate in self.estimates])
-
-    def below(self, name: str, bound: float) -> Evidence:
-        return over_seeds(name, [bound - estimate for estimate in self.estimates])
-
 
 @dataclass(frozen=True)
 class LayerTimes:

@@ -26,9 +26,9 @@ from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import AnyBatch, batch_size
 from pipeline.data.text_only_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import fitting_search
+from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.graph import Graph, runs_in
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.project import Project
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.planning.corpus_size import Corpus
@@ -51,8 +51,7 @@ DECODING = DecodingConfig(beam_size=4, max_extra_length=1)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
     parser.add_argument("--seconds", type=float, default=60, help="begin no shape after so many (default: %(default)s)")
@@ -60,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args)
     device, threads = machine.choose_device(args.device, 0), machine.choose_threads(args.threads)
     machine.prepare(device, threads)
     began = now(device)

@@ -18,21 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.disk import size
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
+from pipeline.experiment.arguments import add_project_arguments, project_of
+from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.planning.devices import Device, load_devices
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.rates import Calibration
-from pipeline.reporting.markdown import grid
+from pipeline.reporting.markdown import grid, write_twins
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--paper", action="append", default=[], help="a paper that is planned; none = all")
     parser.add_argument(
         "--calibration", type=Path, help="what the stage `calibrate` wrote; left out if it is not there"
@@ -41,16 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
-    for paper in args.paper:
-        project.known(paper, project.papers, "--paper")
+    project = project_of(args, args.paper)
     calibration = Calibration.read(args.calibration) if args.calibration and args.calibration.exists() else None
     jobs = Jobs(project, args.paper or list(project.papers), calibration)
     devices = load_devices(args.root / "workflow/devices.yaml")
-    write_csv(args.out, [row(job, devices) for job in jobs.all])
     text = render(project, jobs, devices)
-    with atomic_write(args.out.with_suffix(".md")) as file:
-        file.write(text)
+    write_twins(args.out, [row(job, devices) for job in jobs.all], text)
     log.info("%s\n%s", args.out, text)
 
 

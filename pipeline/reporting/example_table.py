@@ -10,7 +10,6 @@ writes the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule
 import argparse
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -18,17 +17,16 @@ from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import SplitName, load_parallel
 from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
+from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import Examples
-from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.project import Project
 from pipeline.experiment.reports import example_runs
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.lengths import source_lengths
 from pipeline.kinds.scored import ScoredSplit
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import RunId, Score, Translation
-from pipeline.reporting.markdown import grid
+from pipeline.reporting.markdown import grid, write_twins
 
 log = logging.getLogger(__name__)
 
@@ -47,21 +45,15 @@ class Choice:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--paper", required=True)
-    parser.add_argument("--table", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
-    parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
+    add_report_arguments(parser, "table", out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args, [args.paper])
     entry, runs = project.examples(args.paper, args.table), example_runs(project, args.paper, args.table)
     choice = choose(project, entry, runs)
     rows = table_rows(project, args.paper, args.table, choice)
-    write_csv(args.out, rows)
-    with atomic_write(args.out.with_suffix(".md")) as handle:
-        handle.write(render(project, args.paper, args.table, choice, rows))
+    write_twins(args.out, rows, render(project, args.paper, args.table, choice, rows))
     log.info("%s: line %d of %s", args.out, choice.line + 1, choice.split)
 
 

@@ -16,36 +16,28 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from pipeline.errors import UserError
+from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import Row
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
+from pipeline.experiment.project import Project
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.picture import COLOURS, GREY, MARKERS, new_figure, save
-from pipeline.reporting.markdown import grid
+from pipeline.reporting.markdown import grid, write_twins
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--paper", required=True)
-    parser.add_argument("--table", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
     parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer_cost")
-    parser.add_argument("--out", type=Path, required=True, help="CSV to write; Markdown, SVG and PNG lie beside it")
+    add_report_arguments(parser, "table", out="CSV to write; Markdown, SVG and PNG lie beside it")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
-    project.known(args.paper, project.papers, "--paper")
+    project = project_of(args, [args.paper])
     project.known(args.table, project.papers[args.paper].layer_costs, f"papers/{args.paper}: layer_costs")
     times = LayerTimes.read(args.layer_times)
     printed = project.printed[args.paper][args.table]
     rows = [table_row(row, times) for row in printed]
-    write_csv(args.out, rows)
-    with atomic_write(args.out.with_suffix(".md")) as handle:
-        handle.write(render(project, args.paper, args.table, times, rows))
+    write_twins(args.out, rows, render(project, args.paper, args.table, times, rows))
     save(plot(printed, times), args.out.with_suffix(".svg"))
     log.info("%s: %d layer types, %s", args.out, len(rows), times.description)
 

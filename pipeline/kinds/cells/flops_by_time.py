@@ -1,15 +1,13 @@
 """Operations of a training as Attention Is All You Need has them: time x devices x sustained rate (section 6.1)."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pipeline.kinds.cells.shared.cell import FactCell, Row
+from pipeline.kinds.measured import Measured
 from pipeline.kinds.training_cost import flops_by_time
 from pipeline.kinds.view import PaperView
 from pipeline.products import LayerTimes, Product, RunId
-
-if TYPE_CHECKING:
-    from pipeline.kinds.measured import Measured
 
 
 class FlopsByTimeCell(FactCell):
@@ -27,6 +25,6 @@ class FlopsByTimeCell(FactCell):
             yield product
             yield LayerTimes()
 
-    def value(self, measured: "Measured", run: RunId) -> float | None:
+    def value(self, measured: Measured, run: RunId) -> float | None:
         cost = measured.cost(run)
         return flops_by_time(cost.starts, measured.layer_times) if cost else None

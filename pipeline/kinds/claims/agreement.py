@@ -1,5 +1,3 @@
-"""Where one metric tells two systems apart, another ranks them the same way."""
-
 from typing import Literal
 
 from pydantic import Field, model_validator

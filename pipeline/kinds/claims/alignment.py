@@ -1,5 +1,3 @@
-"""The entropy of attention over speech, averaged over a training, is lower than another system's."""
-
 from collections.abc import Iterator
 from typing import Literal
 

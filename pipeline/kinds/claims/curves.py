@@ -1,5 +1,3 @@
-"""At equal training loss, a system's dev loss is lower than another's."""
-
 from typing import Literal
 
 from pipeline.kinds.claims.shared.claim import Findings

@@ -1,9 +1,7 @@
-"""After as much time of training, a system's dev loss is lower than another's."""
-
 from typing import Literal
 
-from pipeline.kinds.claims.shared.claim import Findings, NotRun
-from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
 from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair
 from pipeline.kinds.evidence import over_seeds
 
@@ -17,8 +15,8 @@ class EqualTimeClaim(TrainedPair):
         """At the time at which the shorter training ended, updates of a training counted as equally long."""
         gaps, ours = [], []
         for pair in self.runs(measured):
-            curves, seconds = [measured.curve(run) for run in pair], [measured.seconds(run) for run in pair]
-            hardware = {measured.hardware(run) for run in pair}
+            curves, costs = [measured.curve(run) for run in pair], [measured.cost(run) for run in pair]
+            seconds, hardware = [cost.total.seconds for cost in costs], {cost.hardware for cost in costs}
             if len(hardware) > 1:
                 raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
             steps = [min(seconds) / own * curve.steps[-1] for own, curve in zip(seconds, curves, strict=True)]

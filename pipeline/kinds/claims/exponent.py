@@ -1,5 +1,3 @@
-"""Time of a layer grows as a power of the sequence length or the width, with an exponent in a range."""
-
 from typing import Literal
 
 from pydantic import Field
@@ -7,6 +5,7 @@ from pydantic import Field
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.layers import AboutLayers
 from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.evidence import within
 from pipeline.kinds.names import LayerName
 
 
@@ -22,8 +21,5 @@ class ExponentClaim(AboutLayers):
     def judge(self, measured: Measurements) -> Findings:
         times = measured.layer_times()
         exponent = times.exponent(self.layer, self.variable)
-        evidence = [
-            exponent.above(f"exponent of {self.variable} above {self.at_least:g}", self.at_least),
-            exponent.below(f"exponent of {self.variable} below {self.at_most:g}", self.at_most),
-        ]
+        evidence = within(f"exponent of {self.variable}", exponent.estimates, self.at_least, self.at_most)
         return Findings(f"{self.variable}^{exponent.value:.2f}", evidence, times.description)
