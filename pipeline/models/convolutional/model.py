@@ -13,11 +13,10 @@ from torch.nn import functional as F
 from pipeline.models.convolutional.normed_linear import NormedLinear
 from pipeline.models.convolutional.settings import ConvolutionalConfig
 from pipeline.models.layers.dropout import dropout
-from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.positions import LearnedPositions
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
-from pipeline.symbols import PAD
 
 HALF = math.sqrt(0.5)
 """What a sum of two terms is multiplied by, so that it has the variance of each (section 3.4)."""
@@ -155,11 +154,7 @@ class Convolutional(TaskModel):
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
-        features = self.states(batch).flatten(0, 1).index_select(0, real)
-        targets = batch.tgt_out.flatten()[real]
-        loss, nll = projected_cross_entropy(features, self.output.weight, self.output.bias, targets, label_smoothing)
-        return LossSums(loss, nll, len(real))
+        return projected_loss(self.states(batch), self.output.weight, self.output.bias, batch.tgt_out, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
         source, width = self.encode(batch), self.config.decoder_kernel - 1

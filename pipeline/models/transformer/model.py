@@ -11,13 +11,12 @@ from torch.nn import functional as F
 
 from pipeline.errors import UserError
 from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
-from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 from pipeline.models.transformer.multi_head_attention import CrossAttention, Mix, SelfAttention, attend, projection
 from pipeline.models.transformer.settings import AnyTransformerConfig
-from pipeline.symbols import PAD
 
 LAYER_NORM_EPS = 1e-6
 
@@ -175,13 +174,7 @@ class Transformer(TaskModel):
         return F.linear(states, self.output_weight).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        features = self.states(batch).flatten(0, 1)
-        real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
-        targets = batch.tgt_out.flatten()[real]
-        if len(real) < len(features):
-            features = features.index_select(0, real)
-        loss, nll = projected_cross_entropy(features, self.output_weight, None, targets, label_smoothing)
-        return LossSums(loss, nll, len(real))
+        return projected_loss(self.states(batch), self.output_weight, None, batch.tgt_out, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
         mask = batch.src_mask
