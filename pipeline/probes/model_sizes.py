@@ -3,7 +3,7 @@
     python -m pipeline model-sizes --paper weighted --set scale=demo --out work/demo/model_sizes/weighted.json
 
 Writes {sizes: [{system, vocab, parameters}]}, one for each size that a table of the paper shows: the system as the
-paper names it, the rows of its embeddings, its trainable parameters. Settings come from config.yaml.
+paper names it, the rows of its embeddings, its trainable parameters.
 """
 
 import argparse
@@ -14,8 +14,7 @@ from typing import Any
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.size import SizeCell
-from pipeline.models.build import build_model
-from pipeline.models.size import size_of
+from pipeline.models.build import build_model, size_of
 from pipeline.records.probes import ModelSize, ModelSizes
 
 log = logging.getLogger(__name__)

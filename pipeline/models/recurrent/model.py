@@ -66,12 +66,8 @@ class Recurrent(TaskModel):
         mask = batch.src_mask
         annotations, start = self.encode(batch.src, mask)
         previous = self.tgt_embedding(batch.tgt_in)
-        return self.readout(*self.read(previous, start, annotations, mask))
-
-    def read(self, previous: Tensor, start: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What `readout` takes, of all target positions: (B, T, H), (B, T, E), (B, T, D)"""
         states, contexts = self.decoder(previous, start, annotations, mask)
-        return states, previous, contexts
+        return self.readout(states, previous, contexts)
 
     def logits(self, states: Tensor) -> Tensor:
         return F.linear(states, self.output_weight, self.output_bias).float()
