@@ -13,7 +13,6 @@ runs there does not matter on a processor, of which only the time used is counte
 import argparse
 import logging
 import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, zip_longest
@@ -35,6 +34,7 @@ from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.random_batches import random_batch
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
+from pipeline.probes.layer_cost import clock
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run
@@ -62,10 +62,10 @@ def run(args: argparse.Namespace) -> None:
     project = project_of(args)
     device, threads = machine.choose_device(args.device, 0), machine.choose_threads(args.threads)
     machine.prepare(device, threads)
-    began = now(device)
+    began = clock(device)
     points: list[Point] = []
     for forecast, corpus in spread_out(shapes(project)):
-        if points and now(device) - began > args.seconds:
+        if points and clock(device) - began > args.seconds:
             break
         points.append(measure(forecast, corpus, device))
         log.info(
@@ -191,14 +191,7 @@ def timed(work: Callable[[], object], device: torch.device, repeats: int) -> flo
     """Median seconds; on a processor those of its own time, as if nothing else ran beside it."""
     seconds = []
     for _ in range(repeats):
-        began = now(device)
+        began = clock(device)
         work()
-        seconds.append(now(device) - began)
+        seconds.append(clock(device) - began)
     return statistics.median(seconds)
-
-
-def now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        return time.perf_counter()
-    return time.process_time() / torch.get_num_threads()
