@@ -3,8 +3,8 @@
     python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
 
 writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, p-value and verdict. The verdicts are
-`upheld`, `not distinguishable`, `contradicted`, `not run`; a statement that needs no training is `tested` by the named
-tests. Settings come from config.yaml; `--set scale=small` replaces one of them.
+`upheld`, `not distinguishable`, `contradicted`, `not run`; a statement that needs no training is `tested` by the
+named tests.
 """
 
 import argparse

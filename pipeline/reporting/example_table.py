@@ -4,7 +4,7 @@
         --out results/demo/multichannel/table3.csv
 
 writes the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule that looks at no system's name
-(`Examples` in pipeline/experiment/paper.py). Settings come from config.yaml; `--set scale=small` replaces one of them.
+(`Examples` in pipeline/experiment/paper.py).
 """
 
 import argparse
@@ -22,7 +22,6 @@ from pipeline.experiment.paper import Examples
 from pipeline.experiment.project import Project
 from pipeline.experiment.reports import example_runs
 from pipeline.kinds.lengths import source_lengths
-from pipeline.kinds.scored import ScoredSplit
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import RunId, Score, Translation
@@ -59,21 +58,19 @@ def run(args: argparse.Namespace) -> None:
 
 def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
     """The sentence about which the systems differ most. Raises UserError when none has a length in the range."""
-    best: tuple[float, ScoredSplit, int] = (-1.0, entry.splits[0], 0)
-    fewest, most = entry.words
+    corpus, (fewest, most) = project.layout.corpus(project.stand_in(entry.dataset)), entry.words
+    largest, best = -1.0, None
     for split in entry.splits:
-        lengths = source_lengths(project.layout.corpus(project.stand_in(entry.dataset)), [split])
-        spread = np.std(list(sentence_scores(project, entry, runs, split).values()), axis=0)
+        lengths, scores = source_lengths(corpus, [split]), sentence_scores(project, entry, runs, split)
+        spread = np.std(list(scores.values()), axis=0)
         spread[(lengths < fewest) | (lengths > most)] = -1
         line = int(np.argmax(spread))
-        if spread[line] > best[0]:
-            best = (float(spread[line]), split, line)
-    largest, chosen, line = best
-    if largest < 0:
+        if spread[line] > largest:
+            largest, of_line = float(spread[line]), {item: float(found[line]) for item, found in scores.items()}
+            best = Choice(split, line, int(lengths[line]), of_line)
+    if best is None:
         raise UserError(f"no sentence of {fewest} to {most} words in {', '.join(entry.splits)}; widen `words`")
-    lengths = source_lengths(project.layout.corpus(project.stand_in(entry.dataset)), [chosen])
-    found = sentence_scores(project, entry, runs, chosen)
-    return Choice(chosen, line, int(lengths[line]), {item: float(scores[line]) for item, scores in found.items()})
+    return best
 
 
 def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:

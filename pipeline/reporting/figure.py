@@ -2,8 +2,7 @@
 
     python -m pipeline figure --paper weighted --figure figure2 --set scale=demo --out results/demo/weighted/figure2.svg
 
-writes figure2.svg, figure2.png, figure2.csv (what is drawn) and figure2.md (the caption). Settings come from
-config.yaml; `--set scale=small` replaces one of them.
+writes figure2.svg, figure2.png, figure2.csv (what is drawn) and figure2.md (the caption).
 """
 
 import argparse

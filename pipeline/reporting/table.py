@@ -2,8 +2,7 @@
 
     python -m pipeline table --paper weighted --table table2 --out results/demo/weighted/table2.csv
 
-writes the CSV and, beside it, a Markdown twin to be read in a terminal. Settings come from config.yaml;
-`--set scale=small` replaces one of them.
+writes the CSV and, beside it, a Markdown twin to be read in a terminal.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 writes the CSV (example, model, printed, utterance, ours, word_errors, run) and a Markdown twin. The utterances are
 those of enough words on which one system, named by the paper's file, makes most word errors; of equals the first.
-Transcripts are those of the first seed. Settings come from config.yaml; `--set scale=small` replaces one of them.
+Transcripts are those of the first seed.
 """
 
 import argparse

@@ -2,8 +2,7 @@ from typing import Literal
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
-from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.claims.shared.trainings import TrainedPair
 
 
 class EqualTimeClaim(TrainedPair):
@@ -29,5 +28,4 @@ class EqualTimeClaim(TrainedPair):
                 f"(trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
             )
         name = f"{self.baseline} less {self.system}, dev loss at equal time (nats)"
-        evidence = over_seeds(name, gaps, RESOLUTION_NATS)
-        return Findings(f"{self.system} and {self.baseline}: {'; '.join(ours)}", [evidence], measured.seed_test())
+        return self.by_gaps(measured, name, gaps, f"{self.system} and {self.baseline}: {'; '.join(ours)}")

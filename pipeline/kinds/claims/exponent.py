@@ -5,7 +5,7 @@ from pydantic import Field
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.layers import AboutLayers
 from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.evidence import within
+from pipeline.kinds.evidence import over_seeds, within
 from pipeline.kinds.names import LayerName
 
 
@@ -20,6 +20,7 @@ class ExponentClaim(AboutLayers):
 
     def judge(self, measured: Measurements) -> Findings:
         times = measured.layer_times()
-        exponent = times.exponent(self.layer, self.variable)
-        evidence = within(f"exponent of {self.variable}", exponent.estimates, self.at_least, self.at_most)
-        return Findings(f"{self.variable}^{exponent.value:.2f}", evidence, times.description)
+        exponents = times.exponents(self.layer, self.variable)
+        evidence = within(f"exponent of {self.variable}", exponents, self.at_least, self.at_most)
+        mean = over_seeds("", exponents).value
+        return Findings(f"{self.variable}^{mean:.2f}", evidence, times.description)

@@ -4,8 +4,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
-from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.claims.shared.trainings import TrainedPair
 
 
 class StepsClaim(TrainedPair):
@@ -30,8 +29,4 @@ class StepsClaim(TrainedPair):
             after = f"after {share:.0%} of its steps, {time:.0%} of its time"
             reached.append(after if share < float("inf") else "not reached")
         name = f"{self.baseline}'s final dev loss less {self.system}'s in {self.share:.0%} of its steps (nats)"
-        return Findings(
-            f"{self.baseline}'s final dev loss: {'; '.join(reached)}",
-            [over_seeds(name, gaps, RESOLUTION_NATS)],
-            measured.seed_test(),
-        )
+        return self.by_gaps(measured, name, gaps, f"{self.baseline}'s final dev loss: {'; '.join(reached)}")
