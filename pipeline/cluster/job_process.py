@@ -12,17 +12,17 @@ Started by the launcher, on Slurm through submitit's pickle or here as a process
 
 import contextlib
 import enum
-import importlib
 import itertools
 import json
 import logging
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +93,9 @@ def attempt(order: JobOrder) -> Exit:
     """One start of the job on this task, from the node's check to its end; never raises."""
     run = Path(order.run)
     try:
-        check_node(run, local_rank() if order.gpus else None, lambda reason: abandon(run, reason))
+        gpu = int(os.environ.get("LOCAL_RANK", "0")) if order.gpus else None
+        # A check that hangs is left by ending the process, from another thread.
+        check_node(run, gpu, lambda reason: os._exit(unfit(run, reason)))
         if job_key(run) != order.key:
             log.warning("%s changed since this job was submitted: leaving it to a newer job", run)
             return Exit.TAKEN_OVER
@@ -114,7 +116,7 @@ def attempt(order: JobOrder) -> Exit:
 def perform(function: str, run: Path, key: str) -> None:
     """Call the function; on rank 0 as the run's one owner, with a line in `starts.jsonl` for its start and its stop."""
     if rank() > 0:
-        resolve(function)(run)
+        pkgutil.resolve_name(function)(run)
         return
     ownership = Ownership(run, job_name())
     with ownership.hold():
@@ -124,7 +126,7 @@ def perform(function: str, run: Path, key: str) -> None:
         (run / "failed.json").unlink(missing_ok=True)
         with recorded(run):
             try:
-                resolve(function)(run)
+                pkgutil.resolve_name(function)(run)
             except SystemExit as error:
                 if error.code == Exit.STOPPED and ownership.is_lost:
                     raise TakenOver from error
@@ -138,7 +140,7 @@ def recorded(run: Path) -> Iterator[None]:
         event="start",
         time=time.time(),
         job=job_name(),
-        restart=restart_count(),
+        restart=int(os.environ.get("SLURM_RESTART_COUNT", "0")),
         node=node_name(),
         pid=os.getpid(),
         checkpoint=newest_checkpoint(run),
@@ -155,27 +157,22 @@ def recorded(run: Path) -> Iterator[None]:
         record_start(run, line.model_copy(update=changes))
 
 
-def resolve(name: str) -> Callable[[Path], None]:
-    """The function that `module:function` names."""
-    module, _, function = name.partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
 def failed(order: JobOrder, error: BaseException) -> Exit:
     """Tell the launcher of a failure that another start would meet again; a lost peer is none."""
-    text = str(error) if isinstance(error, UserError) else "".join(traceback.format_exception(error))
+    own = isinstance(error, UserError)
+    text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
-    if world_size() > 1 and isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER):
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if several and isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER):
         return Exit.FAILED
-    summary = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
     failure = Failure(
         key=order.key,
         job=job_name(),
         node=node_name(),
         rank=rank(),
         time=time.time(),
-        error=summary,
-        traceback=None if isinstance(error, UserError) else text,
+        error=text if own else f"{type(error).__name__}: {error}",
+        traceback=None if own else text,
     )
     failure.write(Path(order.run) / "failed.json")
     return Exit.FAILED
@@ -187,11 +184,6 @@ def unfit(run: Path, reason: str) -> Exit:
     with contextlib.suppress(UserError, OSError):
         mark_unfit(run, node_name(), reason, job_name())
     return Exit.UNFIT_NODE
-
-
-def abandon(run: Path, reason: str) -> None:
-    """End the process from another thread while the main one hangs."""
-    os._exit(unfit(run, reason))
 
 
 def stop(number: int, frame: object) -> None:
@@ -241,21 +233,9 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def local_rank() -> int:
-    return int(os.environ.get("LOCAL_RANK", "0"))
-
-
-def world_size() -> int:
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
 def job_name() -> str:
     """Slurm's job id; the number of this process where it is the launcher's own."""
     return os.environ.get("SLURM_JOB_ID", str(os.getpid()))
-
-
-def restart_count() -> int:
-    return int(os.environ.get("SLURM_RESTART_COUNT", "0"))
 
 
 def node_name() -> str:

@@ -59,10 +59,7 @@ class LocalJobs:
     def log_of(self, job: str) -> None:
         """There is none: the processes write to the launcher's own stderr."""
 
-    def how_to_cancel(self, job: str) -> str:
-        return f"kill {job}"
-
-    def release(self) -> None:
+    def release(self, job: str) -> None:
         """Ask the processes to save a checkpoint and stop, and wait for them."""
         if any(process.poll() is None for process in self.processes):
             log.warning("saving a checkpoint; run the same command again to go on from it")

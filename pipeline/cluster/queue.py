@@ -125,9 +125,11 @@ def ask_slurm() -> list[list[str]] | None:
 
     Returns None when Slurm does not answer: its controller may be restarting.
     """
+    # Without what alters squeue's output or a surrounding job's view.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SQUEUE_", "SLURM_JOB"))}
     command = ["squeue", "--me", "--noheader", "--states=all", "--format=%A|%T|%r|%N|%j"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, env=plain_environment())
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("squeue: %s; asking again later", error)
         return None
@@ -135,8 +137,3 @@ def ask_slurm() -> list[list[str]] | None:
         log.warning("squeue: %s; asking again later", answer.stderr.strip())
         return None
     return [line.split("|", 4) for line in answer.stdout.split("\n") if line.count("|") >= 4]
-
-
-def plain_environment() -> dict[str, str]:
-    """The environment without what alters squeue's output or a surrounding job's view."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SLURM_JOB"))}

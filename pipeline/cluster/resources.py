@@ -93,17 +93,14 @@ def resources_from(args: argparse.Namespace) -> Resources:
     )
 
 
-def count(text: str) -> int:
+def count(text: str, least: int = 0) -> int:
     """A whole number, at least 0 (an argparse type)."""
     number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must be at least 0, got {number}")
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be at least {least}, got {number}")
     return number
 
 
 def positive(text: str) -> int:
-    """A whole number, at least 1 (an argparse type)."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
+    """The same, at least 1."""
+    return count(text, least=1)

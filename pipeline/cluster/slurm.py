@@ -102,11 +102,10 @@ class SlurmJobs:
         """The job's own log, all its restarts in one file."""
         return self.run / "slurm" / job / f"{job}_0_log.out"
 
-    def how_to_cancel(self, job: str) -> str:
-        return f"scancel {job}"
-
-    def release(self) -> None:
-        """Nothing to do: a job goes on without its launcher."""
+    def release(self, job: str) -> None:
+        """A job goes on without its launcher."""
+        what = "%s: job %s goes on without us; the same command waits for it again, `scancel %s` cancels it"
+        log.warning(what, self.run, job, job)
 
     def _jobs_newer_than(self, moment: float) -> list[QueuedJob]:
         """Waits until Slurm answers, and as long as the limit on queries asks for."""

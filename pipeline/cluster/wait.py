@@ -34,8 +34,7 @@ class Jobs(Protocol):
     def submit(self) -> str: ...
     def look_up(self, job: str) -> QueuedJob | None: ...
     def log_of(self, job: str) -> Path | None: ...
-    def how_to_cancel(self, job: str) -> str: ...
-    def release(self) -> None: ...
+    def release(self, job: str) -> None: ...
 
 
 class Waiter:
@@ -68,14 +67,7 @@ class Waiter:
         if self.job is None:
             log.warning("%s: nothing was submitted", self.run)
             return
-        self.jobs.release()
-        if self.jobs.launcher == "slurm":
-            log.warning(
-                "%s: job %s goes on without us; the same command waits for it again, `%s` cancels it",
-                self.run,
-                self.job,
-                self.jobs.how_to_cancel(self.job),
-            )
+        self.jobs.release(self.job)
 
     def _follow(self, job: str, from_start: bool) -> None:
         """Pass the job's log on until the run is done or the job over; return if another job is to go on."""
@@ -141,14 +133,15 @@ class Waiter:
             raise UserError(
                 f"{self.run}: job {state.job} ran out of memory; give it more mem_mb\n{self._log_tail(state.job)}"
             )
+        how = f"{state.state.lower()} {state.reason}"
         self.deaths = 1 if step > self.reached else self.deaths + 1
         self.reached = step
         if self.deaths >= DEATHS_WITHOUT_PROGRESS:
             raise UserError(
                 f"{self.run}: {self.deaths} jobs in a row died at step {step}, the last one {state.job} "
-                f"({' '.join(words_of(state))})\n{self._log_tail(state.job)}"
+                f"({how})\n{self._log_tail(state.job)}"
             )
-        log.warning("job %s died (%s %s) after step %d; another goes on", state.job, *words_of(state), step)
+        log.warning("job %s died (%s) after step %d; another goes on", state.job, how, step)
 
     def _left_unfit_node(self, state: QueuedJob) -> bool:
         """Whether the job ended since its node is unfit, by its own word or because it could not even open its log."""
@@ -170,8 +163,3 @@ class Waiter:
     def _log_tail(self, job: str) -> str:
         path = self.jobs.log_of(job)
         return f"last lines of {path or 'its log'}:\n{last_lines(path, 20)}"
-
-
-def words_of(state: QueuedJob) -> tuple[str, str]:
-    """State and reason, to be read by people."""
-    return state.state.lower(), state.reason

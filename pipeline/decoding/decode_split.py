@@ -85,6 +85,13 @@ def decode_split(trained: TrainedModel, batches: SourceBatches, search: Search) 
     return Outputs(outputs, time.perf_counter() - started, cut)
 
 
+def write_outputs(path: Path, lines: list[str], report: Decoded) -> None:
+    """One line a sequence, and the report beside them. Raises UserError as `write_lines`."""
+    write_lines(path, lines)
+    report.write(path.with_suffix(".json"))
+    log.info("%s: %d lines, %.1f a second", path, report.lines, report.sentences_per_second)
+
+
 def write_lines(path: Path, lines: list[str]) -> None:
     """One line a sentence. Raises UserError when a sentence holds a line feed."""
     if any("\n" in line for line in lines):

@@ -10,18 +10,15 @@ of the training in which the model's encoder learnt were.
 """
 
 import argparse
-import logging
 from pathlib import Path
 
 from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import normalised_as, source_batches, vocabularies
 from pipeline.decoding.choose_search import search_for
-from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
+from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.records.decoding import Tuned
-
-log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,10 +38,8 @@ def run(args: argparse.Namespace) -> None:
     search = search_for(trained, config, args.language_model)
     batches = source_batches(args.corpus, args.split, config.batch_tokens, normalised_as(trained.spec))
     decoded = decode_split(trained, batches, search)
-    write_lines(args.out, vocabularies(args.corpus)[1].decode(decoded.outputs))
-    report = decoded.report(trained, args.split, config, args.corpus)
-    report.write(args.out.with_suffix(".json"))
-    log.info("%s: %d utterances, %.1f a second", args.out, report.lines, report.sentences_per_second)
+    lines = vocabularies(args.corpus)[1].decode(decoded.outputs)
+    write_outputs(args.out, lines, decoded.report(trained, args.split, config, args.corpus))
 
 
 def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingConfig:

@@ -8,7 +8,6 @@ detokenised) and final/test.json (weights, settings, speed). The run is found by
 """
 
 import argparse
-import logging
 from pathlib import Path
 
 from pipeline.config import DecodingConfig
@@ -16,11 +15,9 @@ from pipeline.data.batches import EvaluationBatches
 from pipeline.data.moses import detokenise
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.choose_search import search_for
-from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines
+from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines, write_outputs
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-
-log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,12 +39,9 @@ def run(args: argparse.Namespace) -> None:
     search = search_for(trained, config, args.language_model)
     decoded = decode_split(trained, EvaluationBatches(corpus, args.split, config.batch_tokens), search)
     tokenised = subwords.decode(decoded.outputs)
-    write_lines(args.out, tokenised)
     if args.text:
         write_lines(args.text, [detokenise(line, trained.corpus.tgt) for line in tokenised])
-    report = decoded.report(trained, args.split, config)
-    report.write(args.out.with_suffix(".json"))
-    log.info("%s: %d sentences, %.1f a second", args.out, report.lines, report.sentences_per_second)
+    write_outputs(args.out, tokenised, decoded.report(trained, args.split, config))
 
 
 def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> None:

@@ -15,16 +15,16 @@ import argparse
 import json
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines, training_behind
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
-from pipeline.data.test_sets import check_references, name_of_split
+from pipeline.data.test_sets import check_references
 from pipeline.data.trees import parse_tree
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.errors import UserError
+from pipeline.evaluation.scored import scored
 from pipeline.files import sha256_file
 from pipeline.metrics.statistics.phenomena import GrammarSentence, GrammarTranslations
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,13 +50,5 @@ def run(args: argparse.Namespace) -> None:
         for record, hypothesis in zip(records, hypotheses, strict=True)
     ]
     src, tgt = (vocabulary.words or [] for vocabulary in load_vocabularies(args.corpus))
-    record = Scored(
-        dataset=dataset.name,
-        split=args.split,
-        test_set=name_of_split(dataset, args.split),
-        lines=lines,
-        references=sha256_file(facts),
-        inputs={str(path): sha256_file(path) for path in (args.tokenised, facts)},
-        training=training_behind(args.tokenised),
-    )
+    record = scored(dataset, args.split, lines, sha256_file(facts), [args.tokenised, facts])
     write_score(args.out, GrammarTranslations(sentences, src, tgt, dataset.lowercase), record)

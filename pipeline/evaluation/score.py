@@ -16,13 +16,13 @@ The test set has to be the one that the dataset file describes, by line count an
 import argparse
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines, training_behind
+from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines
 from pipeline.data.dataset import load_parallel
-from pipeline.data.test_sets import check_references, name_of_split
+from pipeline.data.test_sets import check_references
+from pipeline.evaluation.scored import scored
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations
-from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,16 +52,8 @@ def run(args: argparse.Namespace) -> None:
     check_untokenised(args.text, translations.raw.hypotheses)
     for path, reference in zip(raw_references, translations.raw.references, strict=True):
         check_untokenised(path, reference)
-    inputs = [args.text, args.tokenised, *raw_references, *tokenised_references]
-    record = Scored(
-        dataset=dataset.name,
-        split=args.split,
-        test_set=name_of_split(dataset, args.split),
-        lines=lines,
-        references=digest_of(raw_references),
-        inputs={str(path): sha256_file(path) for path in inputs},
-        training=training_behind(args.tokenised),
-    )
+    read = [args.tokenised, args.text, *raw_references, *tokenised_references]
+    record = scored(dataset, args.split, lines, digest_of(raw_references), read)
     write_score(args.out, translations, record)
 
 

@@ -11,15 +11,14 @@ statistics, references, inputs, training}, and test.npz: edits and lengths of ea
 import argparse
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines, training_behind
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
-from pipeline.data.test_sets import name_of_split
 from pipeline.data.token_store import TokenStore, token_files
+from pipeline.evaluation.scored import scored
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.records.scores import Scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,13 +36,6 @@ def run(args: argparse.Namespace) -> None:
     references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])
     hypotheses = read_lines(args.transcripts)
     check_lines(args.transcripts, hypotheses, len(references))
-    record = Scored(
-        dataset=dataset.name,
-        split=args.split,
-        test_set=name_of_split(dataset, args.split),
-        lines=len(references),
-        references=sha256_json([sha256_file(path) for path in token_files(stem)]),
-        inputs={str(args.transcripts): sha256_file(args.transcripts)},
-        training=training_behind(args.transcripts),
-    )
+    digest = sha256_json([sha256_file(path) for path in token_files(stem)])
+    record = scored(dataset, args.split, len(references), digest, [args.transcripts])
     write_score(args.out, Transcripts(references, hypotheses), record)

@@ -15,16 +15,16 @@ import logging
 from collections import Counter
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines, training_behind
+from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.dataset import load_treebank
-from pipeline.data.linearisation import Repairs, rebuild
-from pipeline.data.test_sets import check_pairs, name_of_split
+from pipeline.data.linearisation import rebuild
+from pipeline.data.test_sets import check_pairs
 from pipeline.data.trees import Tree, parse_tree, words
 from pipeline.errors import UserError
+from pipeline.evaluation.scored import scored
 from pipeline.files import atomic_write, sha256_file
 from pipeline.metrics.statistics.brackets import Parses, precision, recall
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.records.scores import Scored
 
 log = logging.getLogger(__name__)
 
@@ -51,24 +51,16 @@ def run(args: argparse.Namespace) -> None:
     for path, lines in ((words_path, sentences), (args.sequences, sequences)):
         check_lines(path, lines, len(gold))
     check_words(gold, sentences, words_path)
-    parses, repairs = rebuilt(sequences, sentences)
+    pairs = [rebuild(symbols.split(), line.split(" ")) for symbols, line in zip(sequences, sentences, strict=True)]
+    parses, repairs = [tree for tree, _ in pairs], [repairs for _, repairs in pairs]
     with atomic_write(args.trees) as output:
         output.writelines(f"{tree}\n" for tree in parses)
     inputs = Parses(gold, parses, repairs)
     totals = inputs.counts.sum(axis=0)
     found = dict(sum((Counter(vars(repair)) for repair in repairs), Counter()))
-    record = Scored(
-        dataset=dataset.name,
-        split=args.split,
-        test_set=name_of_split(dataset, args.split),
-        lines=len(gold),
-        recall=float(recall(totals)),
-        precision=float(precision(totals)),
-        repairs=found,
-        references=sha256_file(gold_path),
-        inputs={str(path): sha256_file(path) for path in (args.sequences, words_path, gold_path)},
-        training=training_behind(args.sequences),
-    )
+    facts = {"recall": float(recall(totals)), "precision": float(precision(totals)), "repairs": found}
+    read = [args.sequences, words_path, gold_path]
+    record = scored(dataset, args.split, len(gold), sha256_file(gold_path), read, **facts)
     write_score(args.out, inputs, record)
     log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in found.items()) or "none")
 
@@ -78,10 +70,3 @@ def check_words(gold: list[Tree], sentences: list[str], path: Path) -> None:
     for number, (tree, sentence) in enumerate(zip(gold, sentences, strict=True), start=1):
         if words(tree) != sentence.split(" "):
             raise UserError(f"{path}: line {number} is not the sentence of the gold tree; run `prepare-trees` again")
-
-
-def rebuilt(sequences: list[str], sentences: list[str]) -> tuple[list[Tree], list[Repairs]]:
-    pairs = [
-        rebuild(symbols.split(), sentence.split(" ")) for symbols, sentence in zip(sequences, sentences, strict=True)
-    ]
-    return [tree for tree, _ in pairs], [repairs for _, repairs in pairs]

@@ -57,6 +57,14 @@ def over_seeds(name: str, values: Sequence[float], resolution: float = 0) -> Evi
     return of_draws(name, float(np.mean(values)), float(np.mean(values)) + seed_noise(values))
 
 
+def within(name: str, values: Sequence[float], at_least: float, at_most: float | None) -> list[Evidence]:
+    """How far one number a seed (or a repeat) lies above a bound, and below another."""
+    found = [over_seeds(f"{name} above {at_least:g}", [value - at_least for value in values])]
+    if at_most is not None:
+        found.append(over_seeds(f"{name} below {at_most:g}", [at_most - value for value in values]))
+    return found
+
+
 def of_draws(name: str, value: float, draws: np.ndarray) -> Evidence:
     low, high = np.percentile(draws, [2.5, 97.5])
     return Evidence(name, value, float(low), float(high), float((np.sum(draws <= 0) + 1) / (len(draws) + 1)))

@@ -12,29 +12,6 @@ from pipeline.records.probes import LayerCosts
 
 
 @dataclass(frozen=True)
-class Exponent:
-    """Slope of log time, one estimate a repeat of the measurement."""
-
-    estimates: list[float]
-
-    @property
-    def value(self) -> float:
-        return float(np.mean(self.estimates))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 %, by Student's t over the repeats."""
-        found = over_seeds("", self.estimates)
-        return found.low, found.high
-
-    def above(self, name: str, bound: float) -> Evidence:
-        return over_seeds(name, [estimate - bound for estimate in self.estimates])
-
-    def below(self, name: str, bound: float) -> Evidence:
-        return over_seeds(name, [bound - estimate for estimate in self.estimates])
-
-
-@dataclass(frozen=True)
 class LayerTimes:
     record: LayerCosts
 
@@ -61,8 +38,8 @@ class LayerTimes:
         device = f"one core of {self.record.device}" if self.record.on_processor else self.record.device
         return f"{repeats} repeats on {device}"
 
-    def exponent(self, layer: str, variable: str) -> Exponent:
-        """Of log t = c + p log n + q log d, fitted by least squares to the upper half of the sizes: p or q.
+    def exponents(self, layer: str, variable: str) -> list[float]:
+        """p or q of log t = c + p log n + q log d in each repeat, by least squares over the upper half of the sizes.
 
         Smaller sizes are left out because there the fixed cost of a call, not the layer, is what is timed.
         """
@@ -71,7 +48,7 @@ class LayerTimes:
         design = np.array([(1, np.log(n), np.log(d)) for n, d in sizes])
         logs = np.log([self.seconds[layer, n, d] for n, d in sizes])
         slopes = np.linalg.lstsq(design, logs, rcond=None)[0]
-        return Exponent(slopes[1 if variable == "n" else 2].tolist())
+        return slopes[1 if variable == "n" else 2].tolist()
 
     def cheaper_below_width(self, layer: str, than: str) -> list[Evidence]:
         """How many times longer `than` takes, less one, at every n < d."""

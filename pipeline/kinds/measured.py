@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 
 from pipeline.errors import UserError
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.kinds.scored import ScoredSplits
-from pipeline.kinds.view import Experiment, PaperView
+from pipeline.kinds.view import PaperView
 from pipeline.layout import COST_FILE
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
@@ -41,26 +40,22 @@ class Measurement:
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
 
-class RunFolders:
-    """Reads what the stages left in the run folders of one scale. A file that is not there is a run not run."""
+class Measured:
+    """What the stages left in the run folders behind one paper. A file that is not there is a run not run."""
 
-    def __init__(self, experiment: Experiment):
-        self.layout = experiment.layout
-        self.layer_times_path = self.layout.path(LayerTimes())
-
-    def folder(self, run: RunId) -> Path:
-        return self.layout.run(run)
+    def __init__(self, view: PaperView):
+        self.view, self.layout = view, view.layout
 
     def trained(self, run: RunId) -> TrainedRun | None:
         return TrainedRun.read_if_there(self.layout.path(Trained(run)))
 
     def cost(self, run: RunId) -> TrainingCost | None:
-        return TrainingCost.read_if_there(self.folder(run) / COST_FILE)
+        return TrainingCost.read_if_there(self.layout.run(run) / COST_FILE)
 
     @property
     def layer_times(self) -> LayerCosts | None:
         """What the stage layer_cost measured at this scale."""
-        return LayerCosts.read_if_there(self.layer_times_path)
+        return LayerCosts.read_if_there(self.layout.path(LayerTimes()))
 
     def score(self, product: Score) -> ScoreFile | None:
         """A score file. Raises UserError when it is of other weights than the run's training ended in."""
@@ -72,14 +67,6 @@ class RunFolders:
                 f"({trained.weights_digest[:12]}); remove it and score the run again"
             )
         return score
-
-
-class Measured(RunFolders):
-    """What was measured for the tables of one paper."""
-
-    def __init__(self, view: PaperView):
-        super().__init__(view.experiment)
-        self.view = view
 
     @cached_property
     def model_sizes(self) -> dict[tuple[str, int], int]:

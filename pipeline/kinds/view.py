@@ -1,15 +1,13 @@
 """What a kind of claim, cell or figure may ask of the papers: one paper at one scale."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from pipeline.config import RunSpec
 from pipeline.kinds.scored import ScoredSplits, measure_of
 from pipeline.layout import Layout
-from pipeline.products import RunId, Score, Trained
-
-if TYPE_CHECKING:
-    from pipeline.config import RunSpec
+from pipeline.products import Product, RunId, Score, Trained
 
 
 class Described(Protocol):
@@ -33,7 +31,7 @@ class Experiment(Protocol):
     def stand_in(self, dataset: str) -> str:
         """The dataset that serves as `dataset` at this scale."""
 
-    def run_spec(self, run: RunId) -> "RunSpec":
+    def run_spec(self, run: RunId) -> RunSpec:
         """All that the training of `run` reads."""
 
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
@@ -65,6 +63,12 @@ class PaperView:
         """The trainings of some systems."""
         for system in systems:
             yield from map(Trained, self.runs(system, dataset))
+
+    def scored(self, runs: Iterable[RunId], scored: ScoredSplits, decodings: Sequence[str]) -> Iterator[Product]:
+        """Of each run its training, then its scores."""
+        for run in runs:
+            yield Trained(run)
+            yield from self.scores(run, scored, decodings)
 
     def scores(self, run: RunId, scored: ScoredSplits, decodings: Iterable[str]) -> list[Score]:
         """Of one run, each decoding's splits in a row."""

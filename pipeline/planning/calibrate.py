@@ -13,7 +13,6 @@ runs there does not matter on a processor, of which only the time used is counte
 import argparse
 import logging
 import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, zip_longest
@@ -26,15 +25,16 @@ from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import AnyBatch, batch_size
 from pipeline.data.text_only_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import fitting_search
+from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.graph import Graph, runs_in
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.project import Project
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.random_batches import random_batch
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of
 from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
+from pipeline.probes.layer_cost import clock
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run
@@ -51,8 +51,7 @@ DECODING = DecodingConfig(beam_size=4, max_extra_length=1)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
     parser.add_argument("--seconds", type=float, default=60, help="begin no shape after so many (default: %(default)s)")
@@ -60,13 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args)
     device, threads = machine.choose_device(args.device, 0), machine.choose_threads(args.threads)
     machine.prepare(device, threads)
-    began = now(device)
+    began = clock(device)
     points: list[Point] = []
     for forecast, corpus in spread_out(shapes(project)):
-        if points and now(device) - began > args.seconds:
+        if points and clock(device) - began > args.seconds:
             break
         points.append(measure(forecast, corpus, device))
         log.info(
@@ -192,14 +191,7 @@ def timed(work: Callable[[], object], device: torch.device, repeats: int) -> flo
     """Median seconds; on a processor those of its own time, as if nothing else ran beside it."""
     seconds = []
     for _ in range(repeats):
-        began = now(device)
+        began = clock(device)
         work()
-        seconds.append(now(device) - began)
+        seconds.append(clock(device) - began)
     return statistics.median(seconds)
-
-
-def now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        return time.perf_counter()
-    return time.process_time() / torch.get_num_threads()

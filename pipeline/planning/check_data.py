@@ -14,14 +14,13 @@ case before they are used.
 import argparse
 import logging
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from pipeline.data.dataset import AnyDataset, LicensedPackages, sources_of
 from pipeline.disk import size
 from pipeline.errors import UserError
+from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.graph import Graph, datasets_in
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.project import Project
 from pipeline.planning.data_files import (
     DataFile,
     fetched_files,
@@ -37,8 +36,7 @@ CATALOGUE = "https://catalog.ldc.upenn.edu/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--paper", action="append", default=[], help="a paper whose data is checked; none = all")
     parser.add_argument("--dataset", action="append", default=[], help="a dataset to check instead")
     parser.add_argument("--offline", action="store_true", help="ask no address; a missing file is an error")
@@ -46,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
-    for paper in args.paper:
-        project.known(paper, project.papers, "--paper")
+    project = project_of(args, args.paper)
     for dataset in args.dataset:
         project.known(dataset, project.datasets, "--dataset")
     graph = Graph(project)

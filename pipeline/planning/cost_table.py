@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UserError
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.arguments import add_project_arguments, project_of
+from pipeline.experiment.project import Project
 from pipeline.files import write_csv
 from pipeline.layout import COST_FILE
 from pipeline.planning.devices import load_devices
@@ -35,14 +35,13 @@ COLUMNS = [
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--plan", type=Path, required=True, help="the forecast")
     parser.add_argument("--out", type=Path, required=True, help="forecast and fact, as CSV")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args)
     devices = list(load_devices(args.root / "workflow/devices.yaml"))
     rows = [found for planned in read_plan(args.plan) if (found := compare(project, planned, devices))]
     write_csv(args.out, rows, COLUMNS)

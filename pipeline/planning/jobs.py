@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from pipeline import products
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
@@ -15,22 +16,7 @@ from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.data_files import fetched_files, is_extracted
 from pipeline.planning.rates import Calibration
 from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
-from pipeline.products import (
-    Alignments,
-    AttentionMaps,
-    Averaged,
-    Encoded,
-    OfRun,
-    Parse,
-    Prepared,
-    Product,
-    RunId,
-    Score,
-    Spoken,
-    Transcript,
-    Translation,
-    Tuned,
-)
+from pipeline.products import Encoded, OfRun, Prepared, Product, RunId, Spoken
 
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
 PREPARED_PER_SECOND = 6000
@@ -85,9 +71,9 @@ class Jobs:
     def all(self) -> list[Job]:
         """A job for each product behind the papers, but those that take no time beside the others."""
         graph = Graph(self.project)
-        products = graph.closure(graph.reports(self.papers))
-        found = [job for dataset in datasets_in(products) for job in self.corpus_jobs(dataset)]
-        return found + [job for run in runs_in(products) for job in self.run_jobs(run, products)]
+        needed = graph.closure(graph.reports(self.papers))
+        found = [job for dataset in datasets_in(needed) for job in self.corpus_jobs(dataset)]
+        return found + [job for run in runs_in(needed) for job in self.run_jobs(run, needed)]
 
     def corpus(self, dataset: str) -> Corpus:
         if dataset not in self.corpora:
@@ -114,23 +100,20 @@ class Jobs:
         )
         prepared = float(self.is_there(Prepared(name)))
         encoded = float(self.is_there(Encoded(name)))
-        encoded_bytes = self.encoded_bytes(name)
         seconds = self.corpus(name).src_subwords * pairs / FRAMES_PER_SECOND / threads  # of speech
+        if isinstance(record, ReadAloudDataset):
+            spoken = float(self.is_there(Spoken(name)))
+            yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_PER_SECOND, disk_bytes=raw)
         match record:
             case SpokenRecord():
-                if isinstance(record, ReadAloudDataset):
-                    spoken = float(self.is_there(Spoken(name)))
-                    yield Job("speak", name, name, spoken, seconds=seconds / SPOKEN_PER_SECOND, disk_bytes=raw)
-                working = seconds / FEATURES_PER_SECOND
-                yield Job("features", name, name, encoded, seconds=working, disk_bytes=encoded_bytes)
+                encoding, working = "features", seconds / FEATURES_PER_SECOND
             case TextRecord():
-                working = pairs / SPELT_PER_SECOND
-                yield Job("encode", name, name, encoded, seconds=working, disk_bytes=encoded_bytes)
+                encoding, working = "encode", pairs / SPELT_PER_SECOND
             case _:
                 working = pairs / PREPARED_PER_SECOND / threads
                 yield Job("prepare", name, name, prepared, seconds=working, disk_bytes=PREPARED_BYTES * raw)
-                working = pairs / ENCODED_PER_SECOND / threads
-                yield Job("encode", name, name, encoded, seconds=working, disk_bytes=encoded_bytes)
+                encoding, working = "encode", pairs / ENCODED_PER_SECOND / threads
+        yield Job(encoding, name, name, encoded, seconds=working, disk_bytes=self.encoded_bytes(name))
 
     def encoded_bytes(self, name: str) -> float:
         corpus = self.corpus(name)
@@ -138,7 +121,7 @@ class Jobs:
         positions = src_bytes * corpus.src_subwords + SUBWORD_BYTES * corpus.tgt_subwords
         return sum(corpus.pairs.values()) * (positions + 2 * OFFSET_BYTES)
 
-    def run_jobs(self, run: RunId, products: Iterable[Product]) -> Iterator[Job]:
+    def run_jobs(self, run: RunId, needed: Iterable[Product]) -> Iterator[Job]:
         """The training of a run, and all that is then made of it."""
         corpus = self.corpus(run.dataset)
         forecast = forecast_run(self.project.run_spec(run), corpus)
@@ -154,7 +137,7 @@ class Jobs:
             peak_bytes=forecast.peak_bytes,
             run=run,
         )
-        for product in products:
+        for product in needed:
             if isinstance(product, OfRun) and product.run == run:
                 yield from self.following_jobs(product, forecast)
 
@@ -162,23 +145,23 @@ class Jobs:
         """What is made of a finished training; scoring takes no time beside translating."""
         run = product.run
         match product:
-            case Averaged(_, decoding):
+            case products.Averaged(_, decoding):
                 done, weights = float(self.is_there(product)), forecast.parameters * BYTES
                 yield Job("average", f"{run.folder} {decoding}", run.dataset, done, disk_bytes=weights)
-            case Translation(_, decoding, split) | Parse(_, decoding, split):
+            case products.Translation(_, decoding, split) | products.Parse(_, decoding, split):
                 yield self.decoding_job("translate", product, forecast, run.dataset, split, f"{decoding} {split}")
-            case Transcript(_, decoding, split, scored_on):
+            case products.Transcript(_, decoding, split, scored_on):
                 name = f"{decoding} {split}@{scored_on}"
                 yield self.decoding_job("translate", product, forecast, scored_on, split, name)
-            case Tuned(_, decoding):
+            case products.Tuned(_, decoding):
                 yield self.decoding_job("tune", product, forecast, run.dataset, "dev", decoding)
-            case Score(_, "perplexities", decoding, split, scored_on):
+            case products.Score(_, "perplexities", decoding, split, scored_on):
                 name = f"{decoding} {split}" + (f"@{scored_on}" if scored_on else "")
                 yield self.decoding_job("perplexity", product, forecast, scored_on or run.dataset, split, name)
-            case AttentionMaps(_, decoding, split, choice):
+            case products.AttentionMaps(_, decoding, split, choice):
                 name = f"{decoding} {split}-{choice}"
                 yield self.decoding_job("attention", product, forecast, run.dataset, split, name)
-            case Alignments(_, split):
+            case products.Alignments(_, split):
                 yield self.alignments_job(product, forecast, split)
 
     def decoding_job(
@@ -200,16 +183,14 @@ class Jobs:
         training, dataset = forecast.spec.training, product.run.dataset
         passes = min(training.keep_checkpoints, -(-training.max_steps // training.checkpoint_every))
         flops = passes * forward_flops(forecast.spec, self.corpus(dataset), MEASURED, 1, 1.0)
-        return self.computing_job(
-            "attention", product, forecast, dataset, f"{product.run.folder} alignments/{split}.json", flops
-        )
+        name = f"{product.run.folder} alignments/{split}.json"
+        return self.computing_job("attention", product, forecast, dataset, name, flops)
 
     def computing_job(
         self, kind: str, product: OfRun, forecast: RunForecast, dataset: str, name: str, flops: float
     ) -> Job:
-        corpus = self.corpus(dataset)
-        seconds = self.calibration.decoding_seconds(forecast, corpus, flops) if self.calibration else None
-        done = float(self.is_there(product))
+        cost, done = self.calibration, float(self.is_there(product))
+        seconds = cost.decoding_seconds(forecast, self.corpus(dataset), flops) if cost else None
         return Job(kind, name, product.run.dataset, done, flops=flops, seconds=seconds, run=product.run)
 
     def is_there(self, product: Product) -> bool:

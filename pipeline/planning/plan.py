@@ -13,26 +13,25 @@ is the share of a job that is done already, all other columns are of the whole j
 
 import argparse
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pipeline.disk import size
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
+from pipeline.experiment.arguments import add_project_arguments, project_of
+from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.planning.devices import Device, load_devices
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.rates import Calibration
-from pipeline.reporting.markdown import grid
+from pipeline.planning.run_forecast import RunForecast
+from pipeline.reporting.markdown import grid, write_twins
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--paper", action="append", default=[], help="a paper that is planned; none = all")
     parser.add_argument(
         "--calibration", type=Path, help="what the stage `calibrate` wrote; left out if it is not there"
@@ -41,16 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
-    for paper in args.paper:
-        project.known(paper, project.papers, "--paper")
+    project = project_of(args, args.paper)
     calibration = Calibration.read(args.calibration) if args.calibration and args.calibration.exists() else None
     jobs = Jobs(project, args.paper or list(project.papers), calibration)
     devices = load_devices(args.root / "workflow/devices.yaml")
-    write_csv(args.out, [row(job, devices) for job in jobs.all])
     text = render(project, jobs, devices)
-    with atomic_write(args.out.with_suffix(".md")) as file:
-        file.write(text)
+    write_twins(args.out, [row(job, devices) for job in jobs.all], text)
     log.info("%s\n%s", args.out, text)
 
 
@@ -67,15 +62,11 @@ def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
         "tokens": round(forecast.tokens) if forecast else "",
         "flops": f"{job.flops:.4g}" if job.flops else "",
         "hours_here": f"{job.seconds / 3600:.4g}" if job.seconds is not None else "",
-        **{f"gpu_hours_{name}": hours_text(job, device) for name, device in devices.items()},
+        **{f"gpu_hours_{name}": f"{gpu_hours(job, one):.4g}" if job.on_device else "" for name, one in devices.items()},
         "disk_bytes": round(job.disk_bytes) or "",
         "peak_disk_bytes": round(max(job.peak_bytes, job.disk_bytes)) or "",
         "download_bytes": job.download_bytes or "",
     }
-
-
-def hours_text(job: Job, device: Device) -> str:
-    return f"{gpu_hours(job, device):.4g}" if job.on_device else ""
 
 
 def gpu_hours(job: Job, device: Device) -> float:
@@ -88,26 +79,18 @@ def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
     """The plan for people."""
     jobs = found.all
     header = ["training", "done", "parameters", "steps", "tokens", "operations", "hours here", *devices, "disk"]
-    trainings = [job for job in jobs if job.kind == "train"]
-    rows = [
-        [*training_cells(job), *(hours(gpu_hours(job, device)) for device in devices.values())] for job in trainings
+    rows = [training_cells(job, job.forecast, devices) for job in jobs if job.forecast]
+    totals = [total_cells("all", jobs, devices, lambda job: 1.0)]
+    totals += [total_cells("left to do", jobs, devices, lambda job: 1 - job.done)]
+    parts = [
+        f"# Plan, scale {project.config.scale}",
+        f"{len(jobs)} jobs, {len(rows)} of them trainings, for {', '.join(found.papers)}.",
+        grid(header, rows),
+        "Trainings, decodings and measurements together:",
+        grid(["jobs", "operations", "hours here", *devices], totals),
+        "\n".join(f"- {note}" for note in notes(project, found)) + "\n",
     ]
-    rows = [[*cells, size(job.disk_bytes)] for cells, job in zip(rows, trainings, strict=True)]
-    computing = [job for job in jobs if job.on_device]
-    totals = [
-        total_cells("all", computing, devices, lambda job: 1.0),
-        total_cells("left to do", computing, devices, lambda job: 1 - job.done),
-    ]
-    return "\n\n".join(
-        [
-            f"# Plan, scale {project.config.scale}",
-            f"{len(jobs)} jobs, {len(trainings)} of them trainings, for {', '.join(found.papers)}.",
-            grid(header, rows),
-            "Trainings, decodings and measurements together:",
-            grid(["jobs", "operations", "hours here", *devices], totals),
-            "\n".join(f"- {note}" for note in notes(project, found)) + "\n",
-        ]
-    )
+    return "\n\n".join(parts)
 
 
 def notes(project: Project, found: Jobs) -> list[str]:
@@ -130,10 +113,7 @@ def notes(project: Project, found: Jobs) -> list[str]:
     ]
 
 
-def training_cells(job: Job) -> list[str]:
-    forecast = job.forecast
-    if forecast is None:
-        raise ValueError(f"{job.name} is no training")
+def training_cells(job: Job, forecast: RunForecast, devices: dict[str, Device]) -> list[str]:
     return [
         job.name,
         f"{100 * job.done:.0f} %",
@@ -142,14 +122,17 @@ def training_cells(job: Job) -> list[str]:
         short(f"{forecast.tokens:.0f}"),
         f"{job.flops:.2e}",
         hours(job.seconds / 3600) if job.seconds is not None else "",
+        *(hours(gpu_hours(job, device)) for device in devices.values()),
+        size(job.disk_bytes),
     ]
 
 
-def total_cells(name: str, jobs: Iterable[Job], devices: dict[str, Device], share) -> list[str]:
-    jobs = list(jobs)
-    here = [job.seconds * share(job) for job in jobs if job.seconds is not None]
-    by_device = [hours(sum(gpu_hours(job, device) * share(job) for job in jobs)) for device in devices.values()]
-    flops = sum(job.flops * share(job) for job in jobs)
+def total_cells(name: str, jobs: list[Job], devices: dict[str, Device], share: Callable[[Job], float]) -> list[str]:
+    """Of the jobs that compute with a model."""
+    computing = [job for job in jobs if job.on_device]
+    here = [job.seconds * share(job) for job in computing if job.seconds is not None]
+    by_device = [hours(sum(gpu_hours(job, device) * share(job) for job in computing)) for device in devices.values()]
+    flops = sum(job.flops * share(job) for job in computing)
     return [name, f"{flops:.2e}", hours(sum(here) / 3600) if here else "", *by_device]
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.models.batch_shape import BatchShape
+from pipeline.models.build import size_of
 from pipeline.models.flops import BACKWARD
-from pipeline.models.size import size_of
 from pipeline.planning.corpus_size import Corpus, UpdateShape
 from pipeline.training.checkpoint import RESUME_FILES
 from pipeline.training.parts import build_run

@@ -19,11 +19,11 @@ Dimensions: B sentences, H heads, S source positions.
 
 import argparse
 import logging
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -67,7 +67,7 @@ class Choice:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
     parser.add_argument("--split", default="test", help="train, dev or test")
-    parser.add_argument("--rule", choices=("distant", "pronoun", "contrast"), required=True, help="what to look for")
+    parser.add_argument("--rule", choices=get_args(Rule), required=True, help="what to look for")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="source subwords at once")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
     parser.add_argument("--out", type=Path, required=True, help="a .json file")
@@ -95,36 +95,42 @@ def best_map(
     if not isinstance(model, SelfAttentive):
         raise UserError(f"{trained.spec.name}: has no self-attention to draw")
     layer = max(0, len(model.encoder) - 2)
-    best: tuple[Choice, dict] | None = None
+    best: tuple[Choice, int, list[str], Tensor] | None = None
+    for sentence, symbols, maps in sentences(model, layer, trained, batches):
+        tokens = [piece(subwords, token) for token in symbols]
+        choice = choose(rule, tokens, maps)
+        if choice and (best is None or choice.score > best[0].score):
+            best = choice, sentence, tokens, maps
+    if best is None:
+        raise UserError(f"{batches.pairs.name}: no sentence of {SHORTEST} to {LONGEST} subwords serves the rule {rule}")
+    choice, sentence, tokens, maps = best
+    return AttentionMap(
+        rule=rule,
+        split=split,
+        sentence=sentence,
+        tokens=tokens,
+        query=choice.query,
+        pronoun=choice.query is not None and is_pronoun(tokens[choice.query]),
+        layer=layer + 1,
+        layers=len(model.encoder),
+        heads=choice.heads,
+        weights=maps[choice.heads].tolist(),
+        weights_digest=trained.weights_digest,
+    )
+
+
+def sentences(
+    model: SelfAttentive, layer: int, trained: TrainedModel, batches: EvaluationBatches
+) -> Iterator[tuple[int, list[int], Tensor]]:
+    """Place, symbols and maps (H, n, n) of each sentence that is neither too short nor too long."""
     for indices, batch in batches:
         batch = batch.to(trained.device)
         with trained.autocast():
             weights = model.encoder_attention(batch, layer).cpu()
-        for sentence, row, mask, maps in zip(
-            indices.tolist(), batch.src.tolist(), batch.src_mask, weights, strict=True
-        ):
-            length = int(mask.sum())
-            if not SHORTEST <= length <= LONGEST:
-                continue
-            tokens, maps = [piece(subwords, token) for token in row[:length]], maps[:, :length, :length]
-            choice = choose(rule, tokens, maps)
-            if choice and (best is None or choice.score > best[0].score):
-                best = choice, {"sentence": sentence, "tokens": tokens, "weights": maps[choice.heads].tolist()}
-    if best is None:
-        raise UserError(f"{batches.pairs.name}: no sentence of {SHORTEST} to {LONGEST} subwords serves the rule {rule}")
-    choice, found = best
-    pronoun = choice.query is not None and is_pronoun(found["tokens"][choice.query])
-    return AttentionMap(
-        rule=rule,
-        split=split,
-        **found,
-        query=choice.query,
-        pronoun=pronoun,
-        layer=layer + 1,
-        layers=len(model.encoder),
-        heads=choice.heads,
-        weights_digest=trained.weights_digest,
-    )
+        lengths = batch.src_mask.sum(1).tolist()
+        for sentence, row, n, maps in zip(indices.tolist(), batch.src.tolist(), lengths, weights, strict=True):
+            if SHORTEST <= n <= LONGEST:
+                yield sentence, row[:n], maps[:, :n, :n]
 
 
 def piece(subwords: Subwords, token: int) -> str:
@@ -141,7 +147,6 @@ def choose(rule: Rule, tokens: list[str], maps: Tensor) -> Choice | None:
             return sharpest(tokens, inner)
         case "contrast":
             return most_different(inner)
-    raise ValueError(f"rule must be distant, pronoun or contrast, got {rule!r}")
 
 
 def farthest(maps: Tensor) -> Choice:

@@ -100,9 +100,9 @@ def seconds_of(work: Callable[[], Tensor], device: torch.device) -> float:
 
 
 def clock(device: torch.device) -> float:
-    """Seconds of this process on a processor, where it has one thread: others' work does not count."""
+    """Seconds; on a processor those of this process, by its threads: others' work does not count."""
     if device.type == "cpu":
-        return time.process_time()
+        return time.process_time() / torch.get_num_threads()
     torch.cuda.synchronize(device)
     return time.perf_counter()
 

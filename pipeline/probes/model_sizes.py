@@ -3,35 +3,29 @@
     python -m pipeline model-sizes --paper weighted --set scale=demo --out work/demo/model_sizes/weighted.json
 
 Writes {sizes: [{system, vocab, parameters}]}, one for each size that a table of the paper shows: the system as the
-paper names it, the rows of its embeddings, its trainable parameters. Settings come from config.yaml.
+paper names it, the rows of its embeddings, its trainable parameters.
 """
 
 import argparse
 import logging
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.arguments import add_report_arguments, project_of
+from pipeline.experiment.project import Project
 from pipeline.kinds.cells.size import SizeCell
-from pipeline.models.build import build_model
-from pipeline.models.size import size_of
+from pipeline.models.build import build_model, size_of
 from pipeline.records.probes import ModelSize, ModelSizes
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--paper", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
-    parser.add_argument("--out", type=Path, required=True, help="JSON to write")
+    add_report_arguments(parser, out="JSON to write")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
-    project.known(args.paper, project.papers, "--paper")
+    project = project_of(args, [args.paper])
     sizes = model_sizes(project, args.paper)
     listed = [ModelSize(system=system, vocab=vocab, parameters=size) for (system, vocab), size in sizes.items()]
     ModelSizes(sizes=listed).write(args.out)

@@ -29,7 +29,7 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.records.corpus import EncodedCorpus, read_corpus
+from pipeline.records.corpus import read_corpus
 from pipeline.records.scores import Scored
 
 
@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> None:
     own = Path(trained.spec.corpus)
     corpus = args.corpus or own
     record = read_corpus(corpus)
-    if corpus != own:
-        check_vocabulary(trained, record, corpus)
+    if corpus != own and record.target_digest != trained.corpus.target_digest:
+        raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
     kind = kind_read(trained.spec)
     batches = evaluation_batches(corpus, args.split, args.batch_tokens, normalised_as(trained.spec), kind)
     check_targets(trained.spec, batches)
@@ -72,12 +72,6 @@ def run(args: argparse.Namespace) -> None:
     )
     unit = "subword" if record.kind == "parallel" else "character"
     write_score(args.out, LogLikelihoods(statistics, unit, record.vocab_sizes[1]), result)
-
-
-def check_vocabulary(trained: TrainedModel, record: EncodedCorpus, corpus: Path) -> None:
-    """Raises UserError unless the corpus has the symbols of the training."""
-    if record.target_digest != trained.corpus.target_digest:
-        raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
 
 
 @torch.inference_mode()

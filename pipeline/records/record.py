@@ -53,7 +53,10 @@ class Record(Closed):
 
 def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
     """The file as a `kind`, a record class or an annotated union of them. Raises UserError as `Record.read` does."""
-    return parsed(kind, content_of(path, remedy), str(path), remedy)
+    try:
+        return parsed(kind, Path(path).read_bytes(), str(path), remedy)
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; {remedy}") from error
 
 
 def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[Any]:
@@ -78,13 +81,6 @@ def read_note(kind: type[Note], path: Path) -> Note | None:
         return kind.read(path)
     except UserError:
         return None
-
-
-def content_of(path: Path, remedy: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; {remedy}") from error
 
 
 def parsed(kind: Any, content: bytes, where: str, remedy: str = Record.remedy) -> Any:

@@ -101,15 +101,9 @@ class TotalCost(Closed):
 
     @classmethod
     def of(cls, starts: tuple[StartCost, ...]) -> "TotalCost":
-        return cls(
-            starts=len(starts),
-            steps=sum(start.steps for start in starts),
-            seconds=sum(start.seconds for start in starts),
-            gpu_hours=sum(start.gpu_hours for start in starts),
-            peak_memory_gib=max(start.peak_memory_gib for start in starts),
-            tokens=sum(start.tokens for start in starts),
-            flops=sum(start.flops for start in starts),
-        )
+        summed = ("steps", "seconds", "gpu_hours", "tokens", "flops")
+        sums = {name: sum(getattr(start, name) for start in starts) for name in summed}
+        return cls(starts=len(starts), peak_memory_gib=max(start.peak_memory_gib for start in starts), **sums)
 
 
 class TrainingCost(Record):

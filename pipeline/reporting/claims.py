@@ -3,42 +3,34 @@
     python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
 
 writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, p-value and verdict. The verdicts are
-`upheld`, `not distinguishable`, `contradicted`, `not run`; a statement that needs no training is `tested` by the named
-tests. Settings come from config.yaml; `--set scale=small` replaces one of them.
+`upheld`, `not distinguishable`, `contradicted`, `not run`; a statement that needs no training is `tested` by the
+named tests.
 """
 
 import argparse
 import logging
 from collections import Counter
-from pathlib import Path
 
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
-from pipeline.kinds.claims.shared.claim import Claim, NotRun
-from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.experiment.arguments import add_report_arguments, project_of
+from pipeline.experiment.project import Project
+from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
 from pipeline.kinds.evidence import Verdict
 from pipeline.kinds.view import PaperView
-from pipeline.reporting.markdown import grid
+from pipeline.reporting.markdown import grid, write_twins
 from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--paper", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
-    parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
+    add_report_arguments(parser, out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
-    project.known(args.paper, project.papers, "--paper")
+    project = project_of(args, [args.paper])
     rows = claim_rows(project, args.paper)
-    write_csv(args.out, rows)
-    with atomic_write(args.out.with_suffix(".md")) as handle:
-        handle.write(render(project, args.paper, rows))
+    write_twins(args.out, rows, render(project, args.paper, rows))
     log.info("%s: %s", args.out, tally(rows))
 
 

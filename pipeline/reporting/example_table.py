@@ -4,13 +4,12 @@
         --out results/demo/multichannel/table3.csv
 
 writes the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule that looks at no system's name
-(`Examples` in pipeline/experiment/paper.py). Settings come from config.yaml; `--set scale=small` replaces one of them.
+(`Examples` in pipeline/experiment/paper.py).
 """
 
 import argparse
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -18,17 +17,15 @@ from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import SplitName, load_parallel
 from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
+from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import Examples
-from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.project import Project
 from pipeline.experiment.reports import example_runs
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.lengths import source_lengths
-from pipeline.kinds.scored import ScoredSplit
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import RunId, Score, Translation
-from pipeline.reporting.markdown import grid
+from pipeline.reporting.markdown import grid, write_twins
 
 log = logging.getLogger(__name__)
 
@@ -47,41 +44,33 @@ class Choice:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--paper", required=True)
-    parser.add_argument("--table", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
-    parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
+    add_report_arguments(parser, "table", out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args, [args.paper])
     entry, runs = project.examples(args.paper, args.table), example_runs(project, args.paper, args.table)
     choice = choose(project, entry, runs)
     rows = table_rows(project, args.paper, args.table, choice)
-    write_csv(args.out, rows)
-    with atomic_write(args.out.with_suffix(".md")) as handle:
-        handle.write(render(project, args.paper, args.table, choice, rows))
+    write_twins(args.out, rows, render(project, args.paper, args.table, choice, rows))
     log.info("%s: line %d of %s", args.out, choice.line + 1, choice.split)
 
 
 def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
     """The sentence about which the systems differ most. Raises UserError when none has a length in the range."""
-    best: tuple[float, ScoredSplit, int] = (-1.0, entry.splits[0], 0)
-    fewest, most = entry.words
+    corpus, (fewest, most) = project.layout.corpus(project.stand_in(entry.dataset)), entry.words
+    largest, best = -1.0, None
     for split in entry.splits:
-        lengths = source_lengths(project.layout.corpus(project.stand_in(entry.dataset)), [split])
-        spread = np.std(list(sentence_scores(project, entry, runs, split).values()), axis=0)
+        lengths, scores = source_lengths(corpus, [split]), sentence_scores(project, entry, runs, split)
+        spread = np.std(list(scores.values()), axis=0)
         spread[(lengths < fewest) | (lengths > most)] = -1
         line = int(np.argmax(spread))
-        if spread[line] > best[0]:
-            best = (float(spread[line]), split, line)
-    largest, chosen, line = best
-    if largest < 0:
+        if spread[line] > largest:
+            largest, of_line = float(spread[line]), {item: float(found[line]) for item, found in scores.items()}
+            best = Choice(split, line, int(lengths[line]), of_line)
+    if best is None:
         raise UserError(f"no sentence of {fewest} to {most} words in {', '.join(entry.splits)}; widen `words`")
-    lengths = source_lengths(project.layout.corpus(project.stand_in(entry.dataset)), [chosen])
-    found = sentence_scores(project, entry, runs, chosen)
-    return Choice(chosen, line, int(lengths[line]), {item: float(scores[line]) for item, scores in found.items()})
+    return best
 
 
 def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], split: str) -> dict[str, np.ndarray]:

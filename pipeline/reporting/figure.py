@@ -2,41 +2,33 @@
 
     python -m pipeline figure --paper weighted --figure figure2 --set scale=demo --out results/demo/weighted/figure2.svg
 
-writes figure2.svg, figure2.png, figure2.csv (what is drawn) and figure2.md (the caption). Settings come from
-config.yaml; `--set scale=small` replaces one of them.
+writes figure2.svg, figure2.png, figure2.csv (what is drawn) and figure2.md (the caption).
 """
 
 import argparse
 import logging
-from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.arguments import add_report_arguments, project_of
+from pipeline.experiment.project import Project
 from pipeline.experiment.reports import figure_products
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.figures.shared.figure import Drawing
 from pipeline.kinds.picture import save
 from pipeline.kinds.view import PaperView
+from pipeline.reporting.markdown import write_twins
 from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--paper", required=True)
-    parser.add_argument("--figure", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
-    parser.add_argument("--out", type=Path, required=True, help="SVG to write; PNG, CSV and caption lie beside it")
+    add_report_arguments(parser, "figure", out="SVG to write; PNG, CSV and caption lie beside it")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args, [args.paper])
     drawing = draw(project, args.paper, args.figure)
-    write_csv(args.out.with_suffix(".csv"), drawing.rows)
-    with atomic_write(args.out.with_suffix(".md")) as handle:
-        handle.write(caption(project, args.paper, args.figure, drawing.facts))
+    write_twins(args.out.with_suffix(".csv"), drawing.rows, caption(project, args.paper, args.figure, drawing.facts))
     save(drawing.picture, args.out)
     log.info("%s: %d numbers drawn", args.out, len(drawing.rows))
 

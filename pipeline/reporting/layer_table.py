@@ -3,7 +3,7 @@
     python -m pipeline layer_table --paper attention --table table1 --set scale=demo \\
         --layer-times work/demo/layer_times.json --out results/demo/attention/table1.csv
 
-writes the CSV, a Markdown twin, and the plot (SVG and PNG) beside it. Settings come from config.yaml.
+writes the CSV, a Markdown twin, and the plot (SVG and PNG) beside it.
 """
 
 import argparse
@@ -15,37 +15,30 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from pipeline.errors import UserError
+from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import Row
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
+from pipeline.experiment.project import Project
+from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.picture import COLOURS, GREY, MARKERS, new_figure, save
-from pipeline.reporting.markdown import grid
+from pipeline.reporting.markdown import grid, write_twins
+from pipeline.schema import known
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--paper", required=True)
-    parser.add_argument("--table", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
     parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer_cost")
-    parser.add_argument("--out", type=Path, required=True, help="CSV to write; Markdown, SVG and PNG lie beside it")
+    add_report_arguments(parser, "table", out="CSV to write; Markdown, SVG and PNG lie beside it")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
-    project.known(args.paper, project.papers, "--paper")
+    project = project_of(args, [args.paper])
     project.known(args.table, project.papers[args.paper].layer_costs, f"papers/{args.paper}: layer_costs")
     times = LayerTimes.read(args.layer_times)
     printed = project.printed[args.paper][args.table]
     rows = [table_row(row, times) for row in printed]
-    write_csv(args.out, rows)
-    with atomic_write(args.out.with_suffix(".md")) as handle:
-        handle.write(render(project, args.paper, args.table, times, rows))
+    write_twins(args.out, rows, render(project, args.paper, args.table, times, rows))
     save(plot(printed, times), args.out.with_suffix(".svg"))
     log.info("%s: %d layer types, %s", args.out, len(rows), times.description)
 
@@ -56,13 +49,12 @@ def table_row(printed: Row, times: LayerTimes) -> dict[str, Any]:
     operations, path = derived(layer, n, times.record.kernel, times.record.window)
     row = {key: printed[key] for key in ("layer_type", "complexity_per_layer")}
     for variable in ("n", "d"):
-        exponent = times.exponent(layer, variable)
-        low, high = exponent.interval
+        exponent = over_seeds("", times.exponents(layer, variable))
         row |= {
             f"exponent_{variable}_printed": printed[f"exponent_{variable}"],
             f"exponent_{variable}_ours": f"{exponent.value:.2f}",
-            f"exponent_{variable}_low": f"{low:.2f}",
-            f"exponent_{variable}_high": f"{high:.2f}",
+            f"exponent_{variable}_low": f"{exponent.low:.2f}",
+            f"exponent_{variable}_high": f"{exponent.high:.2f}",
         }
     return row | {
         "milliseconds": f"{1000 * float(np.median(times.seconds[layer, n, d])):.3g}",
@@ -85,18 +77,14 @@ def derived(layer: str, n: int, kernel: int, window: int) -> tuple[int, int]:
 
     Convolutions are dilated, as the paper's O(log_k(n)) has it.
     """
-    match layer:
-        case "self-attention":
-            return 1, 1
-        case "recurrent":
-            return n, n
-        case "convolutional":
-            return 1, math.ceil(math.log(n, kernel))
-        case "restricted self-attention":
-            return 1, math.ceil(n / window)
-    raise UserError(
-        f"no layer type {layer!r}; there are self-attention, recurrent, convolutional, restricted self-attention"
-    )
+    found = {
+        "self-attention": (1, 1),
+        "recurrent": (n, n),
+        "convolutional": (1, math.ceil(math.log(n, kernel))),
+        "restricted self-attention": (1, math.ceil(n / window)),
+    }
+    known(layer, found, "layer type")
+    return found[layer]
 
 
 def render(project: Project, paper: str, table: str, times: LayerTimes, rows: list[dict[str, Any]]) -> str:

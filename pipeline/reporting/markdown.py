@@ -1,12 +1,15 @@
 """The Markdown twin of a table: what fits a terminal, with everything a reader must know below it."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 from pandas import DataFrame, concat
 
 from pipeline.experiment.comparability import Reason, in_words
 from pipeline.experiment.project import Project
 from pipeline.experiment.scale import Rule
+from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.cells.shared.cell import Cell, is_ours
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import FilledTable
@@ -22,6 +25,13 @@ def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
         below(project, paper, filled),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def write_twins(csv: Path, rows: DataFrame | Sequence[dict[str, Any]], text: str) -> None:
+    """`rows` as `csv`, and beside it `text`, its Markdown twin."""
+    write_csv(csv, rows)
+    with atomic_write(csv.with_suffix(".md")) as handle:
+        handle.write(text)
 
 
 def compact(filled: FilledTable) -> str:

@@ -4,12 +4,11 @@
 
 writes the CSV (example, model, printed, utterance, ours, word_errors, run) and a Markdown twin. The utterances are
 those of enough words on which one system, named by the paper's file, makes most word errors; of equals the first.
-Transcripts are those of the first seed. Settings come from config.yaml; `--set scale=small` replaces one of them.
+Transcripts are those of the first seed.
 """
 
 import argparse
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,33 +18,27 @@ from pipeline.data.alphabet import Alphabet
 from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
+from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import TranscriptTable
-from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.project import Project
 from pipeline.experiment.reports import transcripts
-from pipeline.experiment.settings import parse_settings
-from pipeline.files import atomic_write, write_csv
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.wer import METRIC as WER
 from pipeline.products import Transcript
+from pipeline.reporting.markdown import write_twins
 from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--paper", required=True)
-    parser.add_argument("--table", required=True)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
-    parser.add_argument("--out", type=Path, required=True, help="CSV to write; the Markdown twin lies beside it")
+    add_report_arguments(parser, "table", out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args, [args.paper])
     rows = example_rows(project, args.paper, args.table)
-    write_csv(args.out, rows)
-    with atomic_write(args.out.with_suffix(".md")) as handle:
-        handle.write(render(project, args.paper, args.table, rows))
+    write_twins(args.out, rows, render(project, args.paper, args.table, rows))
     log.info("%s: %d texts", args.out, len(rows))
 
 

@@ -9,7 +9,7 @@ of 1 is greedy search, and a beam wide enough is exhaustive search. (tensor2tens
 of 1 is not greedy search.)
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,8 +17,8 @@ from torch import Tensor
 
 from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
+from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.interface import (
-    IncrementalModel,
     SourceBatch,
     output_limits,
     select_hypotheses,
@@ -43,7 +43,7 @@ class Hypothesis:
 
 @torch.no_grad()  # not inference_mode, in which autocast would cast every weight anew at each position
 def beam_search(
-    model: IncrementalModel, batch: SourceBatch, config: DecodingConfig, n_best: int = 1, prior: Prior | None = None
+    model: Seq2Seq, batch: SourceBatch, config: DecodingConfig, n_best: int = 1, prior: Prior | None = None
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of each sentence (fewer if there are fewer), best first.
 
@@ -54,7 +54,7 @@ def beam_search(
     Raises:
         UserError: the model gives probabilities that are not numbers.
     """
-    search = Search.begin(output_limits(model, batch, config.max_extra_length).cpu().numpy(), config, n_best)
+    search = Search(output_limits(model, batch, config.max_extra_length).cpu().numpy(), config, n_best)
     scorer = ShallowFusion(model, prior) if prior else ModelScores(model)
     source, cache = scorer.start(batch)
     source = tree_map(Tensor.contiguous, source)  # once, and not in the products of every position
@@ -99,7 +99,6 @@ def survivors(candidates: Candidates, beam_size: int) -> Candidates:
     return Candidates(log_probs, candidates.parents.gather(1, index), candidates.tokens.gather(1, index))
 
 
-@dataclass
 class Search:
     """What has been found so far, kept on the host: one small copy from the device at each position.
 
@@ -107,31 +106,17 @@ class Search:
     live hypotheses of all sentences (B, K), from which a finished one is read backwards at the end.
     """
 
-    config: DecodingConfig
-    n_best: int
-    limits: np.ndarray
-    active: np.ndarray
-    counts: np.ndarray
-    best_scores: np.ndarray
-    """(B, n_best) of the finished hypotheses, descending; -inf where there are fewer."""
-    finished: list[list[tuple[float, float, int, int]]]
-    """(score, log_prob, position of EOS, hypothesis it continues), for each sentence."""
-    tokens: list[np.ndarray] = field(default_factory=list)
-    parents: list[np.ndarray] = field(default_factory=list)
-
-    @classmethod
-    def begin(cls, limits: np.ndarray, config: DecodingConfig, n_best: int) -> "Search":
+    def __init__(self, limits: np.ndarray, config: DecodingConfig, n_best: int):
         """limits: (B,), the most symbols of each output, EOS not counted."""
-        size = len(limits)
-        return cls(
-            config=config,
-            n_best=n_best,
-            limits=limits,
-            active=np.arange(size),
-            counts=np.zeros(size, dtype=np.int64),
-            best_scores=np.full((size, n_best), -np.inf),
-            finished=[[] for _ in range(size)],
-        )
+        self.limits, self.config, self.n_best = limits, config, n_best
+        self.active = np.arange(len(limits))
+        self.counts = np.zeros(len(limits), dtype=np.int64)
+        self.best_scores = np.full((len(limits), n_best), -np.inf)
+        """(B, n_best) of the finished hypotheses, descending; -inf where there are fewer."""
+        self.finished: list[list[tuple[float, float, int, int]]] = [[] for _ in limits]
+        """(score, log_prob, position of EOS, hypothesis it continues), for each sentence."""
+        self.tokens: list[np.ndarray] = []
+        self.parents: list[np.ndarray] = []
 
     def penalty(self, length: int) -> float:
         return length_penalty(length, self.config.length_penalty, self.config.length_normalisation)

@@ -2,12 +2,13 @@
 
 import torch
 
-from pipeline.search.interface import IncrementalModel, SourceBatch, output_limits, select_hypotheses, select_sentences
+from pipeline.models.seq2seq import Seq2Seq
+from pipeline.search.interface import SourceBatch, output_limits, select_hypotheses, select_sentences
 from pipeline.symbols import BOS, EOS, PAD
 
 
 @torch.no_grad()
-def greedy(model: IncrementalModel, batch: SourceBatch, max_extra_length: int) -> list[list[int]]:
+def greedy(model: Seq2Seq, batch: SourceBatch, max_extra_length: int) -> list[list[int]]:
     """The symbols of each sentence, without BOS and EOS, at most `max_extra_length` more than its source has."""
     device = batch.src_mask.device
     limits = output_limits(model, batch, max_extra_length).tolist()

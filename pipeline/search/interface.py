@@ -1,15 +1,14 @@
-"""What a model has to offer to be decoded, and how its state is moved about.
+"""What decoding reads of a batch, and how the state of a model (models/seq2seq.py) is moved about.
 
-B: sentences, K: hypotheses per sentence, S: source positions, V: vocabulary.
+B: sentences, K: hypotheses per sentence, S: source positions.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from torch import Tensor
 
-Tree = Any
-"""Tensors in nested dicts, lists and tuples."""
+from pipeline.models.seq2seq import Seq2Seq, Tree
 
 
 class SourceBatch(Protocol):
@@ -24,33 +23,7 @@ class SourceBatch(Protocol):
         """(B,) int: output symbols, EOS not counted, that `max_extra_length` is added to."""
 
 
-class IncrementalModel(Protocol):
-    """A model that gives one target position at a time."""
-
-    max_positions: int | None
-    """Target positions that it can give; None = any number."""
-
-    def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
-        """(source, cache): trees of tensors of leading dimensions (B,) and (B, K = 1)."""
-
-    def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """(logits (B, K, V) float32, cache) after reading `prev_tokens` (B, K)."""
-
-
-class LanguageModel(Protocol):
-    """A model of the output alone, read symbol by symbol beside the other."""
-
-    def begin(self, sentences: int) -> Tree:
-        """The cache (B, K = 1, …) of hypotheses that have read nothing."""
-
-    def advance(self, prev_tokens: Tensor, cache: Tree) -> tuple[Tensor, Tree]:
-        """States (B, K, H), and the cache, after reading `prev_tokens` (B, K)."""
-
-    def logits(self, states: Tensor) -> Tensor:
-        """States (…, H) -> float32 (…, V)"""
-
-
-def output_limits(model: IncrementalModel, batch: SourceBatch, max_extra_length: int) -> Tensor:
+def output_limits(model: Seq2Seq, batch: SourceBatch, max_extra_length: int) -> Tensor:
     """(B,): the most symbols of each output, EOS not counted; its step needs a position too."""
     limits = batch.expected_length + max_extra_length
     return limits if model.max_positions is None else limits.clamp(max=model.max_positions - 1)

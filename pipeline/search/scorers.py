@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from pipeline.search.interface import IncrementalModel, LanguageModel, SourceBatch, Tree
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.seq2seq import Seq2Seq, Tree
+from pipeline.search.interface import SourceBatch
 
 
 class ModelScores:
     """log p(y_t | y_<t, x)."""
 
-    def __init__(self, model: IncrementalModel):
+    def __init__(self, model: Seq2Seq):
         self.model = model
 
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
@@ -37,7 +39,7 @@ class Prior:
 class ShallowFusion(ModelScores):
     """log p(y_t | y_<t, x) + λ log p_LM(y_t | y_<t) (Cold Fusion, eq. 2); each hypothesis keeps both states."""
 
-    def __init__(self, model: IncrementalModel, prior: Prior):
+    def __init__(self, model: Seq2Seq, prior: Prior):
         super().__init__(model)
         self.prior = prior
 

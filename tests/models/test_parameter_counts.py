@@ -2,8 +2,7 @@
 
 import pytest
 
-from pipeline.models.build import build_model
-from pipeline.models.size import size_of
+from pipeline.models.build import build_model, size_of
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 

@@ -111,7 +111,7 @@ def test_weights_can_be_replaced(normalisation):
     model = build_model(weighted_config(normalisation=normalisation), (VOCAB, VOCAB))
 
     def weights():
-        return torch.stack([torch.stack(block.branch_weights()) for block in model.blocks]).detach()
+        return torch.stack([torch.stack(block.branch_weights()) for block in model.blocks.values()]).detach()
 
     learned = weights()
     model.replace_branch_weights("learned", seed=0)

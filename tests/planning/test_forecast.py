@@ -13,10 +13,9 @@ from pipeline.data.batches import TrainingBatches
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.models.batch_shape import BatchShape
-from pipeline.models.build import build_model
+from pipeline.models.build import build_model, size_of
 from pipeline.models.flops import training_flops
 from pipeline.models.seq2seq import count_parameters
-from pipeline.models.size import size_of
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.planning.corpus_size import Corpus

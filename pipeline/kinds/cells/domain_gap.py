@@ -10,6 +10,7 @@ from pipeline.kinds.cells.shared.cell import Place, Row
 from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
 from pipeline.kinds.names import DecodingName, SystemName
 from pipeline.kinds.view import PaperView
+from pipeline.metrics.statistics.edits import domain_gap
 from pipeline.products import Product, RunId
 
 MEANING = "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %"
@@ -29,8 +30,8 @@ class DomainGapCell(MeasuredCell):
 
     def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
         if runs := self.runs(view, row):
-            yield from self.scores_needed(view, runs, self.decodings_of(row))
-            yield from self.scores_needed(view, self.end_runs(view), [self.ends_decoding])
+            yield from view.scored(runs, self, self.decodings_of(row))
+            yield from view.scored(self.end_runs(view), self, [self.ends_decoding])
 
     def fill(self, place: Place) -> dict[str, str]:
         gaps = self.gaps(place)
@@ -39,8 +40,6 @@ class DomainGapCell(MeasuredCell):
 
     def gaps(self, place: Place) -> list[float]:
         """The domain gap of each seed; none as long as one of its runs is missing."""
-        from pipeline.metrics.statistics.edits import domain_gap  # brings rapidfuzz, which a dry run does not need
-
         view, measured = place.table.view, place.table.measured
         runs, ends, gaps = self.runs(view, place.row), self.end_runs(view), []
         for seed in view.seeds if runs else ():

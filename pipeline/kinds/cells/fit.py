@@ -1,13 +1,9 @@
-"""How well a model fits the data that it was trained on."""
-
 import math
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pipeline.kinds.cells.shared.cell import FactCell
+from pipeline.kinds.measured import Measured
 from pipeline.products import RunId
-
-if TYPE_CHECKING:
-    from pipeline.kinds.measured import Measured
 
 
 class FitCell(FactCell):
@@ -18,7 +14,7 @@ class FitCell(FactCell):
     )
     kind: Literal["fit"]
 
-    def value(self, measured: "Measured", run: RunId) -> float | None:
+    def value(self, measured: Measured, run: RunId) -> float | None:
         trained = measured.trained(run)
         if trained is None:
             return None

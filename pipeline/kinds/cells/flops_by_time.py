@@ -1,15 +1,17 @@
 """Operations of a training as Attention Is All You Need has them: time x devices x sustained rate (section 6.1)."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, Literal
 
 from pipeline.kinds.cells.shared.cell import FactCell, Row
-from pipeline.kinds.training_cost import flops_by_time
+from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
 from pipeline.products import LayerTimes, Product, RunId
+from pipeline.records.probes import LayerCosts
+from pipeline.records.training import StartCost
 
-if TYPE_CHECKING:
-    from pipeline.kinds.measured import Measured
+# Sustained single-precision operations a second, as the paper gives them (footnote 5).
+PRINTED_RATES = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
 
 
 class FlopsByTimeCell(FactCell):
@@ -27,6 +29,30 @@ class FlopsByTimeCell(FactCell):
             yield product
             yield LayerTimes()
 
-    def value(self, measured: "Measured", run: RunId) -> float | None:
+    def value(self, measured: Measured, run: RunId) -> float | None:
         cost = measured.cost(run)
         return flops_by_time(cost.starts, measured.layer_times) if cost else None
+
+
+def flops_by_time(starts: Iterable[StartCost], measured: LayerCosts | None) -> float | None:
+    """Over the starts of one training (`cost.json`), or None when the rate of one of its devices is not known.
+
+    measured: what the stage layer_cost wrote, for devices that the paper does not name.
+    """
+    total = 0.0
+    for start in starts:
+        rate = sustained_rate(start.device, start.threads, measured)
+        if rate is None:
+            return None
+        total += start.seconds * start.processes * rate
+    return total
+
+
+def sustained_rate(device: str, threads: int, measured: LayerCosts | None) -> float | None:
+    """Single-precision operations a second of one process's device; of a processor, of the threads that it used."""
+    for name, rate in PRINTED_RATES.items():
+        if name in device.split("-")[0].split():
+            return rate
+    if measured is None or measured.device != device:
+        return None
+    return measured.matmul_flops_per_s * (threads / measured.threads if measured.on_processor else 1)

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import Cell, Place, PrintedTable, Row
+from pipeline.kinds.evidence import difference
 from pipeline.kinds.names import SystemName
 from pipeline.schema import unknown
 
@@ -36,8 +37,6 @@ class GainCell(Cell):
 
     def fill(self, place: Place) -> dict[str, str]:
         """Empty in the other row itself, and as long as one of both was not run."""
-        from pipeline.kinds.evidence import difference  # brings numpy, which a dry run does not need
-
         columns = dict.fromkeys(("printed", "ours", "low", "high"), "") | {"printed": self.printed_in(place.row)}
         score, other = self.compared(place.table)
         measured = place.table.measured

@@ -1,13 +1,9 @@
-"""Parameters of the model that was trained."""
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pipeline.kinds.cells.shared.cell import FactCell
+from pipeline.kinds.measured import Measured
 from pipeline.products import RunId
-
-if TYPE_CHECKING:
-    from pipeline.kinds.measured import Measured
 
 
 class ParametersCell(FactCell):
@@ -16,7 +12,7 @@ class ParametersCell(FactCell):
     meaning: ClassVar[str] = "trainable parameters"
     kind: Literal["parameters"]
 
-    def value(self, measured: "Measured", run: RunId) -> float | None:
+    def value(self, measured: Measured, run: RunId) -> float | None:
         trained = measured.trained(run)
         return trained.parameters.total if trained else None
 

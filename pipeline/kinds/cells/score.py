@@ -18,7 +18,7 @@ class ScoreCell(MeasuredCell):
     kind: Literal["score"] = "score"
 
     def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        yield from self.scores_needed(view, self.runs(view, row), self.decodings_of(row))
+        yield from view.scored(self.runs(view, row), self, self.decodings_of(row))
 
     def fill(self, place: Place) -> dict[str, str]:
         columns = dict.fromkeys(COLUMNS, "") | {"printed": self.printed_in(place.row)}

@@ -1,5 +1,3 @@
-"""The parameters of a row's system at the paper's size, whatever the scale."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 

@@ -1,8 +1,6 @@
-"""Where one metric tells two systems apart, another ranks them the same way."""
+from typing import Annotated, Literal
 
-from typing import Literal
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
@@ -19,13 +17,9 @@ class AgreementClaim(AboutScores):
     scores: list[ScoreName] = Field(
         min_length=2, max_length=2, description="Names under `scores`; the first one decides"
     )
-    pairs: list[list[SystemName | Term]] = Field(description="Pairs of terms")
-
-    @model_validator(mode="after")
-    def pairs_are_of_two(self):
-        if any(len(pair) != 2 for pair in self.pairs):
-            raise ValueError("each of pairs needs two terms")
-        return self
+    pairs: list[Annotated[list[SystemName | Term], Field(min_length=2, max_length=2)]] = Field(
+        description="Pairs of terms"
+    )
 
     @property
     def score_names(self) -> list[str]:

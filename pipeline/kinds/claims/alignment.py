@@ -1,13 +1,10 @@
-"""The entropy of attention over speech, averaged over a training, is lower than another system's."""
-
 from collections.abc import Iterator
 from typing import Literal
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.terms import Scores
-from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair, mean
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.claims.shared.trainings import TrainedPair, mean
 from pipeline.kinds.view import PaperView
 from pipeline.products import Alignments, Product
 from pipeline.records.probes import AlignmentMaps
@@ -31,4 +28,4 @@ class AlignmentClaim(TrainedPair):
             gaps.append(baseline - entropy)
             ours.append(f"{entropy:.2f} and {baseline:.2f} nats")
         name = f"{self.baseline} less {self.system}, entropy of attention over the training (nats)"
-        return Findings("; ".join(ours), [over_seeds(name, gaps, RESOLUTION_NATS)], measured.seed_test())
+        return self.by_gaps(measured, name, gaps, "; ".join(ours))

@@ -1,12 +1,10 @@
-"""On sentences longer than any in training, a system's perplexity grows by a smaller factor than another's."""
-
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Findings, NotRun
-from pipeline.kinds.claims.shared.measurements import Measurements, SplitsBySeed, of_all_splits
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements, NotRun, SplitsBySeed, of_all_splits
 from pipeline.kinds.claims.shared.scores import ScoredPair
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.evidence import Sample, smaller_factor

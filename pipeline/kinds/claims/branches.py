@@ -1,5 +1,3 @@
-"""A property of kappa and of alpha in an encoder layer over a training."""
-
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -8,7 +6,7 @@ from pipeline.config import load_run
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.trainings import AboutTraining, mean
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.evidence import within
 from pipeline.kinds.training_curves import BranchCurve, branch_curves
 from pipeline.layout import RUN_FILE
 
@@ -32,11 +30,7 @@ class BranchesClaim(AboutTraining):
             warmup = load_run(folder / RUN_FILE).training.branch_warmup_steps
             for curve in branch_curves(folder, self.layer):
                 found.setdefault(curve.name, []).append(self.measure(curve, warmup or 0))
-        evidence = []
-        for name, values in found.items():
-            evidence.append(over_seeds(f"{name} above {self.at_least:g}", [v - self.at_least for v in values]))
-            if self.at_most is not None:
-                evidence.append(over_seeds(f"{name} below {self.at_most:g}", [self.at_most - v for v in values]))
+        evidence = [one for name in found for one in within(name, found[name], self.at_least, self.at_most)]
         ours = ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())
         return Findings(ours, evidence, measured.seed_test())
 

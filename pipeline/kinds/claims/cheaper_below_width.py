@@ -1,5 +1,3 @@
-"""A layer takes less time than another wherever the sequence is shorter than the width."""
-
 from typing import Literal
 
 from pipeline.kinds.claims.shared.claim import Findings

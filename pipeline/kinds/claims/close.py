@@ -1,5 +1,3 @@
-"""Two values differ by less than a margin, either way."""
-
 from collections.abc import Sequence
 from typing import Literal
 

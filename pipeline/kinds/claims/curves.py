@@ -1,11 +1,8 @@
-"""At equal training loss, a system's dev loss is lower than another's."""
-
 from typing import Literal
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair, mean
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.claims.shared.trainings import TrainedPair, mean
 from pipeline.kinds.training_curves import mean_gap
 
 
@@ -20,5 +17,4 @@ class CurvesClaim(TrainedPair):
         if len(gaps) < len(curves):
             return Findings("the curves have no training loss in common", [], measured.seed_test())
         name = f"{self.baseline} less {self.system}, dev loss at equal training loss (nats)"
-        evidence = over_seeds(name, gaps, RESOLUTION_NATS)
-        return Findings(f"mean gap {mean(gaps):+.3f} nats", [evidence], measured.seed_test())
+        return self.by_gaps(measured, name, gaps, f"mean gap {mean(gaps):+.3f} nats")

@@ -1,11 +1,8 @@
-"""After as much time of training, a system's dev loss is lower than another's."""
-
 from typing import Literal
 
-from pipeline.kinds.claims.shared.claim import Findings, NotRun
-from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
+from pipeline.kinds.claims.shared.trainings import TrainedPair
 
 
 class EqualTimeClaim(TrainedPair):
@@ -17,8 +14,8 @@ class EqualTimeClaim(TrainedPair):
         """At the time at which the shorter training ended, updates of a training counted as equally long."""
         gaps, ours = [], []
         for pair in self.runs(measured):
-            curves, seconds = [measured.curve(run) for run in pair], [measured.seconds(run) for run in pair]
-            hardware = {measured.hardware(run) for run in pair}
+            curves, costs = [measured.curve(run) for run in pair], [measured.cost(run) for run in pair]
+            seconds, hardware = [cost.total.seconds for cost in costs], {cost.hardware for cost in costs}
             if len(hardware) > 1:
                 raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
             steps = [min(seconds) / own * curve.steps[-1] for own, curve in zip(seconds, curves, strict=True)]
@@ -31,5 +28,4 @@ class EqualTimeClaim(TrainedPair):
                 f"(trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
             )
         name = f"{self.baseline} less {self.system}, dev loss at equal time (nats)"
-        evidence = over_seeds(name, gaps, RESOLUTION_NATS)
-        return Findings(f"{self.system} and {self.baseline}: {'; '.join(ours)}", [evidence], measured.seed_test())
+        return self.by_gaps(measured, name, gaps, f"{self.system} and {self.baseline}: {'; '.join(ours)}")

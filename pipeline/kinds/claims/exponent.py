@@ -1,5 +1,3 @@
-"""Time of a layer grows as a power of the sequence length or the width, with an exponent in a range."""
-
 from typing import Literal
 
 from pydantic import Field
@@ -7,6 +5,7 @@ from pydantic import Field
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.layers import AboutLayers
 from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.evidence import over_seeds, within
 from pipeline.kinds.names import LayerName
 
 
@@ -21,9 +20,7 @@ class ExponentClaim(AboutLayers):
 
     def judge(self, measured: Measurements) -> Findings:
         times = measured.layer_times()
-        exponent = times.exponent(self.layer, self.variable)
-        evidence = [
-            exponent.above(f"exponent of {self.variable} above {self.at_least:g}", self.at_least),
-            exponent.below(f"exponent of {self.variable} below {self.at_most:g}", self.at_most),
-        ]
-        return Findings(f"{self.variable}^{exponent.value:.2f}", evidence, times.description)
+        exponents = times.exponents(self.layer, self.variable)
+        evidence = within(f"exponent of {self.variable}", exponents, self.at_least, self.at_most)
+        mean = over_seeds("", exponents).value
+        return Findings(f"{self.variable}^{mean:.2f}", evidence, times.description)

@@ -1,5 +1,3 @@
-"""The gate between two channels has another mean over one kind of source words than over another."""
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -9,8 +7,9 @@ from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import AboutTraining
-from pipeline.kinds.evidence import difference
+from pipeline.kinds.evidence import difference, sample
 from pipeline.kinds.view import PaperView
+from pipeline.metrics.statistics.rates import mean
 from pipeline.products import Gates, Product
 
 WordKind = Literal["names", "rare_names", "idioms", "function_words"]
@@ -43,7 +42,7 @@ class GateClaim(AboutTraining):
             rows = [measured.gates(run, f"{self.channel}.{kind}") for run in runs]
             if min(one[:, 1].sum() for one in rows) < FEWEST_WORDS:
                 return Findings(f"fewer than {FEWEST_WORDS} words of {kind}", [], "")
-            samples.append(measured.gate_sample(rows, self.dataset))
+            samples.append(sample([[one] for one in rows], mean, self.dataset))
         (one, other), (first, second) = self.words, samples
         sign = -1 if self.direction == "either" and second.mean < first.mean else 1
         name = f"{other} less {one}" if sign > 0 else f"{one} less {other}"

@@ -1,5 +1,3 @@
-"""A value is at least so high."""
-
 from typing import Literal
 
 from pipeline.kinds.claims.shared.claim import Findings, Number

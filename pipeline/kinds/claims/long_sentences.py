@@ -1,5 +1,3 @@
-"""On long sentences a system's advantage is at least as large as on all."""
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,5 +1,3 @@
-"""A metric rises from each term to the next."""
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal

@@ -1,5 +1,3 @@
-"""A metric grows by a smaller factor from one term to another than from a third to a fourth."""
-
 from typing import Literal
 
 from pydantic import Field

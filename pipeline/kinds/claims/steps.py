@@ -1,13 +1,10 @@
-"""A system reaches another's final dev loss within a share of the other's steps."""
-
 from typing import Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Findings, NotRun, Number
-from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, TrainedPair
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.claims.shared.claim import Findings, Number
+from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
+from pipeline.kinds.claims.shared.trainings import TrainedPair
 
 
 class StepsClaim(TrainedPair):
@@ -20,7 +17,8 @@ class StepsClaim(TrainedPair):
         """In nats: what the system's dev loss has fallen below the baseline's final one, in the share of its steps."""
         gaps, reached = [], []
         for pair in self.runs(measured):
-            (ours, theirs), seconds = [measured.curve(run) for run in pair], [measured.seconds(run) for run in pair]
+            ours, theirs = (measured.curve(run) for run in pair)
+            seconds = [measured.cost(run).total.seconds for run in pair]
             target, total = float(theirs.dev[-1]), float(theirs.steps[-1])
             if self.share * total < ours.steps[0]:
                 folder = measured.run_folder(pair[0])
@@ -31,8 +29,4 @@ class StepsClaim(TrainedPair):
             after = f"after {share:.0%} of its steps, {time:.0%} of its time"
             reached.append(after if share < float("inf") else "not reached")
         name = f"{self.baseline}'s final dev loss less {self.system}'s in {self.share:.0%} of its steps (nats)"
-        return Findings(
-            f"{self.baseline}'s final dev loss: {'; '.join(reached)}",
-            [over_seeds(name, gaps, RESOLUTION_NATS)],
-            measured.seed_test(),
-        )
+        return self.by_gaps(measured, name, gaps, f"{self.baseline}'s final dev loss: {'; '.join(reached)}")

@@ -1,5 +1,3 @@
-"""Loss on training data at the end rises from each system to the next."""
-
 from itertools import pairwise
 from typing import Literal
 

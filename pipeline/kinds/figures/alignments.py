@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from pydantic import Field
 
 from pipeline import products
@@ -76,7 +77,5 @@ def panels(labels: list[str], records: list[AlignmentMaps]) -> "Picture":
 
 def spread(count: int) -> list[int]:
     """At most PANELS indices of `count`, dense at the beginning, where alignments form."""
-    import numpy as np
-
     places = np.unique((np.linspace(0, 1, PANELS) ** 2 * (count - 1)).round().astype(int))
     return places.tolist()

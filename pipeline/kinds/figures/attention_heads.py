@@ -64,19 +64,11 @@ class AttentionHeads(Figure):
 def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str, list[int], list[int] | None]]:
     """(title, heads, queries: None = all) of each panel."""
     word = [] if query is None else [query]
-    match rule:
-        case "distant":
-            return [("", heads, word)]
-        case "pronoun":
-            one, other = heads
-            return [
-                (f"head {one + 1}", [one], None),
-                (f"head {one + 1}, one word", [one], word),
-                (f"head {other + 1}, one word", [other], word),
-            ]
-        case "contrast":
-            return [(f"head {head + 1}", [head], None) for head in heads]
-    raise ValueError(f"rule must be distant, pronoun or contrast, got {rule!r}")
+    if rule == "distant":
+        return [("", heads, word)]
+    if rule == "contrast":
+        return [(f"head {head + 1}", [head], None) for head in heads]
+    return [(f"head {heads[0] + 1}", heads[:1], None)] + [(f"head {one + 1}, one word", [one], word) for one in heads]
 
 
 def columns(axes: "Axes", tokens: list[str], title: str, query: int | None) -> None:

@@ -1,20 +1,22 @@
 """Multi-channel Encoder, Figure 3: BLEU of the sentences longer than some length."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
+from pipeline.kinds.lengths import source_lengths
 from pipeline.kinds.names import DecodingName, MetricName, SystemName
 from pipeline.kinds.picture import curve_style, new_figure
 from pipeline.kinds.scored import ScoredSplit, ScoredSplits
 from pipeline.kinds.view import PaperView
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.statistics.significance import bootstrap_interval
 from pipeline.products import Encoded, Product, RunId, Score
 from pipeline.schema import Count
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FEWEST = 20
 """Sentences without which a score says nothing; a point of fewer is left out."""
@@ -45,8 +47,6 @@ class BleuByLength(Figure):
 
     def draw(self, view: PaperView) -> Drawing:
         """A curve a system, a point a length; BLEU of all sentences that are longer, as one set."""
-        from pipeline.kinds.lengths import source_lengths
-
         lengths = source_lengths(view.layout.corpus(view.experiment.stand_in(self.dataset)), self.splits)
         chosen = self.sampled(len(lengths))
         kept = {words: chosen[lengths[chosen] > words] for words in self.longer_than}
@@ -70,21 +70,13 @@ class BleuByLength(Figure):
         axes.legend()
         return Drawing(picture, rows, facts(kept, len(chosen), len(lengths)))
 
-    def sampled(self, total: int) -> "np.ndarray":
+    def sampled(self, total: int) -> np.ndarray:
         """Numbers of the sentences in the sample, in rising order."""
-        import numpy as np
-
         generator = np.random.default_rng(self.seed)
         return np.sort(generator.choice(total, min(total, self.sentences), replace=False))
 
-    def measured(self, view: PaperView, system: str, indices: "np.ndarray") -> dict[str, float]:
+    def measured(self, view: PaperView, system: str, indices: np.ndarray) -> dict[str, float]:
         """BLEU and its interval, both the mean over seeds."""
-        import numpy as np
-
-        from pipeline.metrics import metric_named
-        from pipeline.metrics.statistics.score_file import read_statistics
-        from pipeline.metrics.statistics.significance import bootstrap_interval
-
         found = []
         for run in view.runs(system, self.dataset):
             paths = [view.layout.path(score) for score in self.scores(view, run)]
@@ -97,7 +89,7 @@ class BleuByLength(Figure):
         }
 
 
-def facts(kept: dict[int, "np.ndarray"], sample: int, total: int) -> str:
+def facts(kept: dict[int, np.ndarray], sample: int, total: int) -> str:
     counts = ", ".join(f"{len(indices)} longer than {words}" for words, indices in kept.items())
     left_out = f"Points of fewer than {FEWEST} sentences are left out."
     return f"{sample} of {total} sentences drawn at random: {counts}. {left_out}"

@@ -1,20 +1,19 @@
 """Weighted Transformer, Figure 3: kappa and alpha of one encoder layer over a training, smoothed by a mean filter."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.picture import GREY, line_style, new_figure
+from pipeline.kinds.training_curves import branch_curves
 from pipeline.kinds.view import PaperView
 from pipeline.models.transformer.settings import AnyTransformerConfig
 from pipeline.products import Product
 from pipeline.schema import Count
-
-if TYPE_CHECKING:
-    import numpy as np
 
 TITLES = {"kappa": "concatenation weights, κ", "alpha": "addition weights, α"}
 
@@ -32,8 +31,6 @@ class BranchWeights(Figure):
 
     def draw(self, view: PaperView) -> Drawing:
         """Of the run of the first seed."""
-        from pipeline.kinds.training_curves import branch_curves
-
         run = view.runs(self.system, self.dataset)[0]
         curves, model = branch_curves(view.layout.run(run), self.layer), view.experiment.run_spec(run).model
         assert isinstance(model, AnyTransformerConfig), "it has branches"
@@ -66,10 +63,8 @@ class BranchWeights(Figure):
         return Drawing(picture, rows, facts)
 
 
-def mean_filter(values: "np.ndarray", window: int) -> "np.ndarray":
+def mean_filter(values: np.ndarray, window: int) -> np.ndarray:
     """Centred running mean over the first axis; at the ends over the entries that there are."""
-    import numpy as np
-
     kernel = np.ones(window)
     counts = np.convolve(np.ones(len(values)), kernel, mode="same")
     return np.stack([np.convolve(column, kernel, mode="same") / counts for column in values.T], axis=1)

@@ -8,6 +8,7 @@ from pydantic import Field
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.picture import COLOURS, curve_style, new_figure
+from pipeline.kinds.training_curves import loss_curve
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product
 
@@ -23,8 +24,6 @@ class DevCurves(Figure):
 
     def draw(self, view: PaperView) -> Drawing:
         """A curve a system and seed; a dotted line at the first system's best loss."""
-        from pipeline.kinds.training_curves import loss_curve
-
         picture = new_figure(5, 3.6)
         axes = picture.subplots()
         rows: list[dict[str, Any]] = []

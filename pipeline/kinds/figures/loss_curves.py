@@ -8,6 +8,7 @@ from pydantic import Field
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.picture import curve_style, new_figure
+from pipeline.kinds.training_curves import fit_curve
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product
 
@@ -23,8 +24,6 @@ class LossCurves(Figure):
 
     def draw(self, view: PaperView) -> Drawing:
         """A curve a system and seed, in the order of training from right to left."""
-        from pipeline.kinds.training_curves import fit_curve
-
         picture = new_figure(5, 4)
         axes = picture.subplots()
         rows: list[dict[str, Any]] = []

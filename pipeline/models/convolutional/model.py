@@ -13,11 +13,10 @@ from torch.nn import functional as F
 from pipeline.models.convolutional.normed_linear import NormedLinear
 from pipeline.models.convolutional.settings import ConvolutionalConfig
 from pipeline.models.layers.dropout import dropout
-from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.positions import LearnedPositions
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
-from pipeline.symbols import PAD
 
 HALF = math.sqrt(0.5)
 """What a sum of two terms is multiplied by, so that it has the variance of each (section 3.4)."""
@@ -106,12 +105,9 @@ class DecoderLayer(nn.Module):
         self.query = NormedLinear(config.d_hidden, config.d_embedding, gain=1.0)
         self.mix = NormedLinear(config.d_embedding, config.d_hidden, gain=1.0)
 
-    def forward(self, x: Tensor, padded: Tensor, embedded: Tensor, source: Tree) -> Tensor:
-        """x (B, T, C), padded (B, T + k - 1, C): x after dropout behind its past, embedded (B, T, E) -> (B, T, C)"""
-        return self.read(x, self.convolution(padded), embedded, source)
-
-    def read(self, x: Tensor, convolved: Tensor, embedded: Tensor, source: Tree) -> Tensor:
-        """All (B, T, …); in decoding T counts hypotheses."""
+    def forward(self, x: Tensor, convolved: Tensor, embedded: Tensor, source: Tree) -> Tensor:
+        """x, and what `convolution` makes of it and its past, (B, T, C), embedded (B, T, E) -> (B, T, C); in decoding T
+        counts hypotheses."""
         queries = (self.query(convolved) + embedded) * HALF
         scores = torch.bmm(queries, source["keys"].transpose(1, 2).to(queries.dtype))
         weights = scores.float().masked_fill(~source["mask"].unsqueeze(1), -torch.inf).softmax(2)
@@ -148,18 +144,14 @@ class Convolutional(TaskModel):
         for layer in self.layers:
             convolution = layer.convolution
             padded = F.pad(convolution.drop(x), (0, 0, convolution.kernel - 1, 0))
-            x = layer(x, padded, embedded, source)
+            x = layer(x, convolution(padded), embedded, source)
         return dropout(self.narrow(x), self.config.dropout if self.training else 0.0)
 
     def logits(self, states: Tensor) -> Tensor:
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
-        features = self.states(batch).flatten(0, 1).index_select(0, real)
-        targets = batch.tgt_out.flatten()[real]
-        loss, nll = projected_cross_entropy(features, self.output.weight, self.output.bias, targets, label_smoothing)
-        return LossSums(loss, nll, len(real))
+        return projected_loss(self.states(batch), self.output.weight, self.output.bias, batch.tgt_out, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
         source, width = self.encode(batch), self.config.decoder_kernel - 1
@@ -175,7 +167,7 @@ class Convolutional(TaskModel):
         for layer, past in zip(self.layers, cache["past"], strict=True):
             padded = torch.cat((past, x.unsqueeze(2).to(past.dtype)), dim=2)
             grown.append(padded[:, :, 1:])
-            x = layer.read(x, layer.convolution(padded).squeeze(2), embedded, source)
+            x = layer(x, layer.convolution(padded).squeeze(2), embedded, source)
         states = self.narrow(x)
         return states, {"position": cache["position"] + 1, "past": grown}
 

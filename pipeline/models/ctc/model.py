@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.layers.modules import Modules
+from pipeline.models.layers.reading import reordered, reversal, within, zero_behind
 from pipeline.models.seq2seq import FrameModel, LossSums
-from pipeline.models.speech_attention.encoder import reordered, reversal, within, zero_behind
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
 BLANK = PAD
@@ -58,8 +58,8 @@ class BidirectionalGRU(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, S, inputs), lengths (B,) -> (B, S, H)"""
-        x = self.norm(self.project(x), within(lengths, x.shape[1]))
-        places = reversal(lengths, x.shape[1])
+        mask = within(lengths, x.shape[1])
+        x, places = self.norm(self.project(x), mask), reversal(mask)
         return self.ahead(x)[0] + reordered(self.back(reordered(x, places))[0], places)
 
 

@@ -7,9 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models.language_model.settings import LanguageModelConfig
-from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.loss import projected_loss
 from pipeline.models.seq2seq import LossSums, Seq2Seq, Tree
-from pipeline.symbols import PAD
 
 
 class LanguageModel(Seq2Seq):
@@ -34,13 +33,8 @@ class LanguageModel(Seq2Seq):
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """Summed loss of a batch with `tgt_in` and `tgt_out` (B, T)."""
-        features = F.dropout(self.read(batch.tgt_in), self.config.dropout, self.training).flatten(0, 1)
-        targets = batch.tgt_out.flatten()
-        real = (targets != PAD).nonzero().squeeze(1)
-        loss, nll = projected_cross_entropy(
-            features[real], self.output.weight, self.output.bias, targets[real], label_smoothing
-        )
-        return LossSums(loss, nll, len(real))
+        features = F.dropout(self.read(batch.tgt_in), self.config.dropout, self.training)
+        return projected_loss(features, self.output.weight, self.output.bias, batch.tgt_out, label_smoothing)
 
     def begin(self, sentences: int) -> Tree:
         """The cache of `sentences` hypotheses that have read nothing, (B, K = 1, L, H)."""

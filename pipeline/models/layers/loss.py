@@ -11,10 +11,25 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from pipeline.models.seq2seq import LossSums
+from pipeline.symbols import PAD
+
 CHUNK_LOGITS = 1 << 23
 """Logits held at once: 16 MiB of bfloat16, about what a processor's last-level cache holds."""
 
 SMALLEST = torch.finfo(torch.float32).tiny
+
+
+def projected_loss(
+    features: Tensor, weight: Tensor, bias: Tensor | None, tgt_out: Tensor, label_smoothing: float
+) -> LossSums:
+    """`projected_cross_entropy` of features (B, T, D) and targets tgt_out (B, T), of which padding counts nothing."""
+    targets, features = tgt_out.flatten(), features.flatten(0, 1)
+    real = (targets != PAD).nonzero().squeeze(1)
+    if len(real) < len(features):
+        features = features.index_select(0, real)
+    loss, nll = projected_cross_entropy(features, weight, bias, targets[real], label_smoothing)
+    return LossSums(loss, nll, len(real))
 
 
 def projected_cross_entropy(

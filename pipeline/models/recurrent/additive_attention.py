@@ -33,23 +33,3 @@ class AdditiveAttention(nn.Module):
         hidden = torch.sigmoid(F.linear(state, 2 * self.query).unsqueeze(2) + keys.unsqueeze(1))
         scores = torch.matmul(hidden, (2 * self.score).to(hidden.dtype)).to(state.dtype)
         return scores.masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(-1)
-
-
-def additive_mask(mask: Tensor, kind: torch.dtype) -> Tensor:
-    """(B, S) bool -> 0 where True and -inf elsewhere, flattened, (B * S,)"""
-    return torch.zeros(mask.shape, dtype=kind, device=mask.device).masked_fill_(~mask, -torch.inf).flatten()
-
-
-def softmax_backward(grad: Tensor, output: Tensor) -> Tensor:
-    """(B, S) each: the gradient by the scores of a softmax, from that by its output."""
-    return torch.ops.aten._softmax_backward_data(grad, output, 1, output.dtype)
-
-
-def dots(vectors: Tensor, rows: Tensor) -> Tensor:
-    """vectors (B, D), rows (B, S, D) -> (B, S); a row times a matrix, ten times as fast as a matrix times a column."""
-    return torch.bmm(vectors.unsqueeze(1), rows.transpose(1, 2)).squeeze(1)
-
-
-def weighted_sum(weights: Tensor, rows: Tensor) -> Tensor:
-    """weights (B, S), rows (B, S, D) -> (B, D)"""
-    return torch.bmm(weights.unsqueeze(1), rows).squeeze(1)

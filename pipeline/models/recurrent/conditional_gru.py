@@ -18,13 +18,8 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.recurrent.additive_attention import (
-    AdditiveAttention,
-    additive_mask,
-    dots,
-    softmax_backward,
-    weighted_sum,
-)
+from pipeline.models.recurrent.additive_attention import AdditiveAttention
+from pipeline.models.recurrent.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
 from pipeline.models.recurrent.gru import GRU
 from pipeline.models.recurrent.gru_record import (
     GRURecord,
@@ -48,22 +43,17 @@ class ConditionalGRU(nn.Module):
     def forward(self, y: Tensor, state: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """All steps. y (B, T, E), state (B, H) before the first, annotations (B, S, D), mask (B, S)
         -> states (B, T, H) and contexts (B, T, D)"""
-        read_bias, recur_bias = self.second.biases()
-        given = Given(
-            projected=self.first.project(y.transpose(0, 1)),
-            start=state,
-            keys=self.attention.keys(annotations),
+        kept = Kept(
             annotations=annotations,
-            mask=mask,
             recur_first=self.first.weight_state,
             query=self.attention.query,
             score=self.attention.score,
             read_second=self.second.weight_input,
             recur_second=self.second.weight_state,
-            read_bias=read_bias,
-            recur_bias=recur_bias,
         )
-        states, contexts = Unrolled.apply(matrix_type(state), *given)
+        keys, projected = self.attention.keys(annotations), self.first.project(y.transpose(0, 1))
+        given = (projected, state, keys, mask, *self.second.biases())
+        states, contexts = Unrolled.apply(matrix_type(state), *given, *kept)
         return states.transpose(0, 1), contexts.transpose(0, 1)
 
     def step(self, y: Tensor, state: Tensor, keys: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,29 +63,33 @@ class ConditionalGRU(nn.Module):
         return self.second.step(self.second.project(context), middle), context
 
 
-class Given(NamedTuple):
-    """What the loop is given, and in the same places the gradients by it."""
+class Kept(NamedTuple):
+    """What the loop is given and needs on the way back too, and in the same places the gradients by it."""
 
-    projected: Tensor
-    """W y and bias of the first unit, (T, B, 3H)"""
-    start: Tensor
-    """(B, H)"""
-    keys: Tensor
-    """(B, S, A)"""
     annotations: Tensor
     """(B, S, D)"""
-    mask: Tensor | None
-    """(B, S), which has no gradient"""
     recur_first: Tensor
     """U of the first unit"""
     query: Tensor
     """W and v of the attention"""
     score: Tensor
     read_second: Tensor
-    """W, U and what is added to each, of the second unit"""
+    """W and U of the second unit"""
     recur_second: Tensor
-    read_bias: Tensor
-    recur_bias: Tensor
+
+
+class Record(NamedTuple):
+    """What is computed on the way and needed on the way back."""
+
+    looks: AttentionRecord
+    first: GRURecord
+    second: GRURecord
+    states: Tensor
+    """(T + 1, B, H), the start among them"""
+    middles: Tensor
+    """s' (T, B, H)"""
+    contexts: Tensor
+    """(T, B, D)"""
 
 
 class Unrolled(Function):
@@ -103,89 +97,92 @@ class Unrolled(Function):
 
     @staticmethod
     def forward(ctx, kind: torch.dtype, *given: Tensor) -> tuple[Tensor, Tensor]:
-        projected, start, keys, annotations, mask, recur_first, query, score, *second_unit = given
-        read_second, recur_second, read_bias, recur_bias = second_unit
-        (steps, batch, _), (width, hidden) = projected.shape, (start.shape[1], len(score))
-        first, second = (GRURecord.empty(steps, batch, width, start) for _ in range(2))
-        states, middles = start.new_empty(steps + 1, batch, width), start.new_empty(steps, batch, width)
-        states[0] = start
-        contexts = start.new_empty(steps, batch, annotations.shape[2])
-        weights = start.new_empty(steps, *mask.shape)
-        activations = start.new_empty(steps, *keys.shape, dtype=kind)
-        with torch.autocast(start.device.type, enabled=False):
-            recur = recur_first.t().to(kind)
-            # W s' of the attention and U s' of the second unit are one product.
-            ask, ask_bias = torch.cat((2 * query, recur_second)).t().to(kind), F.pad(recur_bias, (hidden, 0))
-            read = read_second.t().to(kind)
-            narrow_keys, narrow, narrow_score = keys.to(kind), annotations.to(kind), (2 * score).to(kind)
-            bias = additive_mask(mask, kind)
-            projected = projected.to(start.dtype)
-            for t, (to_middle, to_state) in enumerate(zip(first.steps(), second.steps(), strict=True)):
-                to_middle.advance(projected[t], product(states[t], recur), states[t], middles[t])
-                asked = product(middles[t], ask).add_(ask_bias)
-                torch.add(narrow_keys, asked[:, None, :hidden].to(kind), out=activations[t]).sigmoid_()
-                scores = torch.addmv(bias, activations[t].flatten(0, 1), narrow_score).view(mask.shape)
-                torch.softmax(scores.to(start.dtype), 1, out=weights[t])
-                contexts[t] = weighted_sum(weights[t].to(kind), narrow)
-                to_state.advance(
-                    product(contexts[t], read).add_(read_bias), asked[:, hidden:], middles[t], states[t + 1]
-                )
-        ctx.save_for_backward(
-            *(annotations, recur_first, query, score, read_second, recur_second),
-            *(states, middles, contexts, weights, activations, *first, *second),
+        projected, start, keys, mask, read_bias, recur_bias, *weights = given
+        steps, (batch, width), kept = len(projected), start.shape, Kept(*weights)
+        record = Record(
+            AttentionRecord.empty(steps, mask, len(kept.score), start, kind),
+            GRURecord.empty(steps, batch, width, start),
+            GRURecord.empty(steps, batch, width, start),
+            torch.cat((start.unsqueeze(0), start.new_empty(steps, batch, width))),
+            start.new_empty(steps, batch, width),
+            start.new_empty(steps, batch, kept.annotations.shape[2]),
         )
+        with torch.autocast(start.device.type, enabled=False):
+            padding = additive_mask(mask, kind)
+            go_on(record, projected.to(start.dtype), keys.to(kind), padding, (read_bias, recur_bias), kept)
+        ctx.save_for_backward(*kept, *record.looks, *record.first, *record.second, *record[3:])
         ctx.kind = kind
-        return states[1:], contexts
+        return record.states[1:], record.contexts
 
     @staticmethod
     def backward(ctx, by_states: Tensor, by_contexts: Tensor):
-        annotations, recur_first, query, score, read_second, recur_second, *rest = ctx.saved_tensors
-        states, middles, contexts, weights, activations, *records = rest
-        first, second, kind = GRURecord(*records[:3]), GRURecord(*records[3:]), ctx.kind
-        steps, batch, width = middles.shape
-        hidden = len(score)
-        first_slopes, second_slopes = first.slopes(states[:-1]), second.slopes(middles)
-        narrow = annotations.to(kind)
-        # 2v is put into the weights, so that the gradient by what is under sigmoid needs no product with it.
-        ask = torch.cat((4 * score.unsqueeze(1) * query, candidate_first(recur_second))).to(kind)
-        recur, read = candidate_first(recur_first).to(kind), read_second.to(kind)
-        # Of a step: the gradient by 2 W s' over 2v, then the four of the second unit.
-        by_asked = states.new_empty(steps, batch, hidden + 4 * width)
-        by_second = by_asked[..., hidden:].unflatten(2, (4, width))
-        by_first = torch.empty_like(first_slopes)
+        saved, kind = ctx.saved_tensors, ctx.kind
+        kept, looks = Kept(*saved[:6]), AttentionRecord(*saved[6:8])
+        record = Record(looks, GRURecord(*saved[8:11]), GRURecord(*saved[11:14]), *saved[14:])
+        states, middles, width, hidden = record.states[:-1], record.middles, record.states.shape[2], len(kept.score)
         by_contexts = by_contexts.clone()
-        by_scores = torch.empty_like(weights, dtype=kind)
-        by_keys = states.new_zeros(activations.shape[1:])
-        by_state = by_states[-1]
-        for t in range(steps - 1, -1, -1):
-            torch.mul(by_state.unsqueeze(1), second_slopes[t], out=by_second[t])
-            accumulate(by_contexts[t], by_asked[t][:, hidden + width :], read)
-            by_weights = dots(by_contexts[t].to(kind), narrow).to(states.dtype)
-            by_scores[t] = softmax_backward(by_weights, weights[t])
-            by_hidden = torch.ops.aten.sigmoid_backward(by_scores[t].unsqueeze(2), activations[t])
-            by_keys += by_hidden
-            torch.sum(by_hidden, 1, dtype=states.dtype, out=by_asked[t][:, :hidden])
-            by_middle = by_state * second.z[t]
-            accumulate(by_middle, by_asked[t][:, : hidden + 3 * width], ask)
-            torch.mul(by_middle.unsqueeze(1), first_slopes[t], out=by_first[t])
-            by_state = by_middle * first.z[t] if t == 0 else torch.addcmul(by_states[t - 1], by_middle, first.z[t])
-            accumulate(by_state, by_first[t].flatten(1)[:, : 3 * width], recur)
-        by_first = by_first.flatten(2)
+        by_start, by_keys, by_first, by_asked, by_scores = go_back(kept, record, by_states, by_contexts, kind)
         by_recur, by_read = by_asked[..., hidden : hidden + 3 * width], by_asked[..., hidden + width :]
-        by_annotations = torch.bmm(weights.permute(1, 2, 0), by_contexts.transpose(0, 1))
-        by_score = 2 * torch.mv(activations.flatten(0, 2).t(), by_scores.flatten()).to(score.dtype)
-        gradients = Given(
-            projected=by_first[..., width:],
-            start=by_state,
-            keys=2 * by_keys * score,
-            annotations=by_annotations,
-            mask=None,
-            recur_first=candidate_last(weight_gradient(by_first[..., : 3 * width], states[:-1], kind)),
-            query=weight_gradient(by_asked[..., :hidden], middles, kind) * (4 * score.unsqueeze(1)),
-            score=by_score,
-            read_second=weight_gradient(by_read, contexts, kind),
+        gradients = Kept(
+            annotations=torch.bmm(looks.weights.permute(1, 2, 0), by_contexts.transpose(0, 1)),
+            recur_first=candidate_last(weight_gradient(by_first[..., : 3 * width], states, kind)),
+            query=weight_gradient(by_asked[..., :hidden], middles, kind) * (4 * kept.score.unsqueeze(1)),
+            score=looks.score_gradient(by_scores),
+            read_second=weight_gradient(by_read, record.contexts, kind),
             recur_second=candidate_last(weight_gradient(by_recur, middles, kind)),
-            read_bias=by_read.sum((0, 1)),
-            recur_bias=candidate_last(by_recur.sum((0, 1))),
         )
-        return None, *gradients
+        by_biases = by_read.sum((0, 1)), candidate_last(by_recur.sum((0, 1)))
+        return None, by_first[..., width:], by_start, 2 * by_keys * kept.score, None, *by_biases, *gradients
+
+
+def go_on(
+    record: Record, projected: Tensor, keys: Tensor, padding: Tensor, biases: tuple[Tensor, Tensor], kept: Kept
+) -> None:
+    """Write all steps into `record`. biases: of the second unit, to W c and to U s'."""
+    kind, hidden = keys.dtype, len(kept.score)
+    recur, read = kept.recur_first.t().to(kind), kept.read_second.t().to(kind)
+    # W s' of the attention and U s' of the second unit are one product.
+    ask, ask_bias = torch.cat((2 * kept.query, kept.recur_second)).t().to(kind), F.pad(biases[1], (hidden, 0))
+    annotations, score = kept.annotations.to(kind), (2 * kept.score).to(kind)
+    units = zip(record.looks.steps(), record.first.steps(), record.second.steps(), strict=True)
+    for t, (look, to_middle, to_state) in enumerate(units):
+        state, middle, context = record.states[t], record.middles[t], record.contexts[t]
+        to_middle.advance(projected[t], product(state, recur), state, middle)
+        asked = product(middle, ask).add_(ask_bias)
+        torch.add(keys, asked[:, None, :hidden].to(kind), out=look.activations)
+        look.look(score, padding)
+        context.copy_(weighted_sum(look.weights.to(kind), annotations))
+        read_context = product(context, read).add_(biases[0])
+        to_state.advance(read_context, asked[:, hidden:], middle, record.states[t + 1])
+
+
+def go_back(
+    kept: Kept, record: Record, by_states: Tensor, by_contexts: Tensor, kind: torch.dtype
+) -> tuple[Tensor, ...]:
+    """The gradients by the start (B, H), by the keys over 2v (B, S, A), and of all steps by what the first unit
+    computes (T, B, 4H), by 2 W s' over 2v and what the second unit computes (T, B, A + 4H), by the scores (T, B, S).
+
+    What the second unit adds is added to by_contexts (T, B, D).
+    """
+    (_, _, query, score, _, recur_second), (steps, batch, width) = kept, record.middles.shape
+    hidden, like = len(score), record.states
+    first_slopes, second_slopes = record.first.slopes(record.states[:-1]), record.second.slopes(record.middles)
+    ask = torch.cat((4 * score.unsqueeze(1) * query, candidate_first(recur_second))).to(kind)
+    recur, read = candidate_first(kept.recur_first).to(kind), kept.read_second.to(kind)
+    annotations, looks = kept.annotations.to(kind), record.looks.steps()
+    by_first, by_asked = torch.empty_like(first_slopes), like.new_empty(steps, batch, hidden + 4 * width)
+    by_second = by_asked[..., hidden:].unflatten(2, (4, width))
+    by_scores = torch.empty_like(record.looks.weights, dtype=kind)
+    by_keys, by_state = like.new_zeros(record.looks.activations.shape[1:]), by_states[-1]
+    for t in range(steps - 1, -1, -1):
+        torch.mul(by_state.unsqueeze(1), second_slopes[t], out=by_second[t])
+        accumulate(by_contexts[t], by_asked[t][:, hidden + width :], read)
+        by_weights = dots(by_contexts[t].to(kind), annotations).to(like.dtype)
+        by_keys += looks[t].look_back(by_weights, by_scores[t], by_asked[t][:, :hidden])
+        by_middle = by_state * record.second.z[t]
+        accumulate(by_middle, by_asked[t][:, : hidden + 3 * width], ask)
+        torch.mul(by_middle.unsqueeze(1), first_slopes[t], out=by_first[t])
+        z = record.first.z[t]
+        by_state = torch.addcmul(by_states[t - 1], by_middle, z) if t else by_middle * z
+        accumulate(by_state, by_first[t].flatten(1)[:, : 3 * width], recur)
+    return by_state, by_keys, by_first.flatten(2), by_asked, by_scores

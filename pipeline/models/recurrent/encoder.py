@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.models.layers.modules import Modules
+from pipeline.models.layers.reading import reordered, reversal
 from pipeline.models.recurrent.channel_blending import Blend
 from pipeline.models.recurrent.external_memory import MemoryGRU
 from pipeline.models.recurrent.gru import GRU
@@ -37,19 +38,18 @@ class RecurrentEncoder(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Embeddings x (B, S, E), mask (B, S) -> annotations (B, S, D), states (B, S, 2H)"""
         channels = self.channels(x, mask)
-        first, *others = (channels[name] for name in self.config.channel_names)
-        for blend, other in zip(self.blends, others, strict=True):
-            first = blend(first, other)
-        return first, channels["rnn"]
+        blended = channels[self.config.channel_names[0]]
+        for blend, name in zip(self.blends, self.config.channel_names[1:], strict=True):
+            blended = blend(blended, channels[name])
+        return blended, channels["rnn"]
 
     def gates(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """z (B, S, D) of each blend, by the channel that it adds to those before."""
-        channels = self.channels(x, mask)
-        first, *others = (channels[name] for name in self.config.channel_names)
-        found = {}
-        for name, blend, other in zip(self.config.channel_names[1:], self.blends, others, strict=True):
-            found[name] = blend.gate(first, other)
-            first = blend(first, other)
+        channels, found = self.channels(x, mask), {}
+        blended = channels[self.config.channel_names[0]]
+        for blend, name in zip(self.blends, self.config.channel_names[1:], strict=True):
+            found[name] = blend.gate(blended, channels[name])
+            blended = blend(blended, channels[name])
         return found
 
     def channels(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
@@ -72,15 +72,3 @@ def layer(config: RecurrentConfig, width_in: int) -> nn.Module:
     if config.has_memory:
         return MemoryGRU(config.d_state, config.d_attention, config.memory_write)
     return GRU(width_in, config.d_state)
-
-
-def reversal(mask: Tensor) -> Tensor:
-    """(B, S) bool, True where there is a symbol -> (B, S) places that put each sentence back to front, padding last."""
-    places = torch.arange(mask.shape[1], device=mask.device)
-    last = mask.sum(1, keepdim=True) - 1
-    return torch.where(mask, last - places, places)
-
-
-def reordered(x: Tensor, places: Tensor) -> Tensor:
-    """x (B, S, H) with position places[b, j] of sentence b at j."""
-    return x.gather(1, places.unsqueeze(2).expand_as(x))

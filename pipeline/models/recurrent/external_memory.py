@@ -21,13 +21,8 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.recurrent.additive_attention import (
-    AdditiveAttention,
-    additive_mask,
-    dots,
-    softmax_backward,
-    weighted_sum,
-)
+from pipeline.models.recurrent.additive_attention import AdditiveAttention
+from pipeline.models.recurrent.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
 from pipeline.models.recurrent.gru import GRU
 from pipeline.models.recurrent.gru_record import (
     GRURecord,
@@ -56,40 +51,47 @@ class MemoryGRU(nn.Module):
     def forward(self, x: Tensor, cells: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, S, H) in the order of reading, padding last; cells (B, S, H) before the first step; mask (B, S)
         -> states (B, S, H) in the order of x, and the cells after each sentence's last step"""
-        given = Given(
-            projected=self.gru.project(x.transpose(0, 1)),
-            cells=cells,
-            mask=mask,
+        kept = Kept(
             recur=self.gru.weight_state,
             query=self.addressing.query,
             key=self.addressing.key,
-            bias=self.addressing.bias,
             score=self.addressing.score,
             read_gate=self.read_gate,
             write_gates=self.write_gates,
         )
-        states, cells = Unrolled.apply(self.write, matrix_type(cells), *given)
+        given = (self.gru.project(x.transpose(0, 1)), cells, mask, self.addressing.bias)
+        states, cells = Unrolled.apply(self.write, matrix_type(cells), *given, *kept)
         return states.transpose(0, 1), cells
 
 
-class Given(NamedTuple):
-    """What the loop is given, and in the same places the gradients by it."""
+class Kept(NamedTuple):
+    """Weights that the loop is given and needs on the way back too, and in the same places the gradients by them."""
 
-    projected: Tensor
-    """W x and bias of the GRU, (T, B, 3H)"""
-    cells: Tensor
-    """(B, S, H)"""
-    mask: Tensor | None
-    """(B, S), which has no gradient"""
     recur: Tensor
     """U of the GRU"""
     query: Tensor
     """Of the addressing, as in `AdditiveAttention`"""
     key: Tensor
-    bias: Tensor
     score: Tensor
     read_gate: Tensor
     write_gates: Tensor
+
+
+class Record(NamedTuple):
+    """What is computed on the way and needed on the way back."""
+
+    looks: AttentionRecord
+    units: GRURecord
+    states: Tensor
+    """(T + 1, B, H), zeros the first"""
+    memories: Tensor
+    """(T + 1, B, S, H), the cells before each step and after the last"""
+    written: Tensor
+    """W_F s and W_U s, (T, B, 2H)"""
+    reads: Tensor
+    """What is read before and after the read gate, and the gate, (T, B, H)"""
+    contexts: Tensor
+    read_gates: Tensor
 
 
 class Unrolled(Function):
@@ -97,107 +99,122 @@ class Unrolled(Function):
 
     @staticmethod
     def forward(ctx, write: Write, kind: torch.dtype, *given: Tensor) -> tuple[Tensor, Tensor]:
-        projected, cells, mask, recur, query, key, bias, score, read_gate, write_gates = given
-        batch, steps, width = cells.shape
-        hidden = len(score)
-        record = GRURecord.empty(steps, batch, width, cells)
-        states = cells.new_zeros(steps + 1, batch, width)
-        memories = torch.cat((cells.unsqueeze(0), cells.new_empty(steps, *cells.shape)))
-        activations = cells.new_empty(steps, batch, steps, hidden, dtype=kind)
-        weights = cells.new_empty(steps, batch, steps)
-        reads, read_gates, contexts = (cells.new_empty(steps, batch, width) for _ in range(3))
-        written = cells.new_empty(steps, batch, 2 * width)
-        with torch.autocast(cells.device.type, enabled=False):
-            narrow_recur, narrow_key, narrow_score = recur.t().to(kind), (2 * key).t().to(kind), (2 * score).to(kind)
-            # W s of the addressing and of the read gate are one product, as are those of the two write gates.
-            ask, ask_bias = torch.cat((2 * query, read_gate)).t().to(kind), F.pad(2 * bias, (0, width))
-            narrow_gates = write_gates.t().to(kind)
-            hide, going_on = additive_mask(mask, kind), mask.t().to(cells.dtype).unsqueeze(2)
-            projected = projected.to(cells.dtype)
-            for t, to_state in enumerate(record.steps()):
-                memory = memories[t]
-                asked = product(states[t], ask).add_(ask_bias)
-                torch.mm(memory.flatten(0, 1).to(kind), narrow_key, out=activations[t].flatten(0, 1))
-                activations[t].add_(asked[:, None, :hidden]).sigmoid_()
-                scores = torch.addmv(hide, activations[t].flatten(0, 1), narrow_score).view(mask.shape)
-                torch.softmax(scores.to(cells.dtype), 1, out=weights[t])
-                torch.sigmoid(asked[:, hidden:], out=read_gates[t])
-                reads[t] = weighted_sum(weights[t], memory)
-                torch.mul(read_gates[t], reads[t], out=contexts[t])
-                to_state.advance(projected[t], product(contexts[t], narrow_recur), contexts[t], states[t + 1])
-                written[t] = product(states[t + 1], narrow_gates)
-                forget, update = activate(written[t], write)
-                # What a finished sentence writes is nothing, and padding has no weight.
-                change = torch.mul(memory, forget.unsqueeze(1)).sub_(update.unsqueeze(1))
-                share = (weights[t] * going_on[t]).unsqueeze(2)
-                torch.addcmul(memory, share, change, value=-1, out=memories[t + 1])
-        ctx.save_for_backward(
-            *(mask, recur, query, key, score, read_gate, write_gates),
-            *(states, memories, activations, weights, reads, read_gates, contexts, written, *record),
+        projected, cells, mask, bias, *weights = given
+        (batch, steps, width), kept = cells.shape, Kept(*weights)
+        record = Record(
+            AttentionRecord.empty(steps, mask, len(bias), cells, kind),
+            GRURecord.empty(steps, batch, width, cells),
+            cells.new_zeros(steps + 1, batch, width),
+            torch.cat((cells.unsqueeze(0), cells.new_empty(steps, *cells.shape))),
+            cells.new_empty(steps, batch, 2 * width),
+            *(cells.new_empty(steps, batch, width) for _ in range(3)),
         )
-        ctx.write, ctx.kind = write, kind
-        return states[1:], memories[-1].clone()
+        with torch.autocast(cells.device.type, enabled=False):
+            go_on(record, projected.to(cells.dtype), mask, bias, kept, write)
+        ctx.save_for_backward(mask, *kept, *record.looks, *record.units, *record[2:])
+        ctx.write = write
+        return record.states[1:], record.memories[-1].clone()
 
     @staticmethod
     def backward(ctx, by_states: Tensor, by_cells: Tensor):
-        mask, recur, query, key, score, read_gate, write_gates, *rest = ctx.saved_tensors
-        states, memories, activations, weights, reads, read_gates, contexts, written, *record = rest
-        record, kind = GRURecord(*record), ctx.kind
-        steps, batch, width = contexts.shape
-        hidden = len(score)
-        slopes, read_slopes = record.slopes(contexts), reads * read_gates * (1 - read_gates)
-        # 2v is put into the weights, so that the gradient by what is under sigmoid needs no product with it.
-        scale = 4 * score.unsqueeze(1)
-        ask, scored_key = torch.cat((scale * query, read_gate)).to(kind), (scale * key).to(kind)
-        narrow_recur, narrow_gates = candidate_first(recur).to(kind), write_gates.to(kind)
-        going_on = mask.t().to(states.dtype).unsqueeze(2)
-        by_asked = states.new_empty(steps, batch, hidden + width)
-        by_slots = torch.empty_like(slopes)
-        by_written = torch.empty_like(written)
-        by_scores = torch.empty_like(weights, dtype=kind)
-        by_key = torch.zeros_like(key)
+        mask, *saved = ctx.saved_tensors
+        kept, looks = Kept(*saved[:6]), AttentionRecord(*saved[6:8])
+        record, kind = Record(looks, GRURecord(*saved[8:11]), *saved[11:]), looks.activations.dtype
+        (hidden, width), scale = kept.query.shape, 4 * kept.score.unsqueeze(1)
         by_memory = by_cells.clone()
-        by_state = by_states[-1].clone()
-        for t in range(steps - 1, -1, -1):
-            memory, share = memories[t], weights[t] * going_on[t]
-            forget, update = activate(written[t], ctx.write)
-            changed = by_memory * memory
-            by_forget, by_update = weighted_sum(share, changed).neg_(), weighted_sum(share, by_memory)
-            by_share = dots(update, by_memory).sub_(dots(forget, changed))
-            by_memory.addcmul_(share.unsqueeze(2), by_memory * forget.unsqueeze(1), value=-1)
-            by_written[t] = activate_backward(by_forget, by_update, written[t], ctx.write)
-            accumulate(by_state, by_written[t], narrow_gates)
-            torch.mul(by_state.unsqueeze(1), slopes[t], out=by_slots[t])
-            by_context = by_state * record.z[t]
-            accumulate(by_context, by_slots[t].flatten(1)[:, : 3 * width], narrow_recur)
-            torch.mul(by_context, read_slopes[t], out=by_asked[t][:, hidden:])
-            by_read = by_context * read_gates[t]
-            by_weights = dots(by_read, memory).addcmul_(by_share, going_on[t])
-            by_memory.addcmul_(weights[t].unsqueeze(2), by_read.unsqueeze(1))
-            by_scores[t] = softmax_backward(by_weights, weights[t])
-            by_hidden = torch.ops.aten.sigmoid_backward(by_scores[t].unsqueeze(2), activations[t])
-            torch.sum(by_hidden, 1, dtype=states.dtype, out=by_asked[t][:, :hidden])
-            by_hidden = by_hidden.flatten(0, 1)
-            accumulate(by_memory.flatten(0, 1), by_hidden, scored_key)
-            accumulate(by_key, by_hidden.t(), memory.flatten(0, 1).to(kind))
-            if t:
-                by_state = by_states[t - 1].clone()
-                accumulate(by_state, by_asked[t], ask)
-        slots = by_slots.flatten(2)
-        by_query = weight_gradient(by_asked, states[:-1], kind)
-        gradients = Given(
-            projected=slots[..., width:],
-            cells=by_memory,
-            mask=None,
-            recur=candidate_last(weight_gradient(slots[..., : 3 * width], contexts, kind)),
+        by_key, by_slots, by_asked, by_scores, by_written = go_back(kept, record, mask, by_states, by_memory, ctx.write)
+        by_query = weight_gradient(by_asked, record.states[:-1], kind)
+        by_bias = by_asked[..., :hidden].sum((0, 1)) * scale.squeeze(1)
+        gradients = Kept(
+            recur=candidate_last(weight_gradient(by_slots[..., : 3 * width], record.contexts, kind)),
             query=by_query[:hidden] * scale,
             key=by_key * scale,
-            bias=by_asked[..., :hidden].sum((0, 1)) * scale.squeeze(1),
-            score=2 * torch.mv(activations.flatten(0, 2).t(), by_scores.flatten()).to(score.dtype),
+            score=looks.score_gradient(by_scores),
             read_gate=by_query[hidden:],
-            write_gates=weight_gradient(by_written, states[1:], kind),
+            write_gates=weight_gradient(by_written, record.states[1:], kind),
         )
-        return None, None, *gradients
+        return None, None, by_slots[..., width:], by_memory, None, by_bias, *gradients
+
+
+def go_on(record: Record, projected: Tensor, mask: Tensor, bias: Tensor, kept: Kept, write: Write) -> None:
+    """Write all steps into `record`."""
+    (hidden, width), kind = kept.query.shape, record.looks.activations.dtype
+    going_on, padding = while_going_on(mask, projected), additive_mask(mask, kind)
+    recur, key, score = kept.recur.t().to(kind), (2 * kept.key).t().to(kind), (2 * kept.score).to(kind)
+    # W s of the addressing and of the read gate are one product, as are those of the two write gates.
+    ask, ask_bias = torch.cat((2 * kept.query, kept.read_gate)).t().to(kind), F.pad(2 * bias, (0, width))
+    gates = kept.write_gates.t().to(kind)
+    for t, (look, to_state) in enumerate(zip(record.looks.steps(), record.units.steps(), strict=True)):
+        memory, context, state = record.memories[t], record.contexts[t], record.states[t + 1]
+        asked = product(record.states[t], ask).add_(ask_bias)
+        torch.mm(memory.flatten(0, 1).to(kind), key, out=look.activations.flatten(0, 1))
+        look.activations.add_(asked[:, None, :hidden])
+        look.look(score, padding)
+        torch.sigmoid(asked[:, hidden:], out=record.read_gates[t])
+        record.reads[t] = weighted_sum(look.weights, memory)
+        torch.mul(record.read_gates[t], record.reads[t], out=context)
+        to_state.advance(projected[t], product(context, recur), context, state)
+        record.written[t] = product(state, gates)
+        forget, update = activate(record.written[t], write)
+        # What a finished sentence writes is nothing, and padding has no weight.
+        change = torch.mul(memory, forget.unsqueeze(1)).sub_(update.unsqueeze(1))
+        share = (look.weights * going_on[t]).unsqueeze(2)
+        torch.addcmul(memory, share, change, value=-1, out=record.memories[t + 1])
+
+
+def go_back(
+    kept: Kept, record: Record, mask: Tensor, by_states: Tensor, by_memory: Tensor, write: Write
+) -> tuple[Tensor, ...]:
+    """The gradients by the key over 2v (A, H), and of all steps by what the GRU computes (T, B, 4H), by 2 W s over 2v
+    and what is under the read gate (T, B, A + H), by the scores (T, B, S), by what is under the write gates (T, B, 2H).
+
+    by_memory (B, S, H): by the cells after the last step; becomes that by the cells before the first.
+    """
+    (hidden, width), kind, scale = kept.query.shape, record.looks.activations.dtype, 4 * kept.score.unsqueeze(1)
+    slopes, going_on, gate = record.units.slopes(record.contexts), while_going_on(mask, by_states), record.read_gates
+    read_slopes = record.reads * gate * (1 - gate)
+    ask, key = torch.cat((scale * kept.query, kept.read_gate)).to(kind), (scale * kept.key).to(kind)
+    recur, gates, looks = candidate_first(kept.recur).to(kind), kept.write_gates.to(kind), record.looks.steps()
+    by_asked = by_states.new_empty(*by_states.shape[:2], hidden + width)
+    by_slots, by_written = torch.empty_like(slopes), torch.empty_like(record.written)
+    by_scores, by_key = torch.empty_like(record.looks.weights, dtype=kind), torch.zeros_like(kept.key)
+    by_state = by_states[-1].clone()
+    for t in range(len(looks) - 1, -1, -1):
+        memory, weights = record.memories[t], looks[t].weights
+        by_share, by_written[t] = write_back(by_memory, memory, weights * going_on[t], record.written[t], write)
+        accumulate(by_state, by_written[t], gates)
+        torch.mul(by_state.unsqueeze(1), slopes[t], out=by_slots[t])
+        by_context = by_state * record.units.z[t]
+        accumulate(by_context, by_slots[t].flatten(1)[:, : 3 * width], recur)
+        torch.mul(by_context, read_slopes[t], out=by_asked[t][:, hidden:])
+        by_read = by_context * gate[t]
+        by_weights = dots(by_read, memory).addcmul_(by_share, going_on[t])
+        by_memory.addcmul_(weights.unsqueeze(2), by_read.unsqueeze(1))
+        by_hidden = looks[t].look_back(by_weights, by_scores[t], by_asked[t][:, :hidden]).flatten(0, 1)
+        accumulate(by_memory.flatten(0, 1), by_hidden, key)
+        accumulate(by_key, by_hidden.t(), memory.flatten(0, 1).to(kind))
+        if t:
+            by_state = by_states[t - 1].clone()
+            accumulate(by_state, by_asked[t], ask)
+    return by_key, by_slots.flatten(2), by_asked, by_scores, by_written
+
+
+def while_going_on(mask: Tensor, like: Tensor) -> Tensor:
+    """(B, S) -> (T, B, 1): 1 as long as a sentence goes on, then 0."""
+    return mask.t().to(like.dtype).unsqueeze(2)
+
+
+def write_back(
+    by_memory: Tensor, memory: Tensor, share: Tensor, written: Tensor, write: Write
+) -> tuple[Tensor, Tensor]:
+    """The gradients by the share of each cell (B, S) and by `written` (B, 2H), of a step before which the cells were
+    `memory` (B, S, H); by_memory becomes that by these."""
+    forget, update = activate(written, write)
+    changed = by_memory * memory
+    by_forget, by_update = weighted_sum(share, changed).neg_(), weighted_sum(share, by_memory)
+    by_share = dots(update, by_memory).sub_(dots(forget, changed))
+    by_memory.addcmul_(share.unsqueeze(2), by_memory * forget.unsqueeze(1), value=-1)
+    return by_share, activate_backward(by_forget, by_update, written, write)
 
 
 def activate(written: Tensor, write: Write) -> tuple[Tensor, Tensor]:

@@ -12,13 +12,12 @@ from pipeline.models.recurrent.settings import RecurrentConfig
 @torch.no_grad()
 def initialise(model: nn.Module, config: RecurrentConfig) -> None:
     """Draw every parameter of `model` from torch's global generator."""
-    match config.initialisation:
-        case "uniform":
-            for parameter in model.parameters():
-                parameter.uniform_(-config.init_scale, config.init_scale)
-        case "orthogonal":
-            for module in model.modules():
-                orthogonal(module, config.init_scale)
+    if config.initialisation == "uniform":
+        for parameter in model.parameters():
+            parameter.uniform_(-config.init_scale, config.init_scale)
+    else:
+        for module in model.modules():
+            orthogonal(module, config.init_scale)
 
 
 def orthogonal(module: nn.Module, scale: float) -> None:

@@ -9,13 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models.layers.dropout import dropout
-from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.loss import projected_loss
 from pipeline.models.recurrent.conditional_gru import ConditionalGRU
 from pipeline.models.recurrent.encoder import RecurrentEncoder
 from pipeline.models.recurrent.initialisation import initialise
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
-from pipeline.symbols import PAD
 
 
 class Embedding(nn.Module):
@@ -67,12 +66,8 @@ class Recurrent(TaskModel):
         mask = batch.src_mask
         annotations, start = self.encode(batch.src, mask)
         previous = self.tgt_embedding(batch.tgt_in)
-        return self.readout(*self.read(previous, start, annotations, mask))
-
-    def read(self, previous: Tensor, start: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What `readout` takes, of all target positions: (B, T, H), (B, T, E), (B, T, D)"""
         states, contexts = self.decoder(previous, start, annotations, mask)
-        return states, previous, contexts
+        return self.readout(states, previous, contexts)
 
     def logits(self, states: Tensor) -> Tensor:
         return F.linear(states, self.output_weight, self.output_bias).float()
@@ -82,11 +77,7 @@ class Recurrent(TaskModel):
         return self.encoder.gates(self.src_embedding(batch.src), batch.src_mask)
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
-        features = self.states(batch).flatten(0, 1).index_select(0, real)
-        targets = batch.tgt_out.flatten()[real]
-        loss, nll = projected_cross_entropy(features, self.output_weight, self.output_bias, targets, label_smoothing)
-        return LossSums(loss, nll, len(real))
+        return projected_loss(self.states(batch), self.output_weight, self.output_bias, batch.tgt_out, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
         mask = batch.src_mask

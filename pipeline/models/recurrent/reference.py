@@ -5,18 +5,13 @@ conditional_gru.py and external_memory.py give the same values and gradients (te
 Dimensions: B sentences, T steps, S source positions, D inputs or annotation, H units.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from pipeline.models.recurrent.additive_attention import AdditiveAttention
-    from pipeline.models.recurrent.conditional_gru import ConditionalGRU
-    from pipeline.models.recurrent.external_memory import MemoryGRU
-    from pipeline.models.recurrent.gru import GRU
+from pipeline.models.recurrent.additive_attention import AdditiveAttention
+from pipeline.models.recurrent.conditional_gru import ConditionalGRU
+from pipeline.models.recurrent.external_memory import MemoryGRU
+from pipeline.models.recurrent.gru import GRU
 
 
 def gru(unit: GRU, x: Tensor, h: Tensor) -> Tensor:

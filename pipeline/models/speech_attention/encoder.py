@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models.layers.modules import Modules
+from pipeline.models.layers.reading import reordered, reversal, within, zero_behind
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 
 
@@ -25,7 +26,7 @@ class BidirectionalLSTM(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (B, S, inputs), lengths (B,) -> (B, S, 2 H)"""
-        places = reversal(lengths, x.shape[1])
+        places = reversal(within(lengths, x.shape[1]))
         ahead, _ = self.ahead(x)
         back, _ = self.back(reordered(x, places))
         return torch.cat((ahead, reordered(back, places)), dim=-1)
@@ -50,25 +51,6 @@ class SpeechEncoder(nn.Module):
             if number < self.config.pooled_layers:
                 x, lengths = pooled(x, lengths)
         return zero_behind(x, lengths), within(lengths, x.shape[1])
-
-
-def within(lengths: Tensor, width: int) -> Tensor:
-    """(B, width) bool, True at the first `lengths` (B,) places."""
-    return torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)
-
-
-def zero_behind(x: Tensor, lengths: Tensor) -> Tensor:
-    return x.masked_fill(~within(lengths, x.shape[1]).unsqueeze(-1), 0.0)
-
-
-def reversal(lengths: Tensor, width: int) -> Tensor:
-    """(B, width): the place that comes at each place when every sequence is read backwards; padding stays."""
-    places = torch.arange(width, device=lengths.device).expand(len(lengths), -1)
-    return torch.where(places < lengths.unsqueeze(1), lengths.unsqueeze(1) - 1 - places, places)
-
-
-def reordered(x: Tensor, places: Tensor) -> Tensor:
-    return x.gather(1, places.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
 
 
 def stacked(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -11,13 +11,12 @@ from torch.nn import functional as F
 
 from pipeline.errors import UserError
 from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
-from pipeline.models.layers.loss import projected_cross_entropy
+from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 from pipeline.models.transformer.multi_head_attention import CrossAttention, Mix, SelfAttention, attend, projection
 from pipeline.models.transformer.settings import AnyTransformerConfig
-from pipeline.symbols import PAD
 
 LAYER_NORM_EPS = 1e-6
 
@@ -141,10 +140,10 @@ class Transformer(TaskModel):
         x = table(tokens) * math.sqrt(self.config.d_model) + position_vectors
         return dropout(x, self.config.dropout if self.training else 0.0)
 
-    def encode(self, src: Tensor, mask: Tensor | None) -> Tensor:
-        """src (B, S), mask (B, 1, 1, S) or None -> (B, S, D)"""
+    def encode(self, src: Tensor, mask: Tensor | None, layers: int | None = None) -> Tensor:
+        """src (B, S), mask (B, 1, 1, S) or None -> (B, S, D), after so many layers, or all"""
         x = self.embed(self.src_embedding, src, self.src_positions(0, src.shape[1]))
-        for layer in self.encoder:
+        for layer in list(self.encoder)[:layers]:
             x = layer(x, mask)
         return x
 
@@ -159,10 +158,7 @@ class Transformer(TaskModel):
     def encoder_attention(self, batch, layer: int) -> Tensor:
         """Weights of the self-attention of one encoder layer (from 0), (B, H, S, S)."""
         mask = attention_mask(batch.src_mask)
-        x = self.embed(self.src_embedding, batch.src, self.src_positions(0, batch.src.shape[1]))
-        for below in list(self.encoder)[:layer]:
-            x = below(x, mask)
-        queries, keys, _ = list(self.encoder)[layer].attention.project(x)
+        queries, keys, _ = list(self.encoder)[layer].attention.project(self.encode(batch.src, mask, layer))
         # With the identity for values, what is read is the weights.
         identity = torch.eye(keys.shape[2], dtype=keys.dtype, device=keys.device).expand(*keys.shape[:2], -1, -1)
         return attend(queries, keys, identity, mask, causal=False, drop=0.0).float()
@@ -175,13 +171,7 @@ class Transformer(TaskModel):
         return F.linear(states, self.output_weight).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        features = self.states(batch).flatten(0, 1)
-        real = (batch.tgt_out.flatten() != PAD).nonzero().squeeze(1)
-        targets = batch.tgt_out.flatten()[real]
-        if len(real) < len(features):
-            features = features.index_select(0, real)
-        loss, nll = projected_cross_entropy(features, self.output_weight, None, targets, label_smoothing)
-        return LossSums(loss, nll, len(real))
+        return projected_loss(self.states(batch), self.output_weight, None, batch.tgt_out, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
         mask = batch.src_mask
@@ -209,14 +199,10 @@ def embedding(rows: int, width: int) -> nn.Embedding:
 
 
 def positions(config: AnyTransformerConfig) -> nn.Module:
-    match config.positions:
-        case "sinusoid":
-            return SinusoidPositions(config.d_model)
-        case "learned":
-            return LearnedPositions(
-                config.max_positions, config.d_model, std=config.d_model**-0.5, scale=config.d_model**0.5
-            )
-    raise ValueError(f"positions must be sinusoid or learned, got {config.positions!r}")
+    width = config.d_model
+    if config.positions == "sinusoid":
+        return SinusoidPositions(width)
+    return LearnedPositions(config.max_positions, width, std=width**-0.5, scale=width**0.5)
 
 
 def attention_mask(src_mask: Tensor) -> Tensor | None:

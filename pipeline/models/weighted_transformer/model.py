@@ -99,7 +99,7 @@ class WeightedTransformer(Transformer):
 
     def __init__(self, config: WeightedTransformerConfig, src_vocab: int, tgt_vocab: int):
         super().__init__(config, src_vocab, tgt_vocab)
-        self.blocks = [module for module in self.modules() if isinstance(module, BranchedMix)]
+        self.blocks = {name: module for name, module in self.named_modules() if isinstance(module, BranchedMix)}
 
     def encoder_layer(self) -> EncoderLayer:
         config = self.config
@@ -116,7 +116,7 @@ class WeightedTransformer(Transformer):
         return DecoderLayer(config, over_target, over_source, feed_forward=None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        branch_weights = [parameter for block in self.blocks for parameter in block.branch_parameters()]
+        branch_weights = [parameter for block in self.blocks.values() for parameter in block.branch_parameters()]
         chosen = {id(parameter) for parameter in branch_weights}
         weights = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
         return {"weights": weights, "branch_weights": branch_weights}
@@ -133,13 +133,9 @@ class WeightedTransformer(Transformer):
     def monitors(self) -> dict[str, list[float]]:
         """{"encoder.0.kappa": (M,), "encoder.0.alpha": …}: the branch weights of every block, by stack and layer."""
         found: dict[str, list[float]] = {}
-        for name, block in self.named_modules():
-            if isinstance(block, BranchedMix):
-                stack, layer = name.split(".")[:2]
-                names = ["kappa", "alpha"][: len(block.branch_parameters())]
-                found |= {
-                    f"{stack}.{layer}.{k}": v.tolist() for k, v in zip(names, block.branch_weights(), strict=False)
-                }
+        for name, block in self.blocks.items():
+            layer, names = ".".join(name.split(".")[:2]), ["kappa", "alpha"][: len(block.branch_parameters())]
+            found |= {f"{layer}.{k}": v.tolist() for k, v in zip(names, block.branch_weights(), strict=False)}
         return found
 
     @torch.no_grad()
@@ -148,7 +144,7 @@ class WeightedTransformer(Transformer):
         if kind == "learned":
             return
         generator = torch.Generator().manual_seed(seed)
-        for block in self.blocks:
+        for block in self.blocks.values():
             for parameter in block.branch_parameters():
                 sample = random_weights(len(parameter), generator)
                 chosen = sample if kind == "random" else torch.full_like(sample, 1 / len(sample))

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
+from pipeline.kinds.measured import Measured
 from pipeline.kinds.names import DatasetName
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product, RunId, Trained
 from pipeline.schema import Closed
-
-if TYPE_CHECKING:
-    from pipeline.kinds.measured import Measured
 
 Row = dict[str, str]
 """A row of a printed table, by column."""
@@ -80,7 +78,7 @@ class PrintedTable:
     view: PaperView
     rows: Sequence[Row]
     cells: Mapping[str, Cell]
-    measured: "Measured"
+    measured: Measured
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class FactCell(RunCell):
     def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
         yield from map(Trained, self.runs(view, row))
 
-    def value(self, measured: "Measured", run: RunId) -> float | None:
+    def value(self, measured: Measured, run: RunId) -> float | None:
         """Of one run; None when it is not there, NaN when an older version did not measure it."""
         raise NotImplementedError
 

@@ -1,14 +1,10 @@
 """What the columns have in common that are read from scores."""
 
-from collections.abc import Iterable, Iterator
-
 from pydantic import Field, model_validator
 
 from pipeline.kinds.cells.shared.cell import Row, RunCell
 from pipeline.kinds.names import DecodingName
 from pipeline.kinds.scored import ScoredSplits
-from pipeline.kinds.view import PaperView
-from pipeline.products import Product, RunId, Trained
 
 
 class MeasuredCell(RunCell, ScoredSplits):
@@ -34,9 +30,3 @@ class MeasuredCell(RunCell, ScoredSplits):
 
     def decodings_of(self, row: Row) -> list[str]:
         return [self.decoding] if self.decoding else row[self.decoding_column or ""].split()
-
-    def scores_needed(self, view: PaperView, runs: Iterable[RunId], decodings: list[str]) -> Iterator[Product]:
-        """Of each run its training, then its scores."""
-        for run in runs:
-            yield Trained(run)
-            yield from view.scores(run, self, decodings)

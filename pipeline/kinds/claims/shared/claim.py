@@ -3,10 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
+from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.evidence import Evidence, verdict
 from pipeline.kinds.names import ScaleName
@@ -14,14 +15,7 @@ from pipeline.kinds.view import PaperView
 from pipeline.products import Product
 from pipeline.schema import Closed
 
-if TYPE_CHECKING:
-    from pipeline.kinds.claims.shared.measurements import Measurements
-
 Number = Annotated[float, Field(strict=False)]
-
-
-class NotRun(Exception):
-    """Something that a claim stands on was not measured."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +62,10 @@ class Claim(Closed):
         return iter(())
 
     @abstractmethod
-    def judge(self, measured: "Measurements") -> Findings:
+    def judge(self, measured: Measurements) -> Findings:
         """Raises NotRun, naming what is missing."""
 
-    def findings(self, measured: "Measurements") -> Findings:
+    def findings(self, measured: Measurements) -> Findings:
         """`judge` at the scales at which it can be tested. Raises NotRun at others, and as `judge` does."""
         if self.scales is not None and not self.is_tested(measured.view.layout.scale):
             raise NotRun(f"can be tested at scale {', '.join(self.scales)} only")

@@ -7,17 +7,15 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.kinds.claims.shared.claim import NotRun
 from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
-from pipeline.kinds.measured import RunFolders
+from pipeline.kinds.measured import Measured
 from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
 from pipeline.kinds.view import PaperView
 from pipeline.layout import COST_FILE
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.rates import mean
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import Gates, Product, RunId, Trained
 from pipeline.products import LayerTimes as LayerTimesFile
@@ -26,6 +24,10 @@ from pipeline.records.training import TrainingCost
 
 SplitsBySeed = list[dict[str, np.ndarray]]
 """Each seed's statistics (N, F) of every split."""
+
+
+class NotRun(Exception):
+    """Something that a claim stands on was not measured."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Measurements:
     def score_paths(self, run: RunId, score: NamedScore, decodings: list[str]) -> list[Path]:
         """Each decoding's splits in a row. Raises UserError when one is of other weights than the run's."""
         products = self.view.scores(run, score, decodings)
-        folders = RunFolders(self.view.experiment)
+        folders = Measured(self.view)
         for product in products:
             folders.score(product)
         return [self.path(product) for product in products]
@@ -71,14 +73,12 @@ class Measurements:
 
     def lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
         """(N,) of the sources of some splits in a row."""
-        return source_lengths(self.corpus(self.view.runs(system, score.dataset)[0]), splits)
+        return source_lengths(self.view.layout.corpus(self.view.runs(system, score.dataset)[0].dataset), splits)
 
     def longest_trained_on(self, system: str, score: NamedScore) -> int:
         run = self.view.runs(system, score.dataset)[0]
-        return longest_trained_on(self.corpus(run), self.view.experiment.run_spec(run).training.max_length)
-
-    def corpus(self, run: RunId) -> Path:
-        return self.view.layout.corpus(run.dataset)
+        max_length = self.view.experiment.run_spec(run).training.max_length
+        return longest_trained_on(self.view.layout.corpus(run.dataset), max_length)
 
     def run_folder(self, run: RunId) -> Path:
         """Of a run whose training has ended."""
@@ -93,24 +93,12 @@ class Measurements:
         except UserError as error:
             raise NotRun(str(error)) from error
 
-    def seconds(self, run: RunId) -> float:
-        """Of all starts of a training."""
-        return self.cost(run).total.seconds
-
-    def hardware(self, run: RunId) -> str:
-        """On which it was trained."""
-        return self.cost(run).hardware
-
     def cost(self, run: RunId) -> TrainingCost:
         return TrainingCost.read(present(self.view.layout.run(run) / COST_FILE))
 
     def gates(self, run: RunId, name: str) -> np.ndarray:
         """(N, 2): sum of z and number of words of each sentence. name: `<channel>.<kind of words>`."""
         return read_statistics(self.path(Gates(run)), name)
-
-    def gate_sample(self, rows: Sequence[np.ndarray], dataset: str) -> Sample:
-        """Mean z over words. rows: of each seed, from `gates`."""
-        return sample([[one] for one in rows], mean, dataset)
 
     def layer_times(self) -> LayerTimes:
         return LayerTimes.read(self.path(LayerTimesFile()))

@@ -12,7 +12,7 @@ from pipeline.kinds.evidence import Evidence, Sample
 from pipeline.kinds.names import ScoreName, SystemName
 from pipeline.kinds.view import PaperView
 from pipeline.metrics import metric_named
-from pipeline.products import Product, Trained
+from pipeline.products import Product
 from pipeline.schema import nearest
 
 
@@ -36,9 +36,8 @@ class AboutScores(Claim):
     def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
         for score in (scores[name] for name in self.score_names):
             for term in self.compared:
-                for run in view.runs(term.system, score.dataset):
-                    yield Trained(run)
-                    yield from view.scores(run, score, term.decodings or [score.decoding])
+                runs = view.runs(term.system, score.dataset)
+                yield from view.scored(runs, score, term.decodings or [score.decoding])
 
 
 class UnderOneScore(AboutScores):

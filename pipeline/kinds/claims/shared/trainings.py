@@ -3,9 +3,10 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.claim import Claim, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.terms import Scores
+from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.names import DatasetName, SystemName
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product, RunId
@@ -55,6 +56,10 @@ class TrainedPair(AboutTrainings):
         """Of the system and of the baseline, with the same seed."""
         ours, theirs = (measured.view.runs(system, self.dataset) for system in self.systems)
         return list(zip(ours, theirs, strict=True))
+
+    def by_gaps(self, measured: Measurements, name: str, gaps: list[float], ours: str) -> Findings:
+        """gaps: of one quantity `name`, in nats, between the trainings of each pair."""
+        return Findings(ours, [over_seeds(name, gaps, RESOLUTION_NATS)], measured.seed_test())
 
 
 def mean(values: Sequence[float]) -> float:

@@ -1,0 +1,27 @@
+"""What a score file says of that which was scored, whatever it is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.data.checked_lines import training_behind
+from pipeline.data.dataset import AnyDataset, SplitName
+from pipeline.data.test_sets import name_of_split
+from pipeline.files import sha256_file
+from pipeline.records.scores import Scored
+
+
+def scored(
+    dataset: AnyDataset, split: SplitName, lines: int, references: str, read: Sequence[Path], **others: Any
+) -> Scored:
+    """references: their digest; read: the files that were read, first what a system wrote; others: as in `Scored`."""
+    return Scored(
+        dataset=dataset.name,
+        split=split,
+        test_set=name_of_split(dataset, split),
+        lines=lines,
+        references=references,
+        inputs={str(path): sha256_file(path) for path in read},
+        training=training_behind(read[0]),
+        **others,
+    )

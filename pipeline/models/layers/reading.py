@@ -1,0 +1,28 @@
+"""Sequences of different lengths in one batch: what is real of them, and reading them backwards.
+
+Dimensions: B sequences, S positions, H features.
+"""
+
+import torch
+from torch import Tensor
+
+
+def within(lengths: Tensor, width: int) -> Tensor:
+    """(B, width) bool, True at the first `lengths` (B,) places."""
+    return torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def zero_behind(x: Tensor, lengths: Tensor) -> Tensor:
+    return x.masked_fill(~within(lengths, x.shape[1]).unsqueeze(-1), 0.0)
+
+
+def reversal(mask: Tensor) -> Tensor:
+    """(B, S) bool, True where there is a symbol -> (B, S) places that put each sequence back to front, padding last."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    last = mask.sum(1, keepdim=True) - 1
+    return torch.where(mask, last - places, places)
+
+
+def reordered(x: Tensor, places: Tensor) -> Tensor:
+    """x (B, S, H) with position places[b, j] of sequence b at j."""
+    return x.gather(1, places.unsqueeze(2).expand_as(x))
