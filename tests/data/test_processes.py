@@ -3,10 +3,12 @@
 import logging
 import os
 import signal
+from functools import partial
 
 import pytest
 
 from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.speech import speak
 from pipeline.errors import UserError
 
 
@@ -38,6 +40,17 @@ def test_input_is_read_only_a_little_ahead():
 def test_a_killed_worker_is_a_clear_error():
     with pytest.raises(UserError, match="worker process was killed"):
         list(map_in_order(die, range(20), 2))
+
+
+def die_reading(tasks: list, domain: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_killed_reader_is_a_clear_error(monkeypatch, processes):
+    monkeypatch.setattr(speak, "read_part", die_reading)
+    with pytest.raises(UserError, match="reads aloud was killed"):
+        list(map_in_order(partial(speak.in_fresh_process, domain="film"), [[], []], processes))
 
 
 def test_chunks_hold_everything():
