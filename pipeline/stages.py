@@ -7,6 +7,8 @@ that needs no torch starts without it.
 import argparse
 import importlib
 
+from pipeline.digests import recording
+
 # stage -> (module, one-line help)
 STAGES = {
     "describe": ("pipeline.experiment.describe", "write a run's resolved specification"),
@@ -75,3 +77,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
             module.add_arguments(stage)
             stage.set_defaults(stage_module=module)
     return parser.parse_args(argv)
+
+
+def perform(argv: list[str]) -> None:
+    """A stage in this process; digests of what it makes are noted. Raises UserError as the stage does."""
+    args = parse(argv)
+    with recording():
+        args.stage_module.run(args)
