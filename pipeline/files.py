@@ -13,12 +13,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from pipeline.errors import UserError
+from pipeline.errors import UnreadableError, UserError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+Found = TypeVar("Found")
+REPAIR = "run `python -m pipeline verify --repair` (with --set for each --config), then the same command again"
+"""What mends any file that is damaged or missing."""
 
 log = logging.getLogger(__name__)
 READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
@@ -121,29 +125,39 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
-    """The bytes of `path`; where the system can't read them, again after a pause: network disks fail now and then.
+    """The bytes of `path`; as patient as `patiently`.
 
     head: finds in the opened file how many bytes from its beginning are wanted; None: all.
+    """
+
+    def read() -> bytes:
+        with open(path, "rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            wanted = size if head is None else min(size, head(handle))
+            handle.seek(0)
+            content = handle.read(wanted)
+        if len(content) != wanted:
+            raise OSError(errno.EIO, f"only {len(content)} of {wanted} bytes could be read")
+        return content
+
+    return patiently(path, read)
+
+
+def patiently(path: Path, read: Callable[[], Found]) -> Found:
+    """What `read` gives; where the system can't read, again after a pause: network disks fail now and then.
 
     Raises:
         FileNotFoundError: there is no such file.
-        UserError: it can't be read, again and again.
+        UnreadableError: it can't be read, again and again.
     """
     for pause in (*READ_PAUSES_S, None):
         try:
-            with open(path, "rb") as handle:
-                size = os.fstat(handle.fileno()).st_size
-                wanted = size if head is None else min(size, head(handle))
-                handle.seek(0)
-                content = handle.read(wanted)
-            if len(content) == wanted:
-                return content
-            raise OSError(errno.EIO, f"only {len(content)} of {wanted} bytes could be read")
+            return read()
         except FileNotFoundError:
             raise
         except OSError as error:
-            if pause is None:
-                raise UserError(
+            if pause is None or error.errno == errno.EACCES:
+                raise UnreadableError(
                     f"{path}: can't be read: {error.strerror or error}; nothing was removed: check the disk, then run "
                     "the same command again"
                 ) from error

@@ -21,7 +21,8 @@ from pipeline.records.decoding import Averaged, AveragedFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.key import run_key
-from pipeline.training.tensor_file import DamagedFileError, read_facts, read_tensor_file, write_tensor_file
+from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
+from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
 from pipeline.training.machine import choose_device, choose_threads, prepare
 from pipeline.training.parts import assemble
-from pipeline.training.tensor_file import read_facts
+from pipeline.training.tensor_header import read_facts
 
 
 @dataclass(frozen=True)

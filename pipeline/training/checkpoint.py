@@ -29,14 +29,8 @@ from pipeline.records.training import Machine, Outcome
 from pipeline.schema import validate
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.state import TrainingState
-from pipeline.training.tensor_file import (
-    DamagedFileError,
-    load_into,
-    read_facts,
-    read_tensor_file,
-    tensors_of,
-    write_tensor_file,
-)
+from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of, write_tensor_file
+from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 log = logging.getLogger(__name__)
 RESUME_FILES = 2
