@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import UserError
+from pipeline.files import REPAIR
 from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.records.decoding import Averaged, AveragedFile
 from pipeline.records.training import TrainedRun
@@ -57,7 +58,7 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
         raise UserError(f"--last must be at least 1, got {last}")
     done = TrainedRun.read_if_there(run_folder / DONE_FILE)
     if done is None or done.key != key:
-        raise UserError(f"{run_folder}: training is not finished; train the run first")
+        raise UserError(f"{run_folder}: training is not finished; {REPAIR}")
     if last == 1:
         return [run_folder / WEIGHTS_FILE]
     found = weight_files(run_folder)
@@ -69,7 +70,7 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
     if found[-1][0] != done.steps:
         raise UserError(
             f"{run_folder}/checkpoints: the newest is of step {found[-1][0]}, but the run ended at step "
-            f"{done.steps}; was a file removed? Train the run again"
+            f"{done.steps}; was a file removed? {REPAIR}"
         )
     return [path for _, path in found[-last:]]
 
@@ -101,7 +102,7 @@ def read(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         tensors, facts = read_tensor_file(path)
     except DamagedFileError as error:
-        raise UserError(f"{error}; train the run again") from error
+        raise UserError(f"{error}; {REPAIR}") from error
     if facts["key"] != key:
         raise UserError(
             f"{path}: of another run (key {facts['key'][:12]}, not {key[:12]}): only checkpoints of one run are "

@@ -8,7 +8,9 @@ import numpy as np
 import torch
 
 from pipeline.config import RunSpec, load_run
+from pipeline.data.encoded_files import require_whole
 from pipeline.errors import UserError
+from pipeline.files import REPAIR
 from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.records.corpus import EncodedCorpus, read_corpus
@@ -42,10 +44,11 @@ class TrainedModel:
             UserError: the weights are missing, damaged, of another run, or do not fit.
         """
         if not weights.exists():
-            raise UserError(f"{weights}: no such weights; train the run first")
+            raise UserError(f"{weights}: no such weights; {REPAIR}")
         run_folder = run_folder_of(weights)
         spec = load_run(run_folder / RUN_FILE)
         corpus = read_corpus(Path(spec.corpus))
+        require_whole(Path(spec.corpus))
         device = choose_device("auto", local_rank=0)
         prepare(device, choose_threads(threads))
         model = assemble(spec)

@@ -13,6 +13,7 @@ class Done(Record):
     model_config = ConfigDict(extra="ignore")
 
     key: str
+    weights_digest: str | None = Field(default=None, description="Of a training, whose weights have to be there too")
 
 
 class Failure(Record):
