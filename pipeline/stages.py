@@ -35,6 +35,7 @@ STAGES = {
     "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),
     "cost": ("pipeline.planning.cost_table", "put what trainings took next to the forecast"),
     "free": ("pipeline.planning.free", "remove what finished work no longer needs on disk"),
+    "verify": ("pipeline.planning.verify", "hash again all that was made or fetched, and set damaged files aside"),
     "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
     "generate": ("pipeline.data.generate", "write a corpus with the embedded grammar"),
     "prepare": ("pipeline.data.prepare", "clean and tokenise the raw splits"),
