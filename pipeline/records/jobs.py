@@ -85,6 +85,7 @@ class Driver(Record):
     host: str
     pid: int
     job: str | None
+    machine: str | None = Field(default=None, description="Start of its kernel, and container; older versions had none")
 
 
 class QueueSnapshot(Record):
