@@ -11,7 +11,6 @@ from pipeline.digests import digest_of, noted
 from pipeline.errors import UnreadableError, UserError
 from pipeline.files import patiently
 from pipeline.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
-from pipeline.planning.rates import Calibration
 from pipeline.products import (
     Alignments,
     AttentionMaps,
@@ -23,7 +22,6 @@ from pipeline.products import (
     Spoken,
     Tuned,
 )
-from pipeline.products import Calibration as Calibrated
 from pipeline.records import decoding, preparation, probes, training
 from pipeline.records.corpus import AnyCorpus
 from pipeline.records.record import read_as, read_lines_as
@@ -50,7 +48,6 @@ MARKS: dict[type[Product], Any] = {
     Alignments: probes.AlignmentMaps,
     ModelSizes: probes.ModelSizes,
     LayerTimes: probes.LayerCosts,
-    Calibrated: Calibration,
 }
 """What the file that says that a product is there holds."""
 

@@ -19,7 +19,6 @@ from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, flat
 from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RESULTS, SAMPLES_FILE
 from pipeline.planning.file_checks import MARKS, Checked, checked, hashed
-from pipeline.planning.free import is_held
 from pipeline.products import (
     Alignments,
     Averaged,
@@ -39,6 +38,7 @@ from pipeline.records.corpus import read_corpus
 from pipeline.records.preparation import Vocabularies
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun
+from pipeline.training.ownership import is_held
 
 READ_BESIDE = {Vocabulary: Encoded, Encoded: Trained, Specification: Trained}
 """What is read wherever another product is, without being declared: that other one is stale, too."""

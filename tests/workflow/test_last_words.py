@@ -1,9 +1,12 @@
 """Whatever stops the workflow, the last that it says is why, where, and what to do."""
 
 import pytest
-from copied_project import call, copy_project
+from copied_project import ROOT, call, copy_project
 
-CORPUS = "work/corpora/grammar-smoke-en-de"
+from pipeline.experiment.project import load_project
+
+LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
+CORPUS, OTHER = (str(LAYOUT.corpus(f"grammar-smoke-en-{language}")) for language in ("de", "fr"))
 
 
 @pytest.fixture
@@ -26,17 +29,16 @@ def test_a_failed_stage_ends_with_its_own_line_and_its_log(project):
 
 
 def test_each_of_several_failed_stages_has_its_line(project):
-    other = CORPUS.replace("en-de", "en-fr")
-    for corpus in (CORPUS, other):
+    for corpus in (CORPUS, OTHER):
         (project / corpus / "prepared").mkdir(parents=True)
         (project / corpus / "raw.done").touch()
-    targets = [f"{corpus}/prepared/report.json" for corpus in (CORPUS, other)]
+    targets = [f"{corpus}/prepared/report.json" for corpus in (CORPUS, OTHER)]
     done = make(project, "--keep-going", "--", *targets)
-    assert {line.partition(": ")[2].split("/raw")[0] for line in done.stderr.splitlines()[-2:]} == {CORPUS, other}
+    assert {line.partition(": ")[2].split("/raw")[0] for line in done.stderr.splitlines()[-2:]} == {CORPUS, OTHER}
 
 
 def test_a_work_folder_that_can_not_be_written_is_one_line_before_any_job(project):
-    done = make(project, "work=/proc/none", "--", "/proc/none/corpora/grammar-smoke-en-de/raw.done")
+    done = make(project, "work=/proc/none", "--", f"/proc/none/{CORPUS.removeprefix('work/')}/raw.done")
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "/proc/none: No such file or directory; make it writable, or choose another `work:`" in done.stderr
     assert "grammar: grammar-smoke-en-de" not in done.stderr

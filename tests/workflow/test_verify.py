@@ -7,15 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from copied_project import call, copy_project, require
+from copied_project import ROOT, call, copy_project, require
 
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
 from pipeline.planning.product_checks import Inspection
 from pipeline.planning.verify import asked
+from pipeline.products import RunId
 
-RUN = "work/smoke/runs/attention/base/grammar-smoke-en-de/seed1"
-CORPUS = "work/corpora/grammar-smoke-en-de"
+LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
+RUN = str(LAYOUT.run(RunId("attention", "base", "grammar-smoke-en-de", 1)))
+CORPUS = str(LAYOUT.corpus("grammar-smoke-en-de"))
 TARGETS = ["results/smoke/attention/figure3.svg", f"{RUN}/scores/averaged/test.json"]
 KINDS = {
     "raw text": f"{CORPUS}/raw/*",
@@ -106,6 +108,22 @@ def test_a_whole_target_is_good_and_every_change_of_a_single_file_is_found_and_n
             assert found[path.relative_to(project)] == ("missing" if fault == "deleted" else "damaged"), (path, fault)
         path.write_bytes(kept)
     assert not wrong()
+
+
+@pytest.mark.parametrize(
+    "file", ["subwords.model", "*.tokens", "*.offsets", "model.safetensors", "step-*", "averaged.s*"]
+)
+def test_what_earlier_versions_made_is_known_by_the_digests_in_its_records(file, project):
+    for notes in project.rglob(".digests"):
+        shutil.rmtree(notes)
+    graph = Graph(load_project(project, {"scale": "smoke"}))
+    path = random.choice(sorted((project / "work").rglob(file)))
+    content = bytearray(path.read_bytes())
+    content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+    path.write_bytes(content)
+    found = Inspection(graph, asked(graph, TARGETS)).found.values()
+    wrong = {one.path: one.state for finding in found for one in finding.checks if one.state != "good"}
+    assert wrong[path.relative_to(project)] == "damaged"
 
 
 def test_one_file_of_every_kind_at_once_is_repaired_and_nothing_is_removed(project):
