@@ -17,7 +17,7 @@ from pipeline.data.verified import wrong_size
 from pipeline.digests import noted, noted_in
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, flat
-from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RESULTS, SAMPLES_FILE
+from pipeline.layout import COST_FILE, DONE_FILE, IN_CORPUS, PROGRESS_FILE, RESULTS, SAMPLES_FILE
 from pipeline.planning.file_checks import MARKS, Checked, checked, hashed
 from pipeline.products import (
     Alignments,
@@ -77,12 +77,18 @@ class Inspection:
         products = graph.closure(self.wanted or graph.reports(self.project.papers))
         self.found = {product: Finding(product, self.checks(product)) for product in products}
         for product in products:
-            finding, mark = self.found[product], self.layout.path(product)
-            beside = [one for one in self.needs(product) if READ_BESIDE.get(type(one)) is type(product)]
-            if finding.is_bad or any(self.found[one].is_bad for one in beside):
-                finding.stale |= {mark} if exists(mark) else set()
+            if exists(mark := self.layout.path(product)) and (self.lacks(product) or self.found[product].is_bad):
+                self.found[product].stale.add(mark)
         for product in reversed(products):
             self.ask_of(product)
+
+    def lacks(self, product: Product) -> bool:
+        """Whether what is read beside a product that is there is bad, or was taken away."""
+        beside = [one for one in self.needs(product) if READ_BESIDE.get(type(one)) is type(product)]
+        for one in beside:
+            if not self.found[one].checks and not exists(self.layout.path(one)):
+                self.found[one].checks.append(checked(self.layout.path(one)))
+        return any(self.found[one].is_bad for one in beside)
 
     def needs(self, product: Product) -> list[Product]:
         return flat(self.graph.inputs(product))
@@ -130,7 +136,7 @@ class Inspection:
         if isinstance(product, Trained):
             return self.of_training(product.run)
         downloads = self.of_downloads(product.dataset) if isinstance(product, Raw) else []
-        if not exists(mark):
+        if self.is_absent(mark):
             return downloads
         try:
             match product:
@@ -161,6 +167,11 @@ class Inspection:
             for view, path in copies
             if exists(view) and exists(path) and view.read_bytes() != path.read_bytes()
         ]
+
+    @staticmethod
+    def is_absent(mark: Path) -> bool:
+        """Not made yet, set aside or freed; what was deleted has its note still, but recordings that were freed."""
+        return not exists(mark) and (noted(mark) is None or mark.name == IN_CORPUS[Spoken])
 
     def files(self, product: Product) -> list[Path]:
         """The file that stands for a product, and those that were made with it."""
@@ -237,7 +248,7 @@ class Inspection:
             return []
         kept = [checked(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
         told = [checked(path) for name in (COST_FILE, PROGRESS_FILE, SAMPLES_FILE) if exists(path := folder / name)]
-        if not exists(mark):
+        if self.is_absent(mark):
             return kept + told
         done = checked(folder / DONE_FILE)
         digest = TrainedRun.read(done.path).weights_digest if done.state == "good" else None
