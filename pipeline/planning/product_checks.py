@@ -11,7 +11,8 @@ from os.path import exists, getsize
 from pathlib import Path
 
 from pipeline.data.dataset import sources_of
-from pipeline.data.encoded_files import digest_of_files, encoded_files
+from pipeline.data.encoded_files import encoded_stores
+from pipeline.data.sequence_store import digest_of
 from pipeline.data.transfer import mismatch
 from pipeline.data.verified import wrong_size
 from pipeline.digests import noted, noted_in
@@ -225,9 +226,10 @@ class Inspection:
         """By the digest of all its files where there is none of each."""
         mark = self.layout.path(product)
         record = read_corpus(mark.parent)
-        files = encoded_files(mark.parent, record.kind, record.splits)
+        stores = encoded_stores(mark.parent, record.kind, record.splits)
+        files = {path for store in stores for path in store}
         found = [checked(path) for path in sorted({*files, *self.files(product)})]
-        if any(one.state != "good" for one in found) or digest_of_files(files) == record.digest:
+        if any(one.state != "good" for one in found) or digest_of(stores) == record.digest:
             return found
         fault = f"this or another file of {mark.parent} is not what was encoded"
         return [replace(one, state="damaged", fault=fault) if one.path in files else one for one in found]
