@@ -8,6 +8,7 @@ With --last 1 these are the final weights.
 """
 
 import argparse
+import itertools
 import logging
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,10 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
             f"{run_folder}/checkpoints: the newest is of step {found[-1][0]}, but the run ended at step "
             f"{done.steps}; was a file removed? {REPAIR}"
         )
+    steps = [step for step, _ in found[-last:]]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(steps)]
+    if len(set(gaps[:-1])) > 1 or (len(gaps) > 1 and gaps[-1] > gaps[0]):  # the last may come sooner
+        raise UserError(f"{run_folder}/checkpoints: one between steps {steps} is missing; {REPAIR}")
     return [path for _, path in found[-last:]]
 
 

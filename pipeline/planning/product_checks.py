@@ -124,12 +124,15 @@ class Inspection:
 
     def lost_checkpoints(self, run: RunId, finding: Finding) -> list[Checked]:
         training, folder = self.project.run_spec(run).training, self.layout.run(run)
-        needed = min(self.checkpoints[run], -(-training.max_steps // training.checkpoint_every))
-        kept = [one for one in finding.checks if one.path.parent.name == "checkpoints" and one.state == "good"]
-        if len(kept) >= needed:
+        every, last = training.checkpoint_every, training.max_steps
+        due = sorted({*range(every, last + 1, every), last})
+        needed = due[max(0, len(due) - self.checkpoints[run]) :]
+        good = {one.path.name for one in finding.checks if one.state == "good"}
+        kept = [step for step in needed if f"step-{step}.safetensors" in good]
+        if kept == needed:
             return []
         finding.stale |= {folder / DONE_FILE, self.layout.weights(run), self.layout.path(Trained(run))}
-        return [Checked(folder / "checkpoints", "missing", 0, f"{len(kept)} of {needed} checkpoints")]
+        return [Checked(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
 
     def checks(self, product: Product) -> list[Checked]:
         """Of all files of a product that is here."""
