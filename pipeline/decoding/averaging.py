@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipeline.config import load_run
 from pipeline.errors import UserError
 from pipeline.files import REPAIR
-from pipeline.layout import DONE_FILE, WEIGHTS_FILE
+from pipeline.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.records.decoding import Averaged, AveragedFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import weight_files
@@ -74,8 +75,8 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
             f"{done.steps}; was a file removed? {REPAIR}"
         )
     steps = [step for step, _ in found[-last:]]
-    gaps = [later - earlier for earlier, later in itertools.pairwise(steps)]
-    if len(set(gaps[:-1])) > 1 or (len(gaps) > 1 and gaps[-1] > gaps[0]):  # the last may come sooner
+    every = load_run(run_folder / RUN_FILE).training.checkpoint_every
+    if any(later - earlier > every for earlier, later in itertools.pairwise(steps)):
         raise UserError(f"{run_folder}/checkpoints: one between steps {steps} is missing; {REPAIR}")
     return [path for _, path in found[-last:]]
 
