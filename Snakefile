@@ -1,4 +1,5 @@
 # Four papers from raw data to their printed tables. This file is the table of contents: each stage has its file.
+import atexit
 import os
 import sys
 from pathlib import Path
@@ -59,6 +60,10 @@ localrules:
 onstart:
     record_driver()
     check_files(workflow.dag.needrun_jobs())
+
+
+onerror:
+    atexit.register(say_failures, log)
 
 
 rule all:

@@ -4,7 +4,7 @@ import logging
 import sys
 
 from pipeline.errors import UserError
-from pipeline.stages import parse
+from pipeline.stages import perform
 
 
 def log_handler() -> logging.Handler:
@@ -23,8 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     """The exit status: 0, or 1 after one line that says what is wrong."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[log_handler()])
     try:
-        args = parse(sys.argv[1:] if argv is None else argv)  # loads the stage, and the architectures with it
-        args.stage_module.run(args)
+        perform(sys.argv[1:] if argv is None else argv)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

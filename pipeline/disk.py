@@ -1,6 +1,7 @@
 """Space on a disk, asked for before it is used."""
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from pipeline.errors import UserError
@@ -11,13 +12,26 @@ SPARE_BYTES = 64 << 20
 
 def require_space(folder: Path, needed: float, what: str) -> None:
     """Raises UserError when the disk of `folder`, which need not exist yet, can't hold `needed` bytes more."""
-    existing = next(path for path in (Path(folder), *Path(folder).absolute().parents) if path.exists())
+    existing = nearest(folder)
     free = shutil.disk_usage(existing).free
     if needed + SPARE_BYTES > free:
         raise UserError(
             f"{folder}: {what} will need {size(needed)}, {size(free)} are free; free some space "
             "(`python -m pipeline free` says what finished tables no longer need), or choose another `work:`"
         )
+
+
+def require_writable(folder: Path) -> None:
+    """Raises UserError when nothing can be written to `folder`, which need not exist yet."""
+    try:
+        tempfile.TemporaryFile(dir=nearest(folder)).close()
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}; make it writable, or choose another `work:`") from error
+
+
+def nearest(folder: Path) -> Path:
+    """It or the folder above it that is there."""
+    return next(path for path in (Path(folder), *Path(folder).absolute().parents) if path.exists())
 
 
 def size(count: float) -> str:

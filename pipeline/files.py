@@ -3,49 +3,116 @@
 import contextlib
 import errno
 import hashlib
+import io
 import itertools
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from pipeline.errors import UserError
+from pipeline.errors import UnreadableError, UserError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+Found = TypeVar("Found")
+REPAIR = "run `python -m pipeline verify --repair` (with --set for each --config), then the same command again"
+"""What mends any file that is damaged or missing."""
+
 log = logging.getLogger(__name__)
 READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
+ORPHAN_AFTER_S = 24 * 3600
+MADE: dict[Path, None] = {}
+"""What this process wrote, in order."""
 
 
 @contextlib.contextmanager
 def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
     """Open a temporary sibling of `path`; on success fsync and rename it, on failure remove it.
 
+    mode: "w" or "wb".
+
     Raises:
         UserError: the disk is full or the folder can't be written; `path` keeps its old content.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}.tmp")
-    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     try:
-        with open(temporary, mode, encoding=encoding, newline=newline) as handle:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sweep(path.parent)
+            content: IO = io.BufferedWriter(Disk(temporary, path))
+        with content if "b" in mode else io.TextIOWrapper(content, encoding="utf-8", newline="\n") as handle:
             yield handle
             handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise UserError(
-            f"can't write {path}: {error.strerror or error}; free some space or choose another `work:`"
-        ) from error
+            with writing(path):
+                os.fsync(handle.fileno())
+        with writing(path):
+            note_of(path).unlink(missing_ok=True)
+            os.replace(temporary, path)
+            sync_folder(path.parent)
+        made(path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+class Disk(io.FileIO):
+    """A file to be written for `wanted`. Its own failures alone are the disk's; what else fails beside it is not."""
+
+    def __init__(self, path: Path, wanted: Path):
+        super().__init__(path, "wb")
+        self.wanted = wanted
+
+    def write(self, content: Any) -> int:
+        with writing(self.wanted):
+            return super().write(content)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raises UserError where the system can't write `path`."""
+    try:
+        yield
+    except OSError as error:
+        hint = "make its folder writable" if error.errno in (errno.EROFS, errno.EACCES) else "free some space"
+        raise UserError(f"can't write {path}: {error.strerror or error}; {hint} or choose another `work:`") from error
+
+
+@cache
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left half-written in a folder; of another host's, what is older than a day.
+
+    Once a process: of what is written later the writer lives.
+    """
+    for path in folder.glob(".*.tmp"):
+        with contextlib.suppress(FileNotFoundError):  # it was finished meanwhile
+            if is_orphan(path):
+                log.info("removing %s, left half-written by a killed process", path)
+                path.unlink()
+
+
+def is_orphan(path: Path) -> bool:
+    """Of a temporary file of `atomic_write`: whether its writer is gone. Other hosts' processes can't be asked."""
+    writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
+    if writer and path.name.endswith(f".{os.uname().nodename}.{writer[1]}.tmp"):
+        return not Path("/proc", writer[1]).exists()
+    return writer is not None and path.stat().st_mtime < time.time() - ORPHAN_AFTER_S
+
+
+def made(path: Path) -> None:
+    """What a stage wrote in other ways than by `atomic_write`, a folder of files perhaps, is told here."""
+    MADE[Path(os.path.abspath(path))] = None
+
+
+def note_of(path: Path) -> Path:
+    """Where the digest of a file, or of a folder's files, is noted (pipeline/digests.py)."""
+    return path.parent / ".digests" / path.name
 
 
 def sync_folder(folder: Path) -> None:
@@ -58,29 +125,39 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
-    """The bytes of `path`; where the system can't read them, again after a pause: network disks fail now and then.
+    """The bytes of `path`; as patient as `patiently`.
 
     head: finds in the opened file how many bytes from its beginning are wanted; None: all.
+    """
+
+    def read() -> bytes:
+        with open(path, "rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            wanted = size if head is None else min(size, head(handle))
+            handle.seek(0)
+            content = handle.read(wanted)
+        if len(content) != wanted:
+            raise OSError(errno.EIO, f"only {len(content)} of {wanted} bytes could be read")
+        return content
+
+    return patiently(path, read)
+
+
+def patiently(path: Path, read: Callable[[], Found]) -> Found:
+    """What `read` gives; where the system can't read, again after a pause: network disks fail now and then.
 
     Raises:
         FileNotFoundError: there is no such file.
-        UserError: it can't be read, again and again.
+        UnreadableError: it can't be read, again and again.
     """
     for pause in (*READ_PAUSES_S, None):
         try:
-            with open(path, "rb") as handle:
-                size = os.fstat(handle.fileno()).st_size
-                wanted = size if head is None else min(size, head(handle))
-                handle.seek(0)
-                content = handle.read(wanted)
-            if len(content) == wanted:
-                return content
-            raise OSError(errno.EIO, f"only {len(content)} of {wanted} bytes could be read")
+            return read()
         except FileNotFoundError:
             raise
         except OSError as error:
-            if pause is None:
-                raise UserError(
+            if pause is None or error.errno == errno.EACCES:
+                raise UnreadableError(
                     f"{path}: can't be read: {error.strerror or error}; nothing was removed: check the disk, then run "
                     "the same command again"
                 ) from error
@@ -102,6 +179,7 @@ def append_line(path: Path, line: bytes) -> None:
 
     What a crash left of a last line is truncated away first.
     """
+    note_of(path).unlink(missing_ok=True)
     with open(path, "a+b", buffering=0) as handle:
         handle.seek(max(0, handle.seek(0, os.SEEK_END) - 1))
         if handle.read() not in (b"", b"\n"):
@@ -112,12 +190,16 @@ def append_line(path: Path, line: bytes) -> None:
         handle.write(line)
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a damaged file to `NAME.damaged`, or `NAME.damaged-2` …, so that nothing takes it for a good one."""
-    names = itertools.chain(("damaged",), (f"damaged-{number}" for number in itertools.count(2)))
+def set_aside(path: Path, why: str = "damaged") -> Path:
+    """Rename a damaged file to `NAME.damaged`, or `NAME.damaged-2` …, so that nothing takes it for a good one.
+
+    why: the ending, where a file is whole, but stands for others that are not. Its digest is noted no more.
+    """
+    names = itertools.chain((why,), (f"{why}-{number}" for number in itertools.count(2)))
     aside = next(one for name in names if not (one := path.with_name(f"{path.name}.{name}")).exists())
     with contextlib.suppress(FileNotFoundError):
         path.rename(aside)
+    note_of(path).unlink(missing_ok=True)
     return aside
 
 
@@ -147,8 +229,12 @@ def write_csv(path: Path, rows: "DataFrame | Sequence[dict[str, Any]]", columns:
 
 
 def sha256_file(path: Path) -> str:
+    """Raises OSError when not all of the file could be read, as a disk at fault may end it early."""
     with open(path, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+        if (read := handle.tell()) != (size := os.fstat(handle.fileno()).st_size):
+            raise OSError(errno.EIO, f"only {read} of {size} bytes could be read", str(path))
+    return digest
 
 
 def sha256_json(value: Any) -> str:

@@ -7,6 +7,8 @@ that needs no torch starts without it.
 import argparse
 import importlib
 
+from pipeline.digests import recording
+
 # stage -> (module, one-line help)
 STAGES = {
     "describe": ("pipeline.experiment.describe", "write a run's resolved specification"),
@@ -33,6 +35,7 @@ STAGES = {
     "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),
     "cost": ("pipeline.planning.cost_table", "put what trainings took next to the forecast"),
     "free": ("pipeline.planning.free", "remove what finished work no longer needs on disk"),
+    "verify": ("pipeline.planning.verify", "hash again all that was made or fetched, and set damaged files aside"),
     "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
     "generate": ("pipeline.data.generate", "write a corpus with the embedded grammar"),
     "prepare": ("pipeline.data.prepare", "clean and tokenise the raw splits"),
@@ -75,3 +78,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
             module.add_arguments(stage)
             stage.set_defaults(stage_module=module)
     return parser.parse_args(argv)
+
+
+def perform(argv: list[str]) -> None:
+    """A stage in this process; digests of what it makes are noted. Raises UserError as the stage does."""
+    args = parse(argv)
+    with recording():
+        args.stage_module.run(args)

@@ -11,7 +11,7 @@ from pipeline.files import sha256_json
 from pipeline.layout import DONE_FILE
 from pipeline.records.jobs import Command, Done
 from pipeline.records.record import read_note
-from pipeline.stages import parse
+from pipeline.stages import perform
 from pipeline.training.key import run_key
 
 
@@ -45,12 +45,6 @@ def perform_command(folder: Path) -> None:
         if not Path(output).exists():
             raise UserError(f"{' '.join(command.arguments[:1])}: ended without writing {output}")
     Done(key=command.key).write(folder / DONE_FILE)
-
-
-def perform(arguments: list[str]) -> None:
-    """A stage in this process. Raises UserError as the stage does."""
-    args = parse(arguments)
-    args.stage_module.run(args)
 
 
 def job_key(folder: Path) -> str:

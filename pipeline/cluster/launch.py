@@ -21,7 +21,6 @@ import sys
 from pathlib import Path
 
 from pipeline.cluster.command import job_key, order_command
-from pipeline.cluster.command import perform as perform_stage
 from pipeline.cluster.job_process import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done
@@ -33,6 +32,7 @@ from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.layout import DONE_FILE
+from pipeline.stages import perform as perform_stage
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from pipeline.files import append_line
-from pipeline.layout import DONE_FILE
+from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
 from pipeline.records.record import read_lines_as, read_note
 
@@ -25,7 +25,9 @@ UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 def is_done(run: Path, key: str) -> bool:
     """Whether the run has ended with this key."""
     done = read_note(Done, run / DONE_FILE)
-    return done is not None and done.key == key
+    if done is None or done.key != key:
+        return False
+    return done.weights_digest is None or (run / WEIGHTS_FILE).exists()
 
 
 def read_failure(run: Path, key: str) -> Failure | None:

@@ -1,6 +1,7 @@
 """Release the lock that a killed snakemake left behind, after making sure that it is dead.
 
     python -m pipeline unlock
+    python -m pipeline unlock --force        the machine that it ran on is gone
 
 Looks at .snakemake/driver.json, in which the Snakefile notes who drives the workflow, and runs `snakemake --unlock` if
 that process is gone. Jobs on Slurm are not touched: the next snakemake adopts them. Writes no file.
@@ -24,7 +25,7 @@ DRIVER = Path(".snakemake/driver.json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none."""
+    parser.add_argument("--force", action="store_true", help="believe that a driver elsewhere is dead")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -34,25 +35,40 @@ def run(args: argparse.Namespace) -> None:
     if not DRIVER.exists():
         raise UserError(f"{DRIVER} is missing: if no snakemake runs in this folder, run `snakemake --unlock` yourself")
     driver = Driver.read(DRIVER)
-    if reason := why_alive(driver):
+    if reason := why_alive(driver, args.force):
         raise UserError(f"not unlocked: {reason}")
     subprocess.run([sys.executable, "-m", "snakemake", "--unlock"], check=True)
 
 
 def record_driver() -> None:
     """Note that this process drives the workflow; called by the Snakefile when it starts."""
-    Driver(host=socket.gethostname(), pid=os.getpid(), job=os.environ.get("SLURM_JOB_ID")).write(DRIVER)
+    job = os.environ.get("SLURM_JOB_ID")
+    Driver(host=socket.gethostname(), pid=os.getpid(), job=job, machine=machine()).write(DRIVER)
 
 
-def why_alive(driver: Driver) -> str | None:
-    """Why the recorded driver must be taken for alive; None when it is surely gone."""
+def machine() -> str | None:
+    """What process numbers are of, by whatever name: this start of the kernel, and the container if there is one."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return None
+
+
+def why_alive(driver: Driver, force: bool = False) -> str | None:
+    """Why the recorded driver must be taken for alive; None when it is surely gone, or elsewhere and `force` is set."""
     host, pid, job = driver.host, driver.pid, driver.job
-    if host == socket.gethostname():
+    if host == socket.gethostname() or (driver.machine and driver.machine == machine()):
         return (
             f"snakemake runs on this machine as process {pid}; end it first (kill -INT {pid})" if drives(pid) else None
         )
+    if force:
+        return None
     if job is None:
-        return f"snakemake was started as process {pid} on {host}; run this command there"
+        return (
+            f"snakemake was started as process {pid} on {host}; run this command there or, if that machine is gone or "
+            "was started again under another name, here with --force"
+        )
     jobs = ask_slurm()
     if jobs is None:
         return f"Slurm does not say whether job {job}, which drives the workflow on {host}, still runs; try again"

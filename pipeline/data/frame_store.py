@@ -30,7 +30,7 @@ class FrameStore(SequenceStore):
 
     def __init__(self, stem: Path, features: int):
         frame = np.dtype((STORED, (features,)))
-        super().__init__(frame_files(Path(stem)), [frame], f"frames of {features} features", "features")
+        super().__init__(frame_files(Path(stem)), [frame], f"frames of {features} features")
 
 
 def write_frames(stem: Path) -> AbstractContextManager[SequenceWriter]:

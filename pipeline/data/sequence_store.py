@@ -7,12 +7,13 @@ is used.
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, sha256_json
+from pipeline.files import REPAIR, atomic_write, patiently, sha256_file, sha256_json
 
 
 class SequenceStore:
@@ -21,27 +22,25 @@ class SequenceStore:
     Args:
         files: that of the elements and that of the beginnings.
         elements: the types that an element may have, each of another size.
-        what: elements in words; stage: that writes them.
+        what: elements in words.
 
     Raises:
         UserError: a file is missing, or its size does not fit the other's.
     """
 
-    def __init__(self, files: tuple[Path, Path], elements: Iterable[np.dtype], what: str, stage: str):
+    def __init__(self, files: tuple[Path, Path], elements: Iterable[np.dtype], what: str):
         values, offsets = files
         try:
             self.offsets: np.ndarray = np.memmap(offsets, dtype="<i8", mode="r")
             stored = values.stat().st_size
         except FileNotFoundError as error:
-            raise UserError(f"{error.filename}: no such file; run the stage `{stage}` first") from error
+            raise UserError(f"{error.filename}: no such file; {REPAIR}") from error
         except ValueError as error:  # empty, or not a whole number of offsets
-            raise UserError(f"{offsets}: damaged; remove the folder and run `{stage}` again") from error
+            raise UserError(f"{offsets}: damaged; {REPAIR}") from error
         count = int(self.offsets[-1])
         fitting = [element for element in elements if stored == count * element.itemsize]
         if not fitting:
-            raise UserError(
-                f"{values}: {stored} bytes for {count} {what}; it is damaged, remove the folder and run `{stage}` again"
-            )
+            raise UserError(f"{values}: damaged, {stored} bytes for {count} {what}; {REPAIR}")
         self.values = np.memmap(values, dtype=fitting[0], mode="r") if count else np.empty(0, fitting[0])
 
     def __len__(self) -> int:
@@ -82,5 +81,6 @@ def write_sequences(files: tuple[Path, Path], dtype: np.dtype) -> Iterator[Seque
 
 
 def digest_of(stores: Iterable[tuple[Path, Path]]) -> str:
-    """Of all files of the stores of an encoded corpus, as its record says it."""
-    return sha256_json({path.name: sha256_file(path) for files in stores for path in files})
+    """Of all files of the stores of an encoded corpus, as its record says it. Raises UserError as `patiently` does."""
+    files = [path for store in stores for path in store]
+    return sha256_json({path.name: patiently(path, partial(sha256_file, path)) for path in files})

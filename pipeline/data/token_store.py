@@ -32,7 +32,7 @@ class TokenStore(SequenceStore):
     """
 
     def __init__(self, stem: Path):
-        super().__init__(token_files(Path(stem)), (NARROW, WIDE), "tokens", "encode")
+        super().__init__(token_files(Path(stem)), (NARROW, WIDE), "tokens")
 
     def repeats(self) -> np.ndarray:
         """Places of every sentence where a subword equals the one before, (sentences,) int64."""

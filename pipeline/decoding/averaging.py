@@ -8,6 +8,7 @@ With --last 1 these are the final weights.
 """
 
 import argparse
+import itertools
 import logging
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipeline.config import load_run
 from pipeline.errors import UserError
-from pipeline.layout import DONE_FILE, WEIGHTS_FILE
+from pipeline.files import REPAIR
+from pipeline.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.records.decoding import Averaged, AveragedFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.key import run_key
-from pipeline.training.tensor_file import DamagedFileError, read_facts, read_tensor_file, write_tensor_file
+from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
+from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +60,7 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
         raise UserError(f"--last must be at least 1, got {last}")
     done = TrainedRun.read_if_there(run_folder / DONE_FILE)
     if done is None or done.key != key:
-        raise UserError(f"{run_folder}: training is not finished; train the run first")
+        raise UserError(f"{run_folder}: training is not finished; {REPAIR}")
     if last == 1:
         return [run_folder / WEIGHTS_FILE]
     found = weight_files(run_folder)
@@ -68,8 +72,12 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
     if found[-1][0] != done.steps:
         raise UserError(
             f"{run_folder}/checkpoints: the newest is of step {found[-1][0]}, but the run ended at step "
-            f"{done.steps}; was a file removed? Train the run again"
+            f"{done.steps}; was a file removed? {REPAIR}"
         )
+    steps = [step for step, _ in found[-last:]]
+    every = load_run(run_folder / RUN_FILE).training.checkpoint_every
+    if any(later - earlier > every for earlier, later in itertools.pairwise(steps)):
+        raise UserError(f"{run_folder}/checkpoints: one between steps {steps} is missing; {REPAIR}")
     return [path for _, path in found[-last:]]
 
 
@@ -100,7 +108,7 @@ def read(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         tensors, facts = read_tensor_file(path)
     except DamagedFileError as error:
-        raise UserError(f"{error}; train the run again") from error
+        raise UserError(f"{error}; {REPAIR}") from error
     if facts["key"] != key:
         raise UserError(
             f"{path}: of another run (key {facts['key'][:12]}, not {key[:12]}): only checkpoints of one run are "

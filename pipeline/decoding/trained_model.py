@@ -8,7 +8,9 @@ import numpy as np
 import torch
 
 from pipeline.config import RunSpec, load_run
+from pipeline.data.encoded_files import require_whole
 from pipeline.errors import UserError
+from pipeline.files import REPAIR
 from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.records.corpus import EncodedCorpus, read_corpus
@@ -17,7 +19,7 @@ from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
 from pipeline.training.machine import choose_device, choose_threads, prepare
 from pipeline.training.parts import assemble
-from pipeline.training.tensor_file import read_facts
+from pipeline.training.tensor_header import read_facts
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,11 @@ class TrainedModel:
             UserError: the weights are missing, damaged, of another run, or do not fit.
         """
         if not weights.exists():
-            raise UserError(f"{weights}: no such weights; train the run first")
+            raise UserError(f"{weights}: no such weights; {REPAIR}")
         run_folder = run_folder_of(weights)
         spec = load_run(run_folder / RUN_FILE)
         corpus = read_corpus(Path(spec.corpus))
+        require_whole(Path(spec.corpus))
         device = choose_device("auto", local_rank=0)
         prepare(device, choose_threads(threads))
         model = assemble(spec)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline.config import DecodingConfig
 from pipeline.data.corpus_batches import normalised_as, source_batches, vocabularies
+from pipeline.data.encoded_files import require_whole
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
 from pipeline.decoding.trained_model import TrainedModel
@@ -36,6 +37,7 @@ def run(args: argparse.Namespace) -> None:
     config = with_tuned_weights(parse_decoding(args.decoding), args.tuned)
     trained = TrainedModel.load(args.weights, args.threads)
     search = search_for(trained, config, args.language_model)
+    require_whole(args.corpus)
     batches = source_batches(args.corpus, args.split, config.batch_tokens, normalised_as(trained.spec))
     decoded = decode_split(trained, batches, search)
     lines = vocabularies(args.corpus)[1].decode(decoded.outputs)

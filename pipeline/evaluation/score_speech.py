@@ -14,6 +14,7 @@ from pathlib import Path
 from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
+from pipeline.data.encoded_files import require_whole
 from pipeline.data.token_store import TokenStore, token_files
 from pipeline.evaluation.scored import scored
 from pipeline.files import sha256_file, sha256_json
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     dataset = load_dataset(args.dataset)
+    require_whole(args.corpus)
     stem = args.corpus / f"{args.split}.tgt"
     store = TokenStore(stem)
     references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])

@@ -176,7 +176,10 @@ class Graph:
         if self.project.dataset_records[run.dataset].form == "trees":
             return {"parse": Parse(run, decoding, split), "prepared": Prepared(run.dataset)}
         translation = {"translation": Translation(run, decoding, split)}
-        return translation | (corpus if score.measure == "phenomena" else {"prepared": Prepared(run.dataset)})
+        prepared: dict[str, Product] = {"prepared": Prepared(run.dataset)}
+        if score.measure == "phenomena":  # what is right lies beside the raw text
+            return translation | corpus | prepared | {"raw": Raw(run.dataset)}
+        return translation | prepared
 
     def weights(self, run: RunId, decoding: str) -> Product:
         """What a decoding reads: averaged checkpoints where it averages, else the training's own final weights."""

@@ -28,7 +28,7 @@ from pipeline.training.checkpoint import load_weights, weight_files
 from pipeline.training.key import run_key
 from pipeline.training.machine import choose_device, choose_threads, prepare
 from pipeline.training.parts import assemble
-from pipeline.training.tensor_file import read_facts
+from pipeline.training.tensor_header import read_facts
 
 log = logging.getLogger(__name__)
 MEASURED = 64

@@ -23,6 +23,7 @@ from pipeline.data.corpus_batches import (
     normalised_as,
 )
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
+from pipeline.data.encoded_files import require_whole
 from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.text_only_batches import TextOnlySplit
 from pipeline.decoding.trained_model import TrainedModel
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> None:
     record = read_corpus(corpus)
     if corpus != own and record.target_digest != trained.corpus.target_digest:
         raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
+    require_whole(corpus)
     kind = kind_read(trained.spec)
     batches = evaluation_batches(corpus, args.split, args.batch_tokens, normalised_as(trained.spec), kind)
     check_targets(trained.spec, batches)

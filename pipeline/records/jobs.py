@@ -13,6 +13,7 @@ class Done(Record):
     model_config = ConfigDict(extra="ignore")
 
     key: str
+    weights_digest: str | None = Field(default=None, description="Of a training, whose weights have to be there too")
 
 
 class Failure(Record):
@@ -84,6 +85,7 @@ class Driver(Record):
     host: str
     pid: int
     job: str | None
+    machine: str | None = Field(default=None, description="Start of its kernel, and container; older versions had none")
 
 
 class QueueSnapshot(Record):

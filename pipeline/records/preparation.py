@@ -118,3 +118,10 @@ class VerifiedFile(Record):
     path: str
     bytes: int
     changed_ns: int
+
+
+class VerifiedCorpus(Record):
+    """A note that the files of an encoded corpus had this digest, which holds as long as their sizes and times do."""
+
+    digest: str
+    files: dict[str, tuple[int, int]] = Field(description="Bytes, and nanoseconds of the last change")

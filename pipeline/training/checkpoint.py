@@ -23,20 +23,14 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import UserError
-from pipeline.files import set_aside
+from pipeline.files import REPAIR, set_aside
 from pipeline.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
-from pipeline.records.training import Machine, Outcome
+from pipeline.records.training import Machine, Outcome, TrainedRun
 from pipeline.schema import validate
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.state import TrainingState
-from pipeline.training.tensor_file import (
-    DamagedFileError,
-    load_into,
-    read_facts,
-    read_tensor_file,
-    tensors_of,
-    write_tensor_file,
-)
+from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of, write_tensor_file
+from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 log = logging.getLogger(__name__)
 RESUME_FILES = 2
@@ -63,6 +57,9 @@ def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> 
     """
     try:
         tensors, facts = read_tensor_file(path)
+    except DamagedFileError as error:
+        raise UserError(f"{path}: can't be loaded: {error}; {REPAIR}") from error
+    try:
         load_into(model, tensors)
     except DamagedFileError as error:
         raise UserError(f"{path}: can't be loaded: {error}; train the run again") from error
@@ -125,7 +122,7 @@ class Checkpoints:
 
     def save_weights(self, model: torch.nn.Module, step: int) -> None:
         """Keep the weights after `step` updates for averaging."""
-        self._write(self.folder / f"step-{step}.{WEIGHTS}", tensors_of(model), {"step": step})
+        self._write(self.kept(step), tensors_of(model), {"step": step})
         for _, path in numbered(self.folder, WEIGHTS)[: -self.keep]:
             path.unlink()
 
@@ -146,6 +143,24 @@ class Checkpoints:
         if facts["key"] != self.key:
             return None
         return validate(Outcome, facts["record"], str(self.final_weights))
+
+    def outcome_of_last(self, done: TrainedRun) -> Outcome | None:
+        """Of a finished run without its final weights: what `done` says, if those of the last update were kept."""
+        try:
+            facts = read_tensor_file(self.kept(done.steps))[1]
+        except DamagedFileError:
+            return None
+        if facts["key"] != self.key:
+            return None
+        return Outcome(**{name: getattr(done, name) for name in Outcome.model_fields})
+
+    def save_kept(self, outcome: Outcome) -> None:
+        """Write the final weights from those kept after the last update, which they are equal to."""
+        tensors, _ = read_tensor_file(self.kept(outcome.steps))
+        self._write(self.final_weights, tensors, {"step": outcome.steps, "record": outcome.model_dump()})
+
+    def kept(self, step: int) -> Path:
+        return self.folder / f"step-{step}.{WEIGHTS}"
 
     def save_resume(self, model: torch.nn.Module, optimiser: Optimiser, state: TrainingState, machine: Machine) -> None:
         """Write all that is needed to go on; the older ones are removed once the new one is read back."""

@@ -30,8 +30,9 @@ from pipeline.data.corpus_batches import (
     normalised_as,
     training_batches,
 )
+from pipeline.data.encoded_files import require_whole
 from pipeline.errors import UserError
-from pipeline.files import sha256_file
+from pipeline.files import patiently, sha256_file
 from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, WEIGHTS_FILE
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.provenance import provenance
@@ -113,10 +114,19 @@ def train_run(
     if outcome := checkpoints.final_outcome():
         log.info("%s is trained already, only done.json was missing", spec.name)
         return write_done(checkpoints, outcome) if group.is_first else None
+    done = TrainedRun.read_if_there(run_folder / DONE_FILE)
+    if done and done.key == key and (outcome := checkpoints.outcome_of_last(done)):
+        log.info("%s is trained already, its weights are written again from the last checkpoint", spec.name)
+        if group.is_first:
+            checkpoints.save_kept(outcome)
+            write_done(checkpoints, outcome)
+        return
     chosen = machine.choose_device(device, group.local_rank)
     threads = machine.choose_threads(threads)
     machine.prepare(chosen, threads)
     facts = machine.facts(chosen, threads, group.size)
+    if group.is_first:
+        require_whole(Path(spec.corpus))
     with StopRequest() as stop, group.connected(chosen):
         trainer = build_trainer(spec, checkpoints, group, chosen, facts, stop, save_every_s)
         trainer.try_largest()
@@ -162,9 +172,11 @@ def start_anew(checkpoints: Checkpoints) -> None:
 
 
 def is_done(run_folder: Path, key: str) -> bool:
-    """Whether the final weights are there and `done.json` says that they are this run's."""
-    done = TrainedRun.read_if_there(run_folder / DONE_FILE)
-    return done is not None and (run_folder / WEIGHTS_FILE).exists() and done.key == key
+    """Whether the final weights are there and `done.json` says that they, as they are, are this run's."""
+    done, weights = TrainedRun.read_if_there(run_folder / DONE_FILE), run_folder / WEIGHTS_FILE
+    if done is None or done.key != key or not weights.exists():
+        return False
+    return patiently(weights, lambda: sha256_file(weights)) == done.weights_digest
 
 
 def build_trainer(

@@ -13,7 +13,8 @@ from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq, TaskModel
 from pipeline.records.corpus import EncodedCorpus, read_corpus
 from pipeline.training.key import run_key
-from pipeline.training.tensor_file import DamagedFileError, read_tensor_file
+from pipeline.training.tensor_file import read_tensor_file
+from pipeline.training.tensor_header import DamagedFileError
 
 
 def build_run(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:

@@ -7,7 +7,7 @@ run (`key`) and a digest of names, shapes, bytes and facts (`digest`), so that a
 import hashlib
 import json
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -15,12 +15,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from pipeline.files import atomic_write, read_patiently
-
-FACTS = "reprise"  # a single entry: the order of several is not fixed, and equal content should give equal bytes
-
-
-class DamagedFileError(Exception):
-    """The file is absent or, as far as it was read, not what was written: cut off, altered, or of another kind."""
+from pipeline.training.tensor_header import FACTS, DamagedFileError, facts_in
 
 
 def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -39,19 +34,6 @@ def write_tensor_file(path: Path, tensors: dict[str, Tensor], facts: dict[str, A
         raise DamagedFileError(f"{path}: reads back differently from what was written")
 
 
-def read_facts(path: Path) -> dict[str, Any]:
-    """The facts alone, `key` and `digest` among them, from the header.
-
-    Raises:
-        DamagedFileError: the file is absent, or its header is not ours.
-        UserError: it can't be read, which says nothing of what it holds.
-    """
-    try:
-        return facts_in(read_patiently(path, length_of_head), path)
-    except FileNotFoundError as error:
-        raise DamagedFileError(f"{path}: no such file") from error
-
-
 def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors (on the CPU) and the facts that were given, after checking the digest. Raises as `read_facts` does."""
     try:
@@ -63,21 +45,6 @@ def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if facts.pop("digest") != digest_of(tensors, facts):
         raise DamagedFileError(f"{path}: content does not match its digest")
     return tensors, facts
-
-
-def length_of_head(handle: IO[bytes]) -> int:
-    """Bytes up to the tensors: the length of the JSON header, as eight bytes, and the header."""
-    return 8 + int.from_bytes(handle.read(8), "little")
-
-
-def facts_in(content: bytes, path: Path) -> dict[str, Any]:
-    """The facts in what `path` begins with. Raises DamagedFileError."""
-    try:
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        facts = json.loads(header["__metadata__"][FACTS])
-        return facts | {"key": facts["key"], "digest": facts["digest"]}
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
 
 
 def digest_of(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ def dead_pid() -> int:
 
 def test_lock_of_a_dead_driver_is_released(locked):
     Driver(host=socket.gethostname(), pid=dead_pid(), job=None).write(unlock.DRIVER)
-    unlock.run(argparse.Namespace())
+    unlock.run(argparse.Namespace(force=False))
     assert locked == [[sys.executable, "-m", "snakemake", "--unlock"]]
 
 
@@ -40,7 +40,7 @@ def test_lock_of_a_living_driver_is_kept(locked):
     Driver(host=socket.gethostname(), pid=process.pid, job=None).write(unlock.DRIVER)
     try:
         with pytest.raises(UserError, match=f"process {process.pid}"):
-            unlock.run(argparse.Namespace())
+            unlock.run(argparse.Namespace(force=False))
     finally:
         process.kill()
         process.wait()
@@ -50,14 +50,31 @@ def test_lock_of_a_living_driver_is_kept(locked):
 def test_pid_of_another_program_does_not_count(locked):
     Driver(host=socket.gethostname(), pid=os.getppid(), job=None).write(unlock.DRIVER)
     if not unlock.drives(os.getppid()):
-        unlock.run(argparse.Namespace())
+        unlock.run(argparse.Namespace(force=False))
         assert locked
 
 
-def test_driver_on_another_machine_is_taken_for_alive(locked):
-    Driver(host="elsewhere", pid=1, job=None).write(unlock.DRIVER)
-    with pytest.raises(UserError, match="on elsewhere; run this command there"):
-        unlock.run(argparse.Namespace())
+@pytest.mark.parametrize("machine", [None, "another start or another container"])
+def test_driver_on_another_machine_is_taken_for_alive_until_told_otherwise(machine, locked):
+    Driver(host="elsewhere", pid=1, job=None, machine=machine).write(unlock.DRIVER)
+    with pytest.raises(UserError, match=r"on elsewhere; run this command there or, .* here with --force"):
+        unlock.run(argparse.Namespace(force=False))
+    unlock.run(argparse.Namespace(force=True))
+    assert locked
+
+
+def test_a_machine_that_has_another_name_now_is_known_again(locked, monkeypatch):
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "snakemake"])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: process.pid)
+        unlock.record_driver()
+    monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
+    with pytest.raises(UserError, match=f"on this machine as process {process.pid}"):
+        unlock.run(argparse.Namespace(force=True))
+    process.kill()
+    process.wait()
+    unlock.run(argparse.Namespace(force=False))
+    assert locked
 
 
 @pytest.mark.parametrize(("state", "alive"), [("RUNNING", True), ("COMPLETED", False), ("PENDING", False)])
@@ -66,9 +83,9 @@ def test_driver_that_was_a_job_is_looked_up_in_slurm(locked, monkeypatch, state,
     Driver(host="elsewhere", pid=1, job="12").write(unlock.DRIVER)
     if alive:
         with pytest.raises(UserError, match="scancel 12"):
-            unlock.run(argparse.Namespace())
+            unlock.run(argparse.Namespace(force=False))
     else:
-        unlock.run(argparse.Namespace())
+        unlock.run(argparse.Namespace(force=False))
     assert bool(locked) is not alive
 
 
@@ -76,17 +93,17 @@ def test_own_earlier_life_of_a_requeued_driver_is_dead(locked, monkeypatch):
     monkeypatch.setattr(unlock, "ask_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     Driver(host="elsewhere", pid=1, job="12").write(unlock.DRIVER)
-    unlock.run(argparse.Namespace())
+    unlock.run(argparse.Namespace(force=False))
     assert locked
 
 
 def test_unknown_driver_is_left_to_the_user(locked):
     with pytest.raises(UserError, match="snakemake --unlock"):
-        unlock.run(argparse.Namespace())
+        unlock.run(argparse.Namespace(force=False))
 
 
 def test_nothing_happens_without_a_lock(locked):
     for path in unlock.DRIVER.parent.glob("locks/*"):
         path.unlink()
-    unlock.run(argparse.Namespace())
+    unlock.run(argparse.Namespace(force=False))
     assert not locked

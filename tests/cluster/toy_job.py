@@ -15,6 +15,7 @@ from tracing import CHECKPOINT_EVERY, record_step
 
 from pipeline.config import load_run
 from pipeline.files import write_json
+from pipeline.layout import WEIGHTS_FILE
 from pipeline.training.key import run_key
 
 
@@ -36,6 +37,7 @@ def count_steps(run: Path) -> None:
             write_json(run / "checkpoints" / f"step-{step}.json", {"step": step, "digest": digest})
         if asked:
             raise SystemExit(75)
+    (run / WEIGHTS_FILE).write_text(digest)
     write_json(run / "done.json", {"key": run_key(run), "steps": step, "weights_digest": digest})
 
 

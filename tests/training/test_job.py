@@ -63,6 +63,21 @@ def test_a_run_that_is_done_is_not_trained_again(undisturbed, outcome, monkeypat
     assert outcome(undisturbed) == before
 
 
+@pytest.mark.parametrize("fault", ["missing", "damaged", "cut off"])
+def test_final_weights_that_are_lost_are_written_again_from_the_last_checkpoint_to_the_byte(
+    fault, disturbed, outcome, monkeypatch
+):
+    train_run(disturbed, threads=1)
+    before, weights = outcome(disturbed), disturbed / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-5] ^= 4
+    weights.unlink() if fault == "missing" else weights.write_bytes(content if fault == "damaged" else content[:-9])
+    monkeypatch.setattr(Trainer, "train", lambda self: pytest.fail("trained again"))
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == before
+    assert (disturbed / "model.safetensors.damaged").exists() is (fault != "missing")
+
+
 def test_a_checkpoint_of_another_run_is_refused_and_stays_until_a_restart_is_asked_for(new_run, monkeypatch, capsys):
     run = new_run()
     with monkeypatch.context() as patched, pytest.raises(SystemExit):

@@ -6,14 +6,12 @@ import torch
 from safetensors.torch import save
 
 from pipeline.training.tensor_file import (
-    FACTS,
-    DamagedFileError,
     load_into,
-    read_facts,
     read_tensor_file,
     tensors_of,
     write_tensor_file,
 )
+from pipeline.training.tensor_header import FACTS, DamagedFileError, check_tensors, read_facts
 
 
 @pytest.fixture
@@ -99,3 +97,24 @@ class TwoNames(torch.nn.Module):
         super().__init__()
         self.first, self.second = torch.nn.Linear(3, 4, bias=False), torch.nn.Linear(3, 4, bias=False)
         self.second.weight = self.first.weight
+
+
+def test_what_is_hashed_without_torch_is_whole_and_damaged_exactly_when_it_is_with_it(tensors, tmp_path):
+    path = tmp_path / "file"
+    tensors |= {"empty": torch.empty(0, 3), "flag": torch.tensor([True]), "byte": torch.tensor([7], dtype=torch.uint8)}
+    write_tensor_file(path, tensors, {"key": "k", "step": 3})
+    check_tensors(path)
+    content = path.read_bytes()
+    for _ in range(300):
+        changed = bytearray(content[: random.choice([len(content)] * 9 + [random.randrange(len(content))])])
+        if changed:
+            changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+        path.write_bytes(changed)
+        verdicts = []
+        for check in (check_tensors, read_tensor_file):
+            try:
+                check(path)
+                verdicts.append("good")
+            except DamagedFileError:
+                verdicts.append("damaged")
+        assert verdicts[0] == verdicts[1], bytes(changed[:400])

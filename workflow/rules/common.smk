@@ -2,8 +2,11 @@
 # stage is called. What the files hold is the pipeline's business.
 import json
 import os
+import re
 import sys
+from pathlib import Path
 
+from pipeline.disk import require_writable
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
@@ -235,14 +238,36 @@ def resource(kind, name):
 
 
 def check_files(jobs):
-    """Stop before any job starts when a file that one of them reads can't be had."""
+    """Stop before any job starts when a file that one of them reads can't be had, or none can be written."""
     from pipeline.planning.check_data import check  # brings an HTTP client, which nothing else here needs
 
     fetching = {"download", "collect_trees", "collect_text", "collect_recordings", "features"}
     try:
+        require_writable(layout.work)
         check(project, sorted({job.wildcards.dataset for job in jobs if job.rule.name in fetching}))
     except UserError as error:
         raise WorkflowError(str(error)) from None
+
+
+def say_failures(logs):
+    """Repeat what each failed stage said last, and where, once Snakemake has said all that it says.
+
+    logs: Snakemake's own.
+    """
+    said = "".join(Path(log).read_text(encoding="utf-8") for log in logs)
+    for path in dict.fromkeys(re.findall(r"^ +log: (.+?) \(check log file", said, re.MULTILINE)):
+        print(f"{last_words(path)} (log: {path})", file=sys.stderr, flush=True)
+
+
+def last_words(path):
+    """The line in which a stage said why it failed, or what it said last."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as log:
+            said = [line.strip() for line in log if line.strip()]
+    except OSError:
+        said = []
+    errors = [line for line in said if line.startswith("error: ")]
+    return (errors or [f"error: failed, saying last: {line}" for line in said] or ["error: failed without a word"])[-1]
 
 
 def check_targets(rules):

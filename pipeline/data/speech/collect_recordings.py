@@ -27,6 +27,7 @@ from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 from pipeline.disk import require_space
 from pipeline.errors import UserError
+from pipeline.files import made
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
         wanted.setdefault(part.source, []).append(part.members)
     for source, patterns in wanted.items():
         unpack(files[source], patterns, layout.suffixes, folder_of(corpus, source))
+        made(folder_of(corpus, source))
     held_out: set[str] = set()
     for split in reversed(dataset.split_names):
         found = list(utterances(dataset, split, files, corpus))

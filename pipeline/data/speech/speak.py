@@ -34,6 +34,7 @@ from pipeline.data.speech.readers import Reader, reader_of
 from pipeline.data.speech.sentences import Sentence, select
 from pipeline.disk import require_space
 from pipeline.errors import UserError
+from pipeline.files import made
 from pipeline.records.preparation import Spoken, SpokenSplit
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:
         progress = Progress(log, f"{dataset.name} {split}: read", "utterances")
         spoken = read_aloud(tasks, dataset.domain, processes, progress)
         kept = write_manifest(manifest_path(corpus, split), spoken)
+        made(folder)
         progress.finish()
         splits[split] = SpokenSplit(utterances=kept, **chosen.record(split))
     report = Spoken(dataset=dataset.name, synthesiser=f"eSpeak NG {version()}", splits=splits)

@@ -1,0 +1,48 @@
+"""The files of an encoded corpus, and whether they are still what was written."""
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.data.frame_store import frame_files
+from pipeline.data.noise_mixing import NOISE_STEM
+from pipeline.data.sequence_store import digest_of
+from pipeline.data.token_store import token_files
+from pipeline.errors import UserError
+from pipeline.files import REPAIR
+from pipeline.records.corpus import Kind, read_corpus
+from pipeline.records.preparation import VerifiedCorpus
+from pipeline.records.record import read_note
+
+
+def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tuple[Path, Path]]:
+    """What a corpus of some splits consists of, beside its record."""
+    splits = list(splits)
+    sides = ("src", "tgt") if kind == "parallel" else ("tgt",)
+    frames = (*splits, NOISE_STEM) if kind == "speech" and splits else ()
+    tokens = [token_files(encoded / f"{split}.{side}") for split in splits for side in sides]
+    return tokens + [frame_files(encoded / stem) for stem in frames]
+
+
+def require_whole(encoded: Path) -> None:
+    """Hash what training and decoding will read, once: a note holds as long as sizes and times stay.
+
+    Raises:
+        UserError: a file is missing, altered, or can't be read.
+    """
+    record = read_corpus(encoded)
+    stores = encoded_stores(encoded, record.kind, record.splits)
+    try:
+        found = {path.name: path.stat() for store in stores for path in store}
+        states = {name: (one.st_size, one.st_mtime_ns) for name, one in found.items()}
+        verified = VerifiedCorpus(digest=record.digest, files=states)
+        note = encoded / ".verified.json"
+        if not stores or read_note(VerifiedCorpus, note) == verified:
+            return
+        digest = digest_of(stores)
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename}: no such file; {REPAIR}") from error
+    if digest != record.digest:
+        raise UserError(f"{encoded}: damaged, its files are not what was encoded; {REPAIR}")
+    with contextlib.suppress(UserError):  # in a folder that may not be written it is hashed again next time
+        verified.write(note)

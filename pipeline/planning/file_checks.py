@@ -1,0 +1,109 @@
+"""Whether a file is what its stage wrote: by the digest noted of it, by its own, or as a record that can be read."""
+
+import json
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.config import load_run
+from pipeline.digests import digest_of, noted
+from pipeline.errors import UnreadableError, UserError
+from pipeline.files import patiently
+from pipeline.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
+from pipeline.products import (
+    Alignments,
+    AttentionMaps,
+    Gates,
+    LayerTimes,
+    ModelSizes,
+    Product,
+    Score,
+    Spoken,
+    Tuned,
+)
+from pipeline.records import decoding, preparation, probes, training
+from pipeline.records.corpus import AnyCorpus
+from pipeline.records.record import read_as, read_lines_as
+from pipeline.records.scores import ScoreFile
+from pipeline.training.tensor_header import DamagedFileError, check_tensors
+
+State = Literal["good", "damaged", "missing", "unreadable"]
+
+NAMED: dict[str, Any] = {
+    CORPUS_FILE: AnyCorpus,
+    DONE_FILE: training.TrainedRun,
+    TRAINED_FILE: training.TrainedRun,
+    COST_FILE: training.TrainingCost,
+    "subwords.json": preparation.Vocabularies,
+}
+"""What files of these names hold."""
+LINES: dict[str, Any] = {PROGRESS_FILE: training.AnyProgress, SAMPLES_FILE: training.SampleLine}
+MARKS: dict[type[Product], Any] = {
+    Spoken: preparation.Spoken,
+    Tuned: decoding.Tuned,
+    Score: ScoreFile,
+    Gates: probes.Gates,
+    AttentionMaps: probes.AttentionMap,
+    Alignments: probes.AlignmentMaps,
+    ModelSizes: probes.ModelSizes,
+    LayerTimes: probes.LayerCosts,
+}
+"""What the file that says that a product is there holds."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A file, or a folder of files that were made together. fault: in words, of one that is not good."""
+
+    path: Path
+    state: State
+    bytes: int = 0
+    fault: str = ""
+
+
+def checked(path: Path, kind: Any = None, digest: str | None = None) -> Checked:
+    """kind: of the record that it holds; digest: what another record says of it."""
+    try:
+        fault = fault_of(path, kind, digest)
+        return Checked(path, "damaged" if fault else "good", bytes_of(path), fault or "")
+    except FileNotFoundError:
+        return Checked(path, "missing", 0, "is not there")
+    except (OSError, UnreadableError) as error:
+        return Checked(path, "unreadable", 0, getattr(error, "strerror", None) or str(error))
+
+
+def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
+    """Raises OSError or UnreadableError when the file is not there or can't be read."""
+    written = digest or noted(path)
+    if written and hashed(path) != written:
+        return "is not what was written: its digest differs"
+    try:
+        if path.suffix == ".safetensors" and not written:
+            check_tensors(path)
+        elif path.name == RUN_FILE:
+            load_run(path)
+        elif lines := LINES.get(path.name):
+            read_lines_as(lines, path)
+        elif kind := kind or NAMED.get(path.name):
+            read_as(kind, path)
+        elif path.suffix == ".json":
+            json.loads(path.read_bytes())
+        else:
+            path.stat()
+    except UnreadableError:
+        raise
+    except (DamagedFileError, UserError, ValueError) as error:
+        path.stat()
+        return str(error).removeprefix(f"{path}: ").partition("; ")[0]
+    return None
+
+
+@cache
+def hashed(path: Path) -> str:
+    """Each file once a process."""
+    return patiently(path, partial(digest_of, path))
+
+
+def bytes_of(path: Path) -> int:
+    return sum(one.stat().st_size for one in path.rglob("*")) if path.is_dir() else path.stat().st_size

@@ -1,0 +1,263 @@
+"""Which files each product consists of, whether they are good, and what has to be made again where they are not.
+
+A product is made again when the file that stands for it (`Layout.path`) is not there and something needs it: so that
+file is stale when any other of the product is damaged or missing. What `free` removes is missed only by what needs it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from os.path import exists, getsize
+from pathlib import Path
+
+from pipeline.data.dataset import sources_of
+from pipeline.data.encoded_files import encoded_stores
+from pipeline.data.sequence_store import digest_of
+from pipeline.data.transfer import mismatch
+from pipeline.data.verified import wrong_size
+from pipeline.digests import noted, noted_in
+from pipeline.errors import UserError
+from pipeline.experiment.graph import Graph, flat
+from pipeline.layout import COST_FILE, DONE_FILE, IN_CORPUS, PROGRESS_FILE, RESULTS, SAMPLES_FILE
+from pipeline.planning.file_checks import MARKS, Checked, checked, hashed
+from pipeline.products import (
+    Alignments,
+    Averaged,
+    Encoded,
+    OfDataset,
+    Prepared,
+    Product,
+    Raw,
+    RunId,
+    Score,
+    Specification,
+    Spoken,
+    Trained,
+    Vocabulary,
+)
+from pipeline.records.corpus import read_corpus
+from pipeline.records.preparation import Vocabularies
+from pipeline.records.scores import ScoreFile
+from pipeline.records.training import TrainedRun
+from pipeline.training.ownership import is_held
+
+READ_BESIDE = {Vocabulary: Encoded, Encoded: Trained, Specification: Trained}
+"""What is read wherever another product is, without being declared: that other one is stale, too."""
+
+
+@dataclass
+class Finding:
+    """Of one product. stale: whole files that stand for what is damaged or missing."""
+
+    product: Product
+    checks: list[Checked] = field(default_factory=list)
+    stale: set[Path] = field(default_factory=set)
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it has to be made again; what a training told of itself alone is no reason to train again."""
+        return bool(self.stale) or any(
+            one.state in ("damaged", "missing") and is_needed(one.path) for one in self.checks
+        )
+
+
+def is_needed(path: Path) -> bool:
+    told = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE)
+    return path.parent.name != "checkpoints" and path.name not in told and path.parent != RESULTS
+
+
+class Inspection:
+    """Of some targets and all that they are made from. targets: None = all that is here, of every paper."""
+
+    def __init__(self, graph: Graph, targets: Iterable[Product] | None):
+        self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
+        self.wanted: set[Product] = set(targets or ())
+        self.checkpoints: dict[RunId, int] = defaultdict(int)
+        """How many each run has to have."""
+        hashed.cache_clear()
+        products = graph.closure(self.wanted or graph.reports(self.project.papers))
+        self.found = {product: Finding(product, self.checks(product)) for product in products}
+        for product in products:
+            if exists(mark := self.layout.path(product)) and (self.lacks(product) or self.found[product].is_bad):
+                self.found[product].stale.add(mark)
+        for product in reversed(products):
+            self.ask_of(product)
+
+    def lacks(self, product: Product) -> bool:
+        """Whether what is read beside a product that is there is bad, or was taken away."""
+        beside = [one for one in self.needs(product) if READ_BESIDE.get(type(one)) is type(product)]
+        for one in beside:
+            if not self.found[one].checks and not exists(self.layout.path(one)):
+                self.found[one].checks.append(checked(self.layout.path(one)))
+        return any(self.found[one].is_bad for one in beside)
+
+    def needs(self, product: Product) -> list[Product]:
+        return flat(self.graph.inputs(product))
+
+    def ask_of(self, product: Product) -> None:
+        """What it has to be made from again, if it has to be."""
+        finding, mark = self.found[product], self.layout.path(product)
+        if product in self.wanted:
+            finding.checks += self.missing(product)
+        if not (finding.is_bad or any(one.state == "missing" and one.path == mark for one in finding.checks)):
+            return
+        self.wanted.update(self.needs(product))
+        match product:
+            case Averaged(run, decoding):
+                last = self.project.decoding(run.paper, run.system, decoding).average_last
+                self.checkpoints[run] = max(last, self.checkpoints[run])
+            case Alignments(run, _):
+                self.checkpoints[run] = self.project.run_spec(run).training.keep_checkpoints
+
+    def missing(self, product: Product) -> list[Checked]:
+        """What is not there, now that it is needed; of a product that is there it may have been freed."""
+        finding, mark = self.found[product], self.layout.path(product)
+        if not exists(mark):
+            return [] if mark in {one.path for one in finding.checks} else [checked(mark)]
+        if isinstance(product, Prepared):
+            lost = [one for path in self.files(product) if (one := checked(path)).state == "missing"]
+            finding.stale |= {mark} if lost else set()
+            return lost
+        if isinstance(product, Trained):
+            return self.lost_checkpoints(product.run, finding)
+        return []
+
+    def lost_checkpoints(self, run: RunId, finding: Finding) -> list[Checked]:
+        training, folder = self.project.run_spec(run).training, self.layout.run(run)
+        every, last = training.checkpoint_every, training.max_steps
+        due = sorted({*range(every, last + 1, every), last})
+        needed = due[max(0, len(due) - self.checkpoints[run]) :]
+        good = {one.path.name for one in finding.checks if one.state == "good"}
+        kept = [step for step in needed if f"step-{step}.safetensors" in good]
+        if kept == needed:
+            return []
+        finding.stale |= {folder / DONE_FILE, self.layout.weights(run), self.layout.path(Trained(run))}
+        return [Checked(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
+
+    def checks(self, product: Product) -> list[Checked]:
+        """Of all files of a product that is here."""
+        mark = self.layout.path(product)
+        if isinstance(product, Trained):
+            return self.of_training(product.run)
+        downloads = self.of_downloads(product.dataset) if isinstance(product, Raw) else []
+        if self.is_absent(mark):
+            return downloads
+        try:
+            match product:
+                case Vocabulary():
+                    return self.of_vocabulary(product)
+                case Encoded():
+                    return self.of_corpus(product)
+                case Score():
+                    return self.of_score(product)
+        except (UserError, OSError):
+            return [checked(mark, MARKS.get(type(product)))]  # it can't be read, or understood
+        encoded = Encoded(product.dataset) if isinstance(product, Prepared) else product
+        freed = isinstance(product, Prepared) and exists(self.layout.path(encoded))
+        found = [checked(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
+        return (
+            self.of_view(mark)
+            + downloads
+            + [one for one in found if not (freed and one.state == "missing" and one.path.name.startswith("train."))]
+        )
+
+    def of_view(self, mark: Path) -> list[Checked]:
+        """Of the copies at the top of results/ of what the configured paper has there."""
+        if mark.parent != self.layout.results / self.project.config.paper:
+            return []
+        copies = [(RESULTS / path.name, path) for path in (mark, mark.with_suffix(".md"))]
+        return [
+            Checked(view, "damaged", getsize(view), f"is no copy of {path}")
+            for view, path in copies
+            if exists(view) and exists(path) and view.read_bytes() != path.read_bytes()
+        ]
+
+    @staticmethod
+    def is_absent(mark: Path) -> bool:
+        """Not made yet, set aside or freed; what was deleted has its note still, but recordings that were freed."""
+        return not exists(mark) and (noted(mark) is None or mark.name == IN_CORPUS[Spoken])
+
+    def files(self, product: Product) -> list[Path]:
+        """The file that stands for a product, and those that were made with it."""
+        mark = self.layout.path(product)
+        if isinstance(product, OfDataset):
+            return sorted({mark, *self.corpus_files(product)})
+        beside = {path for path in noted_in(mark.parent) if path.name.startswith(f"{mark.stem}.")}
+        if isinstance(product, Score) and noted(trees := self.layout.trees(product)):
+            beside.add(trees)
+        return sorted({mark, *beside})
+
+    def corpus_files(self, product: OfDataset) -> list[Path]:
+        folder = self.layout.corpus(product.dataset)
+        spoken = [folder / "audio", folder / "manifests"]
+        match product:
+            case Raw():
+                folders = [folder / "raw", *([] if exists(self.layout.path(Spoken(product.dataset))) else spoken)]
+                found = [path for one in folders for path in noted_in(one)]
+                empty = not found and not any(map(exists, folders)) and not noted_in(folder)
+                others = [path for path in noted_in(folder) if not path.name.startswith(("subwords", "spoken"))]
+                return [folder / "raw"] if empty else found + others
+            case Spoken():
+                return [path for one in spoken for path in noted_in(one)]
+            case Vocabulary():
+                return [path for path in noted_in(folder) if path.name.startswith("subwords")]
+            case Prepared():
+                return noted_in(folder / "prepared")
+        return noted_in(folder / "encoded")
+
+    def of_downloads(self, dataset: str) -> list[Checked]:
+        """Of the fetched files that are here: really hashed."""
+        found = []
+        for name, source in sources_of(self.project.dataset_records[dataset]).items():
+            if exists(path := self.layout.downloads / name):
+                one = checked(path)
+                if one.state == "good" and (fault := wrong_size(path, source) or mismatch(path, source.known_hash)):
+                    one = replace(one, state="damaged", fault=fault)
+                found.append(one)
+        return found
+
+    def of_vocabulary(self, product: Vocabulary) -> list[Checked]:
+        mark, files = self.layout.path(product), self.files(product)
+        record = mark.with_suffix(".json")
+        if not exists(record):
+            return [checked(path) for path in {*files, record}]
+        said = Vocabularies.read(record)
+        digests = {mark: said.digest} | ({mark.with_suffix(".tgt.model"): said.tgt.digest} if said.tgt else {})
+        return [checked(path, None, digests.get(path)) for path in sorted({*files, *digests, record})]
+
+    def of_corpus(self, product: Encoded) -> list[Checked]:
+        """By the digest of all its files where there is none of each."""
+        mark = self.layout.path(product)
+        record = read_corpus(mark.parent)
+        stores = encoded_stores(mark.parent, record.kind, record.splits)
+        files = {path for store in stores for path in store}
+        found = [checked(path) for path in sorted({*files, *self.files(product)})]
+        if any(one.state != "good" for one in found) or digest_of(stores) == record.digest:
+            return found
+        fault = f"this or another file of {mark.parent} is not what was encoded"
+        return [replace(one, state="damaged", fault=fault) if one.path in files else one for one in found]
+
+    def of_score(self, product: Score) -> list[Checked]:
+        """What it was counted on must be what is there now."""
+        mark = self.layout.path(product)
+        found = [checked(path, ScoreFile if path == mark else None) for path in self.files(product)]
+        for path, digest in ScoreFile.read(mark).inputs.items():
+            if checked(Path(path)).state == "good" and checked(Path(path), None, digest).state == "damaged":
+                found.append(Checked(mark, "damaged", getsize(mark), f"was counted on another {path}"))
+        return found
+
+    def of_training(self, run: RunId) -> list[Checked]:
+        """Its records, final weights and checkpoints; nothing of one that is going on."""
+        folder, mark, weights = self.layout.run(run), self.layout.path(Trained(run)), self.layout.weights(run)
+        if is_held(folder):
+            return []
+        kept = [checked(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
+        told = [checked(path) for name in (COST_FILE, PROGRESS_FILE, SAMPLES_FILE) if exists(path := folder / name)]
+        if self.is_absent(mark):
+            return kept + told
+        done = checked(folder / DONE_FILE)
+        digest = TrainedRun.read(done.path).weights_digest if done.state == "good" else None
+        copied = checked(mark)
+        if copied.state == done.state == "good" and mark.read_bytes() != done.path.read_bytes():
+            copied = replace(copied, state="damaged", fault=f"is no copy of {DONE_FILE}")
+        return [done, copied, checked(weights, None, digest), *kept, *told]

@@ -1,0 +1,161 @@
+"""Hash again all that was made or fetched, and say what is no longer as it was written.
+
+    python -m pipeline verify --set scale=paper             all that is here, of every paper
+    python -m pipeline verify results/table2.csv            what this table is made from, and that it is all there
+    python -m pipeline verify --repair weighted             and set aside what is damaged
+
+TARGETS are the names and files that can be asked of snakemake. With --repair a damaged file is renamed to NAME.damaged,
+and the file that stands for something missing or damaged to NAME.stale: then the ordinary snakemake command makes anew
+what is not there, and nothing else. A file that can't be read is left alone. The exit status is 1 when something is
+wrong, after a repair only when something stays so. Writes no other file.
+"""
+
+import argparse
+import logging
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from os.path import exists
+from pathlib import Path
+
+from pipeline.disk import size
+from pipeline.errors import UserError
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.targets import unknown_target
+from pipeline.files import set_aside, sweep
+from pipeline.layout import RESULTS
+from pipeline.planning.file_checks import Checked
+from pipeline.planning.product_checks import Finding, Inspection, is_needed
+from pipeline.products import OfDataset, OfRun, Product
+
+log = logging.getLogger(__name__)
+
+LOCKS = Path(".snakemake/locks")
+AGAIN = "the ordinary snakemake command makes it again"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="a paper, `all`, or a file; default: what is here")
+    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    parser.add_argument("--repair", action="store_true", help="set aside what is damaged or stands for what is missing")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = load_project(args.root, parse_settings(args.set))
+    if args.repair and any((args.root / LOCKS).glob("*.lock")):
+        raise UserError("snakemake works in this folder, or was killed: end it, or `python -m pipeline unlock` first")
+    graph = Graph(project)
+    findings = Inspection(graph, asked(graph, args.targets) if args.targets else None).found.values()
+    wrong = {one.path: one for finding in findings for one in finding.checks if one.state != "good"}
+    if args.repair:
+        sweep_all(project)
+        done = {path: aside for finding in findings for path, aside in repair(finding)}
+    show(
+        [
+            *good_rows(project, findings),
+            *(row(one, done.get(one.path) if args.repair else None) for one in wrong.values()),
+        ]
+    )
+    left = [one for one in wrong.values() if one.state == "unreadable"] if args.repair else wrong
+    if left:
+        remedy = (
+            "check the disk" if args.repair else "run this command with --repair, then the ordinary snakemake command"
+        )
+        raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
+    log.info("scale %s: %s", project.config.scale, f"now {AGAIN}" if wrong else "all that is here is good")
+
+
+def asked(graph: Graph, names: list[str]) -> list[Product]:
+    """Raises UserError when one is no name of a paper, and no file that is made at this scale."""
+    project, found = graph.project, []
+    known = {
+        graph.project.layout.path(product).with_suffix(""): product
+        for product in graph.closure(graph.reports(project.papers))
+    }
+    for name in names:
+        path = Path(name).with_suffix("")
+        if path.parent == RESULTS:
+            path = project.layout.results / project.config.paper / path.name
+        if name == "all" or name in project.papers:
+            found += graph.reports(project.papers if name == "all" else [name])
+        elif path in known:
+            found.append(known[path])
+        else:
+            fault = unknown_target(project, name, frozenset(("all", *project.papers)))
+            raise UserError(fault or f"{name}: nothing of the papers is made there at scale {project.config.scale}")
+    return found
+
+
+def repair(finding: Finding) -> Iterator[tuple[Path, Path]]:
+    """Rename what is damaged and what stands for it; gives the new names. What can't be read is left alone."""
+    unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
+    for one in finding.checks:
+        if one.state == "damaged" and exists(one.path):
+            yield one.path, set_aside(one.path)
+    for path in sorted(finding.stale - unreadable):
+        if exists(path):
+            yield path, set_aside(path, "stale")
+
+
+def sweep_all(project: Project) -> None:
+    """Of what killed processes left half-written."""
+    for top in (project.layout.work, project.layout.results):
+        for folder, _, _ in os.walk(top):
+            sweep(Path(folder))
+
+
+def good_rows(project: Project, findings: Iterable[Finding]) -> list[tuple[str, str, str, str]]:
+    """One for each place."""
+    places: dict[Path, dict[Path, int]] = defaultdict(dict)
+    for finding in findings:
+        for one in finding.checks:
+            if one.state == "good":
+                places[place_of(project, finding.product, one.path)][one.path] = one.bytes
+    return [
+        (str(place), "good", size(sum(files.values())), f"{len(files)} files, nothing to do")
+        for place, files in sorted(places.items())
+    ]
+
+
+def place_of(project: Project, product: Product, path: Path) -> Path:
+    match product:
+        case OfDataset(dataset):
+            corpus = project.layout.corpus(dataset)
+            return corpus if corpus in path.parents else path.parent
+        case OfRun(run):
+            return project.layout.run(run)
+    return path.parent
+
+
+def row(one: Checked, aside: Path | None) -> tuple[str, str, str, str]:
+    match one.state:
+        case "unreadable":
+            what = "left alone: check the disk and the permissions"
+        case _ if not is_needed(one.path):
+            what = "no result needs it; only a new training would make it again"
+        case _:
+            what = AGAIN if aside or one.state == "missing" else f"set it aside with --repair, then {AGAIN}"
+    now = f"now {aside.name}; " if aside else ""
+    return str(one.path), one.state, size(one.bytes), f"{one.fault}: {now}{what}"
+
+
+def show(rows: list[tuple[str, str, str, str]]) -> None:
+    """A table; plain where nobody sits before it."""
+    header = ("what", "state", "size", "what to do")
+    if sys.stdout.isatty():
+        from rich.console import Console  # only where there is somebody to see it: 0.1 s
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(*header)
+        for one in rows:
+            table.add_row(*map(escape, one))
+        Console().print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for one in (header, *rows):
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(one, widths, strict=True)).rstrip())

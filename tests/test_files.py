@@ -1,0 +1,138 @@
+"""Files are whole or absent; what can't be written is said in one line; what killed processes left is swept."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pipeline import digests, files
+from pipeline.errors import UserError
+from pipeline.files import append_line, atomic_write, note_of, set_aside
+
+
+def random_text() -> str:
+    return "".join(random.choices("aä漢\n", k=random.randrange(1, 50_000)))
+
+
+def test_what_is_written_is_read_back_and_nothing_else_lies_beside(tmp_path):
+    text = random_text()
+    with atomic_write(tmp_path / "new" / "text") as handle:
+        handle.write(text)
+    with atomic_write(tmp_path / "new" / "bytes", "wb") as handle:
+        handle.write(text.encode())
+    assert (tmp_path / "new" / "text").read_bytes() == (tmp_path / "new" / "bytes").read_bytes() == text.encode()
+    assert sorted(os.listdir(tmp_path / "new")) == ["bytes", "text"]
+
+
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_a_full_disk_is_said_in_one_line_and_the_old_content_stays(mode, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("old")
+    monkeypatch.setattr(files, "Disk", lambda path, wanted: full_disk(wanted))
+    said = r"can't write .*file: No space left on device; free some space or"
+    with pytest.raises(UserError, match=said) as raised, atomic_write(tmp_path / "file", mode) as handle:
+        handle.write("x" * 100_000 if mode == "w" else b"x" * 100_000)
+    assert "\n" not in str(raised.value)
+    assert (tmp_path / "file").read_text() == "old" and os.listdir(tmp_path) == ["file"]
+
+
+def full_disk(wanted):
+    """A real one: the kernel refuses every write to it."""
+    disk = DISK.__new__(DISK)
+    super(DISK, disk).__init__("/dev/full", "wb")
+    disk.wanted = wanted
+    return disk
+
+
+DISK = files.Disk
+
+
+def test_an_error_of_somebody_else_is_not_blamed_on_the_disk(tmp_path):
+    with pytest.raises(ConnectionResetError, match="by peer"), atomic_write(tmp_path / "file") as handle:
+        handle.write("x")
+        raise ConnectionResetError("by peer")
+    with pytest.raises(FileNotFoundError, match="elsewhere"), atomic_write(tmp_path / "file") as handle:
+        handle.write((tmp_path / "elsewhere").read_text())
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("call", ["mkdir", "Disk"])
+def test_a_folder_that_is_read_only_is_said_in_one_line(call, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(*((files.Path, "mkdir") if call == "mkdir" else (files, "Disk")), refuse)
+    said = r"can't write .*: Read-only file system; make its folder writable or choose"
+    with pytest.raises(UserError, match=said), atomic_write(tmp_path / "new" / "file"):
+        pass
+
+
+def test_a_write_that_was_killed_leaves_a_temporary_file_that_the_next_one_sweeps(tmp_path):
+    code = "import sys, os\nfrom pathlib import Path\nfrom pipeline.files import atomic_write\n"
+    code += "with atomic_write(Path(sys.argv[1])) as handle:\n    os.kill(os.getpid(), 9)"
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "big")], check=False)
+    assert killed.returncode == -signal.SIGKILL and len(os.listdir(tmp_path)) == 1
+    files.sweep.cache_clear()
+    with atomic_write(tmp_path / "other") as handle:
+        handle.write("x")
+    assert os.listdir(tmp_path) == ["other"]
+
+
+def test_only_what_nobody_writes_any_more_is_swept(tmp_path):
+    here, old = os.uname().nodename, time.time() - files.ORPHAN_AFTER_S - 10
+    kept = [f".a.{here}.{os.getpid()}.tmp", ".b.elsewhere.1.tmp", ".c.tmp", "d.elsewhere.1.tmp"]
+    for name in (*kept, ".e.elsewhere.1.tmp"):
+        (tmp_path / name).touch()
+    for name in (kept[0], kept[2], kept[3], ".e.elsewhere.1.tmp"):
+        os.utime(tmp_path / name, (old, old))
+    files.sweep.cache_clear()
+    files.sweep(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted(kept)
+
+
+def test_digests_of_what_a_stage_made_are_noted_and_forgotten_once_it_is_written_again(tmp_path):
+    path, text = tmp_path / "file", random_text()
+    with digests.recording(), atomic_write(path) as handle:
+        handle.write(text)
+    noted = subprocess.run(["sha256sum", str(path)], capture_output=True, text=True, check=True).stdout.split()[0]
+    assert digests.noted(path) == noted == digests.digest_of(path)
+    append_line(path, b"more\n")
+    assert digests.noted(path) is None
+    digests.note(path)
+    with atomic_write(path) as handle:
+        handle.write(text)
+    assert digests.noted(path) is None
+    digests.note(path)
+    set_aside(path)
+    assert digests.noted(path) is None and digests.noted_in(tmp_path) == []
+
+
+def test_a_note_is_not_made_of_a_stage_that_failed_nor_taken_when_torn(tmp_path):
+    path = tmp_path / "file"
+    with pytest.raises(ValueError), digests.recording(), atomic_write(path):
+        raise ValueError
+    with pytest.raises(ValueError), digests.recording():
+        path.touch()
+        files.made(path)
+        raise ValueError
+    assert digests.noted(path) is None
+    digests.note(path)
+    note_of(path).write_text(note_of(path).read_text()[:-1])
+    assert digests.noted(path) is None
+
+
+def test_the_digest_of_a_folder_depends_on_every_name_and_byte(tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.flac").write_bytes(random.randbytes(100))
+    before = digests.digest_of(tmp_path)
+    (tmp_path / "1.flac").rename(tmp_path / "4.flac")
+    renamed = digests.digest_of(tmp_path)
+    (tmp_path / "4.flac").rename(tmp_path / "1.flac")
+    assert digests.digest_of(tmp_path) == before != renamed
+    content = bytearray((tmp_path / "2.flac").read_bytes())
+    content[random.randrange(100)] ^= 1
+    (tmp_path / "2.flac").write_bytes(content)
+    assert digests.digest_of(tmp_path) != before

@@ -1,0 +1,44 @@
+"""Whatever stops the workflow, the last that it says is why, where, and what to do."""
+
+import pytest
+from copied_project import ROOT, call, copy_project
+
+from pipeline.experiment.project import load_project
+
+LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
+CORPUS, OTHER = (str(LAYOUT.corpus(f"grammar-smoke-en-{language}")) for language in ("de", "fr"))
+
+
+@pytest.fixture
+def project(tmp_path):
+    return copy_project(tmp_path)
+
+
+def make(project, *arguments):
+    return call(project, "snakemake", "--cores", "2", "--config", "scale=smoke", *arguments)
+
+
+def test_a_failed_stage_ends_with_its_own_line_and_its_log(project):
+    (project / CORPUS / "prepared").mkdir(parents=True)
+    (project / CORPUS / "raw.done").touch()
+    done = make(project, "--", f"{CORPUS}/prepared/report.json")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"error: {CORPUS}/raw/") and last.endswith(f"(log: {CORPUS}/logs/prepare.log)")
+    assert "no such file; " in last
+
+
+def test_each_of_several_failed_stages_has_its_line(project):
+    for corpus in (CORPUS, OTHER):
+        (project / corpus / "prepared").mkdir(parents=True)
+        (project / corpus / "raw.done").touch()
+    targets = [f"{corpus}/prepared/report.json" for corpus in (CORPUS, OTHER)]
+    done = make(project, "--keep-going", "--", *targets)
+    assert {line.partition(": ")[2].split("/raw")[0] for line in done.stderr.splitlines()[-2:]} == {CORPUS, OTHER}
+
+
+def test_a_work_folder_that_can_not_be_written_is_one_line_before_any_job(project):
+    done = make(project, "work=/proc/none", "--", f"/proc/none/{CORPUS.removeprefix('work/')}/raw.done")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "/proc/none: No such file or directory; make it writable, or choose another `work:`" in done.stderr
+    assert "grammar: grammar-smoke-en-de" not in done.stderr

@@ -1,0 +1,180 @@
+"""Whatever file of a finished target is deleted or damaged: `verify --repair`, then the same command, mends it all."""
+
+import os
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from copied_project import ROOT, call, copy_project, require
+
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.project import load_project
+from pipeline.planning.product_checks import Inspection
+from pipeline.planning.verify import asked
+from pipeline.products import RunId
+
+LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
+RUN = str(LAYOUT.run(RunId("attention", "base", "grammar-smoke-en-de", 1)))
+CORPUS = str(LAYOUT.corpus("grammar-smoke-en-de"))
+TARGETS = ["results/smoke/attention/figure3.svg", f"{RUN}/scores/averaged/test.json"]
+KINDS = {
+    "raw text": f"{CORPUS}/raw/*",
+    "facts": f"{CORPUS}/*.phenomena.jsonl",
+    "prepared text": f"{CORPUS}/prepared/*",
+    "vocabulary": f"{CORPUS}/subwords*",
+    "tokens": f"{CORPUS}/encoded/*",
+    "specification": f"{RUN}/run.yaml",
+    "training's record": f"{RUN}/[dt]*ne*.json",
+    "final weights": f"{RUN}/model.safetensors",
+    "checkpoints": f"{RUN}/checkpoints/*",
+    "averaged weights": f"{RUN}/averaged/*",
+    "translations": f"{RUN}/translations/*/*",
+    "scores": f"{RUN}/scores/*/*",
+    "attention": f"{RUN}/attention/*/*",
+    "figure": "results/smoke/attention/figure3.*",
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = copy_project(tmp_path_factory.mktemp("finished"))
+    make(folder)
+    return folder
+
+
+@pytest.fixture
+def project(finished, tmp_path, monkeypatch) -> Path:
+    """A copy, with the times of its files."""
+    folder = tmp_path / "project"
+    shutil.copytree(finished, folder, symlinks=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def make(folder: Path) -> None:
+    require(call(folder, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", *TARGETS))
+
+
+def verify(folder: Path, *more: str):
+    return call(folder, sys.executable, "-m", "pipeline", "verify", *more, "--set", "scale=smoke", "--", *TARGETS)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    found = [path for target in TARGETS for path in (folder / target).parent.glob(f"{Path(target).stem}.*")]
+    return {
+        str(path.relative_to(folder)): path.read_bytes() for path in found if path.suffix[1:] in "csv json md npz svg"
+    }
+
+
+def spoil(path: Path) -> str:
+    """Delete the file, cut it off, or change some bytes."""
+    content = bytearray(path.read_bytes())
+    fault = random.choice(["deleted", "cut off", "changed", "zeroed"])
+    if fault == "deleted" or not content:
+        path.unlink()
+        return "deleted"
+    if fault == "cut off":
+        content = content[: random.randrange(len(content))]
+    else:
+        place = random.randrange(len(content))
+        content[place] = content[place] ^ 1 << random.randrange(8) if fault == "changed" or not content[place] else 0
+    path.write_bytes(content)
+    return fault
+
+
+def any_file(project: Path, kind: str) -> Path:
+    return random.choice([path for path in sorted(project.glob(KINDS[kind])) if path.is_file()])
+
+
+def test_a_whole_target_is_good_and_every_change_of_a_single_file_is_found_and_named(project):
+    graph = Graph(load_project(project, {"scale": "smoke"}))
+    targets = asked(graph, TARGETS)
+
+    def wrong() -> dict[Path, str]:
+        found = Inspection(graph, targets).found.values()
+        return {one.path: one.state for finding in found for one in finding.checks if one.state != "good"}
+
+    assert not wrong()
+    for kind in KINDS:
+        path = any_file(project, kind)
+        kept = path.read_bytes()
+        fault = spoil(path)
+        found = wrong()
+        if kind == "checkpoints" and fault == "deleted":
+            assert not found, "what `free` removes is missed only by what needs it"
+        else:
+            assert found[path.relative_to(project)] == ("missing" if fault == "deleted" else "damaged"), (path, fault)
+        path.write_bytes(kept)
+    assert not wrong()
+
+
+@pytest.mark.parametrize(
+    "file", ["subwords.model", "*.tokens", "*.offsets", "model.safetensors", "step-*", "averaged.s*"]
+)
+def test_what_earlier_versions_made_is_known_by_the_digests_in_its_records(file, project):
+    for notes in project.rglob(".digests"):
+        shutil.rmtree(notes)
+    graph = Graph(load_project(project, {"scale": "smoke"}))
+    path = random.choice(sorted((project / "work").rglob(file)))
+    content = bytearray(path.read_bytes())
+    content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+    path.write_bytes(content)
+    found = Inspection(graph, asked(graph, TARGETS)).found.values()
+    wrong = {one.path: one.state for finding in found for one in finding.checks if one.state != "good"}
+    assert wrong[path.relative_to(project)] == "damaged"
+
+
+def test_one_file_of_every_kind_at_once_is_repaired_and_nothing_is_removed(project):
+    before = contents(project)
+    spoilt = {path: spoil(path) for path in {any_file(project, kind) for kind in KINDS}}
+    report = verify(project)
+    assert report.returncode == 1 and "Traceback" not in report.stderr
+    assert report.stderr.splitlines()[-1].startswith("error: ")
+    present = {path for path in project.rglob("*") if path.is_file() and ".digests" not in path.parts}
+    require(verify(project, "--repair"))
+    for path in present:
+        assert (
+            path.exists()
+            or list(path.parent.glob(f"{path.name}.damaged*"))
+            or list(path.parent.glob(f"{path.name}.stale*"))
+        )
+    make(project)
+    require(verify(project))
+    assert contents(project) == before, spoilt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_file_of_each_kind_is_repaired_and_all_that_needs_it_can_be_made_again(kind, project):
+    before = contents(project)
+    path = any_file(project, kind)
+    fault = spoil(path)
+    require(verify(project, "--repair"))
+    make(project)
+    require(verify(project))
+    assert contents(project) == before, (path, fault)
+    for name in ("averaged", "translations", "scores", "attention"):
+        shutil.rmtree(project / RUN / name)
+    if kind == "checkpoints":  # now they are needed: without one of the last ones the run is trained again
+        verify(project, "--repair")
+    make(project)
+    assert contents(project) == before, (path, fault)
+    require(verify(project))
+
+
+def test_what_can_not_be_read_is_named_and_left_alone(project, monkeypatch):
+    path = Path(RUN) / "checkpoints" / random.choice(os.listdir(Path(RUN) / "checkpoints"))
+    real = open
+
+    def refuse(file, *arguments, **settings):
+        if Path(file) == path:
+            raise PermissionError(13, "Permission denied", str(file))
+        return real(file, *arguments, **settings)
+
+    monkeypatch.setattr("builtins.open", refuse)
+    graph = Graph(load_project(project, {"scale": "smoke"}))
+    found = Inspection(graph, asked(graph, TARGETS)).found.values()
+    wrong = [(one.path, one.state) for finding in found for one in finding.checks if one.state != "good"]
+    assert wrong == [(path, "unreadable")] and not any(finding.stale for finding in found)
