@@ -8,6 +8,8 @@ import argparse
 import importlib
 
 from pipeline.digests import recording
+from pipeline.intact import looking
+from pipeline.patience import persevere
 
 # stage -> (module, one-line help)
 STAGES = {
@@ -81,7 +83,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def perform(argv: list[str]) -> None:
-    """A stage in this process; digests of what it makes are noted. Raises UserError as the stage does."""
+    """A stage in this process; what it reads is checked, what it makes is noted. Raises UserError as the stage does."""
     args = parse(argv)
-    with recording():
-        args.stage_module.run(args)
+
+    def once() -> None:
+        with looking(), recording():
+            args.stage_module.run(args)
+
+    persevere(once)

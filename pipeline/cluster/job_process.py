@@ -12,6 +12,7 @@ Started by the launcher, on Slurm through submitit's pickle or here as a process
 
 import contextlib
 import enum
+import functools
 import itertools
 import json
 import logging
@@ -32,6 +33,7 @@ from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.version import code_digest
 from pipeline.errors import UserError
+from pipeline.patience import persevere
 from pipeline.records.jobs import Failure, StartLine
 from pipeline.training.ownership import Ownership, TakenOver
 
@@ -126,7 +128,8 @@ def perform(function: str, run: Path, key: str) -> None:
         (run / "failed.json").unlink(missing_ok=True)
         with recorded(run):
             try:
-                pkgutil.resolve_name(function)(run)
+                work = functools.partial(pkgutil.resolve_name(function), run)
+                persevere(work) if world_size() == 1 else work()  # others would wait
             except SystemExit as error:
                 if error.code == Exit.STOPPED and ownership.is_lost:
                     raise TakenOver from error
@@ -162,8 +165,7 @@ def failed(order: JobOrder, error: BaseException) -> Exit:
     own = isinstance(error, UserError)
     text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    if several and isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER):
+    if world_size() > 1 and isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER):
         return Exit.FAILED
     failure = Failure(
         key=order.key,
@@ -231,6 +233,10 @@ def export_distributed() -> None:
 
 def rank() -> int:
     return int(os.environ.get("RANK", "0"))
+
+
+def world_size() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def job_name() -> str:

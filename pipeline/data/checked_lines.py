@@ -6,7 +6,6 @@ from pathlib import Path
 from pipeline.errors import UserError
 from pipeline.files import sha256_file
 from pipeline.records.decoding import Decoded
-from pipeline.records.record import read_note
 
 # Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
@@ -26,7 +25,7 @@ def read_lines(path: Path) -> list[str]:
 
 def training_behind(text: Path) -> str | None:
     """Digest of the weights that the training ended in, of what a decoding wrote; None of any other text."""
-    report = read_note(Decoded, text.with_suffix(".json"))
+    report = Decoded.read_if_there(text.with_suffix(".json"))
     return report.training if report else None
 
 

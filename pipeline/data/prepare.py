@@ -26,6 +26,7 @@ from pipeline.data.cleaning import BadPairError, PreparedChunk, RawPair, decode,
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import CorpusRecord, Expected, load_parallel
 from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.text_files import count_lines
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -58,10 +59,12 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPair
     splits = dataset.split_names
     raw = (path for split in splits for path in split_files(dataset, corpus, split) if path.exists())
     require_space(corpus, WRITTEN_OVER_READ * sum(path.stat().st_size for path in raw), "prepared text")
+    counts: dict[str, PairsReport] = {split: prepare_split(dataset, corpus, split, processes) for split in splits}
     report = PreparedPairs(
         dataset=dataset.name,
         tokeniser=f"sacremoses {sacremoses.__version__}",
-        splits={split: prepare_split(dataset, corpus, split, processes) for split in splits},
+        splits=counts,
+        shared=shared_sentences(dataset.name, {one: corpus / f"prepared/{one}.{dataset.src}" for one in splits}),
     )
     for split in splits:
         for reference in dataset.references(split)[1:]:

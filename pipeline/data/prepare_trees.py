@@ -26,6 +26,7 @@ import numpy as np
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import GrammarTreebank, Treebank, load_treebank
 from pipeline.data.linearisation import linearise
+from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.silver import with_errors
 from pipeline.data.text_files import lines_of
 from pipeline.data.trees import TRACE, Tree, clean, events, parse_tree, words
@@ -53,7 +54,10 @@ def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
         UserError: trees are missing or faulty, or a dev or test tree has no word.
     """
     splits: dict[str, TreesReport] = {split: prepare_split(dataset, corpus, split) for split in dataset.split_names}
-    report = PreparedTrees(dataset=dataset.name, splits=splits)
+    sentences: dict[str, Path] = {
+        split: corpus / f"prepared/{split}.tok.{dataset.src}" for split in dataset.split_names
+    }
+    report = PreparedTrees(dataset=dataset.name, splits=splits, shared=shared_sentences(dataset.name, sentences))
     report.write(corpus / "prepared/report.json")
     return report
 

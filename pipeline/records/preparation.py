@@ -27,6 +27,7 @@ class PreparedPairs(Record):
     dataset: str
     tokeniser: str
     splits: dict[str, PairsReport]
+    shared: dict[str, int] = Field(default={}, description="Source sentences in two splits, by their names")
 
 
 class TreesReport(SplitReport):
@@ -46,6 +47,7 @@ class PreparedTrees(Record):
 
     dataset: str
     splits: dict[str, TreesReport]
+    shared: dict[str, int] = Field(default={}, description="Sentences in two splits, by their names")
 
 
 class SentencesReport(SplitReport):
@@ -75,6 +77,7 @@ class PreparedSpeech(Record):
     splits: dict[str, UtterancesReport]
     shared: int = Field(default=0, description="Utterances that are in several splits, none of them train")
     shared_examples: list[str] = Field(default=[], description="The first few, with their splits")
+    shared_speakers: list[str] = Field(default=[], description="Speakers who are in several splits, the first few")
 
 
 class SpokenSplit(SplitReport):

@@ -35,6 +35,13 @@ class Parameters(Closed):
     branch_weights: int
 
 
+class Return(Closed):
+    """A training that diverged, and went back to its last good weights; the updates between are passed over."""
+
+    at: int = Field(description="Updates after which it went back")
+    to: int = Field(description="Updates after which the weights were good")
+
+
 class Outcome(Closed):
     """What a training ended in."""
 
@@ -45,6 +52,7 @@ class Outcome(Closed):
     fit: Loss | None = Field(default=None, description="Of the data of the first updates; older versions had none")
     parameters: Parameters
     skipped_updates: int
+    returned: Return | None = Field(default=None, description="Whether it diverged once, and went back")
     updates_per_epoch: int
     padding: float = Field(description="Share of the positions of an epoch")
     left_out_pairs: int

@@ -25,7 +25,7 @@ from torch import Tensor
 from pipeline.errors import UserError
 from pipeline.files import REPAIR, set_aside
 from pipeline.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
-from pipeline.records.training import Machine, Outcome, TrainedRun
+from pipeline.records.training import Machine, Outcome, Return, TrainedRun
 from pipeline.schema import validate
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.state import TrainingState
@@ -111,7 +111,7 @@ class Checkpoints:
     def check_space(self, model: torch.nn.Module, checkpoints: int) -> None:
         """Raises UserError when the disk can't hold what the run will write; `checkpoints`: their number in all."""
         weights = sum(tensor.nbytes for tensor in tensors_of(model).values())
-        files = min(self.keep + 1, checkpoints) + 3 * (RESUME_FILES + 1) + 1  # moments: twice the weights
+        files = min(self.keep + 2, checkpoints) + 3 * (RESUME_FILES + 1) + 1  # moments: twice the weights
         present = sum(path.stat().st_size for path in self.run_folder.rglob("*.safetensors"))
         needed, free = files * weights - present, shutil.disk_usage(self.run_folder).free
         if needed > free:
@@ -120,11 +120,23 @@ class Checkpoints:
                 "free; free some space, choose another `work:`, or lower training.keep_checkpoints"
             )
 
-    def save_weights(self, model: torch.nn.Module, step: int) -> None:
-        """Keep the weights after `step` updates for averaging."""
+    def save_weights(self, model: torch.nn.Module, step: int, good: int | None = None) -> None:
+        """Keep the weights after `step` updates for averaging; `good`: those to go back to, which stay, too."""
         self._write(self.kept(step), tensors_of(model), {"step": step})
-        for _, path in numbered(self.folder, WEIGHTS)[: -self.keep]:
-            path.unlink()
+        self.prune(good)
+
+    def prune(self, good: int | None = None) -> None:
+        """Remove all kept weights but the newest, and the good ones."""
+        for number, path in numbered(self.folder, WEIGHTS)[: -self.keep]:
+            if number != good:
+                path.unlink()
+
+    def forget(self, given_up: Return | None) -> None:
+        """Remove what lies between the good weights that a training went back to and where it did so."""
+        for kind in (WEIGHTS, RESUME):
+            for step, path in numbered(self.folder, kind):
+                if given_up and given_up.to < step < given_up.at:
+                    path.unlink()
 
     def save_final(self, model: torch.nn.Module, outcome: Outcome) -> None:
         """Write the weights that the training ends in, and what `done.json` will say."""
@@ -177,11 +189,6 @@ class Checkpoints:
         except DamagedFileError as error:
             set_aside(path)
             raise UserError(f"{error}; check the disk, then run again: earlier checkpoints are kept") from error
-
-    def newest_name(self) -> str:
-        """The newest resume file, in words."""
-        found = numbered(self.folder, RESUME)
-        return str(found[-1][1]) if found else "none yet"
 
     def newest_good(self) -> "ResumePoint | None":
         """The newest resume file that is whole; damaged ones are renamed with a warning.

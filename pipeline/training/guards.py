@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
@@ -14,24 +14,27 @@ log = logging.getLogger(__name__)
 MOST_SKIPPED_IN_A_ROW = 10
 
 
-def skip_update(name: str, state: TrainingState, batches: Sequence[AnyBatch], good: str) -> None:
-    """Count update `state.step`, whose loss or gradient is not finite, as left out.
-
-    Args:
-        good: the last good checkpoint, for the message.
-
-    Raises:
-        UserError: it is the last of `MOST_SKIPPED_IN_A_ROW`.
-    """
+def skip_update(name: str, state: TrainingState, batches: Sequence[AnyBatch]) -> str | None:
+    """Count update `state.step`, whose loss or gradient is not finite, as left out; what is wrong once too many are."""
     state.skipped_updates += 1
     state.skipped_in_a_row += 1
-    what = f"{name}: loss or gradient is not finite in update {state.step} ({describe(batches)})"
-    if state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
-        raise UserError(
-            f"{what}, the {state.skipped_in_a_row}th in a row; last good checkpoint: {good}. Lower "
-            "training.lr_factor, raise training.warmup_steps, set training.clip_norm, or take precision fp32"
-        )
-    log.warning("%s: left out, %d so far", what, state.skipped_updates)
+    what = f"loss or gradient is not finite in update {state.step} ({describe(batches)})"
+    log.warning("%s: %s: left out, %d so far", name, what, state.skipped_updates)
+    too_many = state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW
+    return f"{what}, the {state.skipped_in_a_row}th in a row" if too_many else None
+
+
+def diverged(name: str, state: TrainingState, what: str, good: str) -> UserError:
+    """What to say of a training that can't go on; good: the last good weights."""
+    again = f", again after going back at update {state.returned.at}" if state.returned else ""
+    return UserError(
+        f"{name}: {what}{again}; last good checkpoint: {good}. Lower training.lr_factor (or lr), raise "
+        "training.warmup_steps, set training.clip_norm, or take precision fp32"
+    )
+
+
+def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
+    return bool(torch.stack([tensor.isfinite().all() for tensor in tensors]).all())
 
 
 @contextlib.contextmanager

@@ -200,6 +200,7 @@ def build_trainer(
     validation = Validation(corpus, dev, batches, device, group, lambda: autocast(device, spec))
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, silent=not group.is_first)
     if group.is_first:
+        checkpoints.forget(state.returned)
         JsonLines(run_folder / SAMPLES_FILE).rewind(state.step)
         checkpoints.check_space(model, training.max_steps // training.checkpoint_every + 1)
         describe(spec, model, batches, group, facts, state)
@@ -317,6 +318,7 @@ def outcome_of(trainer: Trainer) -> Outcome:
             branch_weights=sum(weight.numel() for weight in groups["branch_weights"]),
         ),
         skipped_updates=state.skipped_updates,
+        returned=state.returned,
         updates_per_epoch=len(batches),
         padding=batches.padding,
         left_out_pairs=batches.left_out,

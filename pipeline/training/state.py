@@ -6,7 +6,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pipeline.records.training import BestLoss, Loss, UpdatesLoss
+from pipeline.records.training import BestLoss, Loss, Return, UpdatesLoss
+
+INSANE = 10
+"""Times the loss of a uniform guess, or the best so far: an exploded model is beyond, an overfitted one is not."""
 
 
 @dataclass
@@ -47,6 +50,21 @@ class TrainingState:
     best_dev: BestLoss | None = None
     annealings: int = 0
     continued_from: str | None = None
+    good_step: int | None = None
+    """Of the newest kept weights that a later validation found sane."""
+    returned: Return | None = None
+
+    def is_sane(self, dev: Loss, vocab_size: int) -> bool:
+        """Whether a model of that development loss is worth going on from: one that overfits or has hardly begun is."""
+        worst = max(math.log(vocab_size), self.best_dev.nll_per_token if self.best_dev else 0.0)
+        return dev.nll_per_token <= INSANE * worst  # of no number nothing is true
+
+    def kept_step(self, every: int) -> int | None:
+        """Of the newest weights that are kept after every so many updates, and were not given up; None before any."""
+        step = self.step // every * every
+        if self.returned and self.returned.to < step < self.returned.at:
+            return self.returned.to
+        return step or None
 
     def record_validation(self, fit: Loss, dev: Loss) -> bool:
         """Close the stretch since the last validation, and keep the best of all; whether this one is the best.

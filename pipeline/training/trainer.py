@@ -15,11 +15,11 @@ from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.layout import SAMPLES_FILE
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.records.training import Machine, SampleLine
-from pipeline.training.checkpoint import Checkpoints
+from pipeline.records.training import Machine, Return, SampleLine
+from pipeline.training.checkpoint import Checkpoints, load_weights
 from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
-from pipeline.training.guards import out_of_memory_explained, skip_update
+from pipeline.training.guards import all_finite, diverged, out_of_memory_explained, skip_update
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.prefetch import Prefetcher
 from pipeline.training.progress import JsonLines, Progress
@@ -66,7 +66,8 @@ class Trainer:
 
         Raises:
             SystemExit: a signal asked to stop; a checkpoint is written.
-            UserError: out of memory or disk, or loss or gradient not finite ten times in a row.
+            UserError: out of memory or disk, or it diverged twice: loss or gradient not finite ten times in a row, or a
+                development loss that is not sane.
         """
         training, state = self.spec.training, self.state
         coming = Prefetcher(lambda step: self.batches.update(step, self.group.rank, self.group.size))
@@ -74,6 +75,7 @@ class Trainer:
         for step, micro_batches in coming.steps(state.step, training.max_steps):
             if self.ended:
                 break
+            fault = None
             tokens, sentences, flops, stopping = self.totals(micro_batches)
             if stopping:
                 self.save()
@@ -85,16 +87,18 @@ class Trainer:
                 self.optimiser.update(step, state.annealings)
             else:
                 self.optimiser.forget_gradients()
-                skip_update(self.spec.name, state, micro_batches, self.checkpoints.newest_name())
+                fault = skip_update(self.spec.name, state, micro_batches)
             state.step = step + 1
             self.cost.count(sums.tokens, flops)
             self.progress.count(state.step, sums, self.optimiser.rate, gradient_norm, coming.waited_s)
             self.progress.monitor(state.step, self.model.monitors)
-            if state.step % training.validate_every == 0:
-                self.validate()
-            if state.step % training.checkpoint_every == 0 and self.group.is_first:
-                self.checkpoints.save_weights(self.model, state.step)
-            if self.saving_is_due():
+            if not fault and state.step % training.validate_every == 0:
+                fault = self.validate()
+            if fault:
+                self.go_back(fault)
+            if state.step % training.checkpoint_every == 0:
+                self.keep()
+            if fault or self.saving_is_due():
                 self.save()
         self.end()
 
@@ -106,10 +110,31 @@ class Trainer:
         training, step = self.spec.training, self.state.step
         if self.saved_step != step:
             self.save()
-        if step % training.validate_every:
-            self.validate()
-        if step % training.checkpoint_every and self.group.is_first:
-            self.checkpoints.save_weights(self.model, step)
+        if step % training.validate_every and (fault := self.validate()):
+            self.go_back(fault)
+        if step % training.checkpoint_every:
+            self.keep()
+        if self.group.is_first:
+            self.checkpoints.prune()
+
+    def keep(self) -> None:
+        """Keep the weights for averaging, and to go back to; the first process does, if they are some."""
+        if self.group.is_first and all_finite(self.model.parameters()):
+            self.checkpoints.save_weights(self.model, self.state.step, self.state.good_step)
+
+    def go_back(self, fault: str) -> None:
+        """Take the last good weights, with fresh moments, and go on with the updates that come: no update is repeated.
+
+        So the data that led astray are passed over. Raises UserError when it was done before, or can't be.
+        """
+        state, good = self.state, self.state.good_step
+        path = self.checkpoints.kept(good or 0)
+        if state.returned or not good or not path.exists() or self.ended:
+            raise diverged(self.spec.name, state, fault, str(path) if good else "none yet")
+        load_weights(self.model, path, self.checkpoints.key)
+        self.optimiser.load_tensors({})
+        state.returned, state.skipped_in_a_row = Return(at=state.step, to=good), 0
+        log.warning("%s: %s: going back to %s, and on from update %d", self.spec.name, fault, path, state.step)
 
     def totals(self, micro_batches: Sequence[AnyBatch]) -> list[float]:
         """Over all processes: the update's target tokens, sentences and operations, and how many were asked to stop."""
@@ -155,18 +180,22 @@ class Trainer:
         self.optimiser.forget_gradients()
         del moments
 
-    def validate(self) -> None:
-        """Perplexity of training data and of the development set, and translations to look at."""
-        measured = self.validation.on_training_data(self.model), self.validation.on_dev(self.model)
-        is_best = self.state.record_validation(*measured)
+    def validate(self) -> str | None:
+        """Perplexity of training and development data, and translations to look at; what is wrong, if anything is."""
+        fit, dev = self.validation.on_training_data(self.model), self.validation.on_dev(self.model)
+        if not self.state.is_sane(dev, self.validation.vocab_size):
+            return f"the development loss is {dev.nll_per_token:.4g} nats after update {self.state.step}"
+        self.state.good_step = self.state.kept_step(self.spec.training.checkpoint_every)
+        is_best = self.state.record_validation(fit, dev)
         self.state.annealings = self.optimiser.schedule.annealings(self.state.annealings, is_best)
         if not self.group.is_first:
-            return
+            return None
         self.progress.validated(self.state)
         for sample in self.validation.samples(self.model):
             self.samples.append(SampleLine.model_validate({"step": self.state.step, **sample}))
             for name, text in sample.items():
                 log.info("  %-11s %s", name, text)
+        return None
 
     def saving_is_due(self) -> bool:
         """Whether to write a checkpoint to go on from: beside every kept one, and after `save_every_s`.
@@ -178,10 +207,11 @@ class Trainer:
         return wanted and self.saving_took_s < SAVING_SHARE * since
 
     def save(self) -> None:
-        """Write a checkpoint to go on from; the first process does."""
+        """Write a checkpoint to go on from, if there is one; the first process does."""
         started = time.monotonic()
-        if self.group.is_first:
+        if self.group.is_first and all_finite(self.model.parameters()):
             self.checkpoints.save_resume(self.model, self.optimiser, self.state, self.machine)
+            self.checkpoints.forget(self.state.returned)
             self.cost.write(self.state.step)
         self.saved_at, self.saved_step = time.monotonic(), self.state.step
         self.saving_took_s = self.saved_at - started

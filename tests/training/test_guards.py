@@ -45,10 +45,10 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted(new_run, spoil, ca
 
 def test_many_in_a_row_end_the_training_and_name_step_batch_and_last_good_checkpoint(new_run, spoil, monkeypatch):
     monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 4)
-    run = new_run()
-    spoil(range(5, 100))
+    run = new_run(max_steps=30)
+    spoil(range(9, 100))
     with pytest.raises(
-        UserError, match=r"in update 8 \(.*positions.*the 4th in a row; last good .*step-8\.resume.*lr_fac"
+        UserError, match=r"in update 16 \(.*positions.*the 4th in a row, again .* 13; last good .*step-12\.saf.*lr_fac"
     ):
         train_run(run, threads=1)
     assert not (run / "done.json").exists()

@@ -1,12 +1,19 @@
 """Reading the audio of an utterance, a whole file or a stretch of one: FLAC, WAV, NIST SPHERE not `shorten`ed."""
 
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from io import BytesIO
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import soundfile
 
 from pipeline.data.speech.manifest import Utterance
+from pipeline.files import read_patiently
 
+Found = TypeVar("Found")
 TOLERANCE_S = 0.02  # two frames: manifests round
 LARGEST = 2.0**15
 """Of a sample: files of floats may be in the units of 16 bits, and nothing sound is beyond them."""
@@ -20,19 +27,14 @@ def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
     """Samples (n,) float32, finite, in [-1, 1] but for files of floats that go beyond.
 
     Raises:
-        RejectedError: the file is missing, unreadable, of another rate, of several channels, or too short, or has a
+        RejectedError: the file is missing, damaged, of another rate, of several channels, or too short, or has a
             sample that is none.
+        UserError: it can't be read.
     """
+    wanted = round(utterance.seconds * sample_rate)
     try:
-        with soundfile.SoundFile(utterance.audio) as file:
-            if file.samplerate != sample_rate:
-                raise RejectedError("wrong rate")
-            if file.channels != 1:
-                raise RejectedError("several channels")
-            wanted = round(utterance.seconds * sample_rate)
-            file.seek(min(round(utterance.start * sample_rate), file.frames))
-            samples = file.read(wanted, dtype="float32")
-    except (soundfile.SoundFileError, OSError) as error:
+        samples = decoded(utterance.audio, partial(stretch, utterance=utterance, sample_rate=sample_rate))
+    except (soundfile.SoundFileError, FileNotFoundError) as error:
         raise RejectedError(fault_of(utterance.audio)) from error
     if len(samples) < wanted - TOLERANCE_S * sample_rate:
         raise RejectedError("truncated audio")
@@ -41,6 +43,36 @@ def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
     if len(samples) and np.abs(samples).max() > LARGEST:
         raise RejectedError("absurd samples")
     return samples
+
+
+def decoded(audio: Path, read: Callable[[Path | BytesIO], Found | None]) -> Found:
+    """What `read` finds in an audio file; again, in its bytes, when that is None or fails.
+
+    The library takes a disk's fault for the file's own, and its end for the audio's.
+
+    Raises:
+        FileNotFoundError, soundfile.SoundFileError: there is no such file, or it is damaged.
+        UserError: it can't be read.
+    """
+    with contextlib.suppress(soundfile.SoundFileError, OSError):
+        if (found := read(audio)) is not None:
+            return found
+    again = read(BytesIO(read_patiently(audio)))
+    assert again is not None
+    return again
+
+
+def stretch(source: Path | BytesIO, utterance: Utterance, sample_rate: int) -> np.ndarray | None:
+    """Its samples, or None when a file on disk seems to have less. Raises RejectedError as `read_audio` does."""
+    with soundfile.SoundFile(source) as file:
+        if file.samplerate != sample_rate:
+            raise RejectedError("wrong rate")
+        if file.channels != 1:
+            raise RejectedError("several channels")
+        wanted = round(utterance.seconds * sample_rate)
+        file.seek(min(round(utterance.start * sample_rate), file.frames))
+        samples = file.read(wanted, dtype="float32")
+    return None if len(samples) < wanted and isinstance(source, Path) else samples
 
 
 def fault_of(path: Path) -> str:

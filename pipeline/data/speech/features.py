@@ -40,7 +40,7 @@ from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
-from pipeline.data.speech.shared_utterances import place_of, shared_utterances
+from pipeline.data.speech.shared_utterances import place_of, shared_speakers, shared_utterances
 from pipeline.data.token_store import token_files, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -123,9 +123,10 @@ def compute_features(
 
     Raises:
         UserError: a manifest is missing or faulty, a split is empty or not as expected, a training utterance is in
-            another split too, or the disk is too small.
+            another split too, a speaker is where the dataset says that none is, or the disk is too small.
     """
     shared = shared_utterances(manifests)
+    speakers = shared_speakers(manifests, refused=dataset.disjoint_speakers)
     seconds = sum(one.seconds for path in manifests.values() for one in read_manifest(path))
     bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * STORED.itemsize
     require_space(corpus, bytes_needed, "the features")
@@ -136,6 +137,7 @@ def compute_features(
         splits={split: one.report() for split, one in kept.items()},
         shared=len(shared.splits_of),
         shared_examples=shared.examples(shared.splits_of),
+        shared_speakers=speakers[:EXAMPLES],
     )
     report.write(corpus / "prepared/report.json")
     return write_record(dataset, kept, corpus)

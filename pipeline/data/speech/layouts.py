@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import soundfile
 
+from pipeline.data.speech.audio import decoded
 from pipeline.data.speech.manifest import Utterance
 from pipeline.data.speech.text_lines import segment_text, table
 from pipeline.data.text_files import lines_of
@@ -77,8 +78,8 @@ def fitting(folder: Path, members: str, suffix: str) -> list[Path]:
 
 
 def seconds_of(audio: Path) -> float:
-    """Length of a file; 0 if it can't be read, and then it is left out and counted when features are computed."""
+    """Length of a file; 0 if it is none, and then it is left out and counted when features are computed."""
     try:
-        return soundfile.info(audio).duration
-    except (soundfile.SoundFileError, OSError):
+        return decoded(audio, lambda source: soundfile.info(source).duration)
+    except (soundfile.SoundFileError, FileNotFoundError):
         return 0.0

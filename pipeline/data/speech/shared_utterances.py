@@ -1,4 +1,4 @@
-"""Utterances that a corpus lists more than once: the same stretch of the same file, whatever is said to be in it."""
+"""Utterances that a corpus lists more than once, the same stretch of the same file, and speakers in several splits."""
 
 import logging
 import os
@@ -57,5 +57,20 @@ def shared_utterances(manifests: Mapping[SplitName, Path]) -> Shared:
         log.warning(
             "%d utterances are in several splits: %s",
             *(len(shared.splits_of), "; ".join(shared.examples(shared.splits_of))),
+        )
+    return shared
+
+
+def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[str]:
+    """Speakers in several splits, each with these. Raises UserError when there are any and that is `refused`."""
+    splits_of: dict[str, list[SplitName]] = {}
+    for split, manifest in manifests.items():
+        for speaker in dict.fromkeys(one.speaker for one in read_manifest(manifest)):
+            splits_of.setdefault(speaker, []).append(split)
+    shared = [f"{speaker}: {', '.join(splits)}" for speaker, splits in splits_of.items() if len(splits) > 1]
+    if shared and refused:
+        raise UserError(
+            f"{manifests[TRAIN]}: {len(shared)} speakers are in several splits ({'; '.join(shared[:EXAMPLES])}), and "
+            "the dataset has disjoint_speakers; take them out of one of the two"
         )
     return shared

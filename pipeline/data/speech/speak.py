@@ -13,6 +13,7 @@ process of its own: the same dataset file gives the same samples with any number
 """
 
 import argparse
+import io
 import logging
 import multiprocessing
 import shutil
@@ -118,5 +119,7 @@ def read_part(tasks: list[Task], domain: str) -> list[Utterance]:
 def read_one(synthesiser: Synthesiser, task: Task, domain: str) -> Utterance:
     reader = task.reader
     samples = synthesiser.say(task.sentence.written, reader.voice, reader.words_per_minute, reader.pitch)
-    soundfile.write(task.audio, samples, synthesiser.rate, subtype="PCM_16", format="FLAC")
+    audio = io.BytesIO()  # the library does not say what the disk's fault is
+    soundfile.write(audio, samples, synthesiser.rate, subtype="PCM_16", format="FLAC")
+    task.audio.write_bytes(audio.getvalue())
     return Utterance(task.audio, task.sentence.spelt, reader.name, domain, len(samples) / synthesiser.rate)

@@ -1,0 +1,77 @@
+"""Faults in every stage: each must end in the bytes of an undisturbed run, or in one clear line with nothing lost.
+
+python -m tests.chaos --minutes 90 [--seed 7]        as many cases as fit
+python -m tests.chaos --seed 7 --case 123            one of them again, with what it wrote
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from tests.chaos.cases import FAILURES, IN_VAIN, LOST, REFUSED, SAME, TRACEBACK, Case, End, Judge, draw
+from tests.chaos.injection import Injector
+from tests.chaos.server import Server
+from tests.chaos.world import TARGETS, World
+
+COLUMNS = (SAME, REFUSED, LOST, IN_VAIN, TRACEBACK)
+
+
+def main() -> int:
+    """The exit status: 1 when a case failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__.split("\n")[0])
+    parser.add_argument("--minutes", type=float, default=90)
+    parser.add_argument("--cases", type=int, default=1 << 30, help="no more than so many")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--case", type=int, help="only the one of this number")
+    parser.add_argument("--world", type=Path, help="folder in which the undisturbed world is kept for the next time")
+    args = parser.parse_args()
+    print(f"chaos with SEED={args.seed}", flush=True)
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as scratch:
+        folder = args.world or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        numbers = range(1, args.cases + 1) if args.case is None else [args.case]
+        ends = run(folder.resolve(), args.seed, numbers, args.minutes * 60)
+    print(table(ends))
+    return int(any(end.verdict in FAILURES for _, end in ends))
+
+
+def run(folder: Path, seed: int, numbers, seconds: float, targets: tuple[str, ...] = TARGETS) -> list[tuple[Case, End]]:
+    """Have the cases of these numbers happen, as long as the time lasts; tells of each that fails."""
+    injector = Injector(folder)
+    server = Server(injector.environment())
+    try:
+        world = World(folder, injector, server, targets)
+        world.build()
+        print(f"{len(world.steps)} commands of {len({step.stage for step in world.steps})} stages", flush=True)
+        judge, ends, until = Judge(world, seed), [], time.monotonic() + seconds
+        for number in numbers:
+            if time.monotonic() > until:
+                break
+            case = draw(world.steps, seed, number)
+            ends.append((case, judge.end_of(case)))
+            if ends[-1][1].verdict in FAILURES or len(numbers) == 1:
+                print(f"\n{case}\n  {ends[-1][1].verdict}: {ends[-1][1].why}", flush=True)
+        return ends
+    finally:
+        server.close()
+
+
+def table(ends: list[tuple[Case, End]]) -> str:
+    """Of each stage, how many cases were tried, and how they ended."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for case, end in ends:
+        for row in (case.step.stage, "all"):
+            counts[row][end.verdict] += 1
+    lines = [f"{'':20}{'tried':>8}" + "".join(f"{name:>17}" for name in COLUMNS)]
+    for stage in sorted(counts, key=lambda name: (name == "all", name)):
+        found = counts[stage]
+        lines.append(f"{stage:20}{found.total():8}" + "".join(f"{found[name]:17}" for name in COLUMNS))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

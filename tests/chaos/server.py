@@ -1,0 +1,103 @@
+"""Stages in processes forked from one that has imported everything, so that a fault costs no start of torch.
+
+    python -m tests.chaos.server     one JSON order a line: {"argv": […], "folder": …, "log": …, "limit_s": …}
+
+Answers each with the exit status, negative for a signal, as a line of JSON.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+OVER_TIME = -100
+
+
+class Server:
+    """The process that forks; its children's calls may be made to fail by `environment`."""
+
+    def __init__(self, environment: dict[str, str]):
+        paths = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPLCONFIGDIR": "/tmp/chaos-matplotlib"}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        command = [sys.executable, "-m", "tests.chaos.server"]
+        self.process = subprocess.Popen(command, env=environment | paths, cwd=ROOT, **pipes)
+
+    def run(self, argv: list[str], folder: Path, log: Path, limit_s: float = 120.0) -> int:
+        """The exit status of a stage in `folder`, which writes what it says to `log`."""
+        assert self.process.stdin and self.process.stdout
+        order = {"argv": argv, "folder": str(folder), "log": str(log), "limit_s": limit_s}
+        print(json.dumps(order), file=self.process.stdin, flush=True)
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve() -> None:
+    from pipeline import __main__ as main
+    from pipeline import files, patience
+    from pipeline.stages import STAGES
+
+    for module, _ in STAGES.values():
+        importlib.import_module(module)
+    files.READ_PAUSES_S = (0.0, 0.01, 0.02)
+    patience.PAUSES_S = (0.0, 0.01, 0.02)
+    for line in sys.stdin:
+        order = json.loads(line)
+        child = os.fork()
+        if not child:
+            perform(order, main.main)
+        print(status_of(child, order["limit_s"]), flush=True)
+
+
+def perform(order: dict[str, Any], main: Any) -> None:
+    """In the child: the stage, and the end of the process."""
+    status = 1
+    os.setpgid(0, 0)
+    try:
+        os.chdir(order["folder"])
+        log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for descriptor in (1, 2):
+            os.dup2(log, descriptor)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        status = main(order["argv"])
+    except SystemExit as stopped:
+        status = stopped.code if isinstance(stopped.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def status_of(child: int, limit_s: float) -> int:
+    """Wait for a child, and kill what it leaves behind."""
+    over, pause = time.monotonic() + limit_s, 0.001
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found or time.monotonic() > over:
+            break
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    if not found:
+        os.waitpid(child, 0)
+        return OVER_TIME
+    return os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    serve()

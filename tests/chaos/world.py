@@ -1,0 +1,227 @@
+"""A tiny world in which every stage was run once, undisturbed: the commands, what each read, and what each wrote."""
+
+import hashlib
+import pickle
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.files import note_of
+from tests.chaos.injection import Fault, Injector
+from tests.chaos.server import ROOT, Server
+from tests.chaos.sources import add_fetched
+
+sys.path.append(str(ROOT / "tests/helpers"))
+from copied_project import add_toy_paper, call, copy_project, require
+
+SCALE = "smoke"
+RUNS = f"work/{SCALE}/runs"
+TEXT = (
+    f"{RUNS}/multichannel/RNN-EMB/grammar-smoke-zh-en/seed1/gates.json",
+    f"{RUNS}/multichannel/RNN-EMB/grammar-smoke-zh-en/seed1/phenomena/beam10/test.json",
+    f"{RUNS}/weighted/C/grammar-smoke-en-de/seed1/scores/final/dev.json",
+)
+TARGETS = (
+    *TEXT,
+    f"results/{SCALE}/toy/claims.csv",
+    f"results/{SCALE}/toy/table1.csv",
+    f"results/{SCALE}/attention/table4.csv",  # trees
+    f"results/{SCALE}/attention/figure3.svg",  # attention-maps
+    f"results/{SCALE}/coldfusion/figure3.svg",  # speech: alignments
+    f"results/{SCALE}/coldfusion/table1.csv",  # transcribe, transcript-table
+    f"results/{SCALE}/coldfusion/table2.csv",  # characters: perplexity elsewhere
+    f"{RUNS}/coldfusion/ctc/grammar-smoke-speech-source/seed1/tuned/shallow-ctc.json",
+    f"{RUNS}/coldfusion/ctc/grammar-smoke-speech-source/seed1/scores/final/test@grammar-smoke-speech-source.json",
+    f"results/{SCALE}/weighted/figure2.svg",
+    f"work/{SCALE}/model_sizes/weighted.json",
+)
+CLAIMS = """\
+scores:
+  bleu: {metric: bleu_paper, dataset: wmt14-en-de, split: test, decoding: final}
+claims:
+  better:
+    kind: order
+    statement: The one is better than the other.
+    printed: "nowhere"
+    score: bleu
+    ascending: [attention/C1, base]
+"""
+"""Of the toy paper."""
+STAGES = (
+    *("describe", "generate", "download", "collect-trees", "collect-text", "collect-recordings", "speak", "prepare"),
+    *("prepare-trees", "subwords", "features", "encode-text", "encode", "train", "average", "translate", "tune"),
+    *("transcribe", "perplexity", "score", "score-trees", "score-speech", "phenomena", "gate-values"),
+    *("attention-maps", "alignments", "layer-times", "model-sizes", "table", "transcript-table", "example-table"),
+    *("layer-table", "figure", "claims"),
+)
+"""In the order of the workflow, all that any of its rules calls."""
+
+Digests = dict[str, str]
+"""SHA-256 of each file below work/ and results/, by path."""
+
+
+@dataclass
+class Step:
+    """A command of the workflow.
+
+    Attributes:
+        writes: files that are equal after each of two undisturbed runs of it, with their digests.
+        unlike: files that are not: times, logs.
+        seen: how often it makes each system call.
+        reads: files that it opens to read, of those that were there before it.
+    """
+
+    argv: list[str]
+    writes: Digests = field(default_factory=dict)
+    unlike: set[str] = field(default_factory=set)
+    seen: dict[str, int] = field(default_factory=dict)
+    reads: list[str] = field(default_factory=list)
+
+    @property
+    def stage(self) -> str:
+        return self.argv[0]
+
+
+def digests(folder: Path) -> Digests:
+    """Of what lies there, leaving out what is half-written."""
+    paths = (path for part in ("work", "results") for path in (folder / part).rglob("*") if path.is_file())
+    paths = (path for path in paths if not path.name.endswith(".tmp") and path.parent.name != ".digests")
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def shrink(folder: Path) -> None:
+    """Make the smoke scale of a copied project tinier still."""
+    for path in (folder / "workflow/datasets").glob("grammar-smoke-*.yaml"):
+        record = yaml.safe_load(path.read_text())
+        record.pop("expected", None)
+        for sizes in sizes_of(record):
+            sizes.update({split: max(4 if "utterances" in record else 8, count // 8) for split, count in sizes.items()})
+        for vocabulary in (record.get("subwords", {}), record.get("tgt_subwords", {})):
+            if "vocab_size" in vocabulary:
+                vocabulary["vocab_size"] //= 4
+        path.write_text(yaml.safe_dump(record, sort_keys=False))
+    path = folder / "workflow/scales/smoke.yaml"
+    scale = yaml.safe_load(path.read_text())
+    short = {"max_steps": {"set": 9}, "validate_every": {"set": 3}, "checkpoint_every": {"set": 3}}
+    for part in (scale, *scale["systems"].values()):
+        if "training" in part:
+            part["training"] |= short
+    path.write_text(yaml.safe_dump(scale, sort_keys=False))
+
+
+def sizes_of(record: dict[str, Any]) -> list[dict[str, int]]:
+    owners = (record.get("generator", {}), record.get("text", {}), record)
+    found = [owner[name] for owner in owners for name in ("sizes", "chained", "utterances") if name in owner]
+    return [sizes for sizes in found if isinstance(sizes, dict)]
+
+
+def commands(folder: Path, targets: tuple[str, ...]) -> list[list[str]]:
+    """What Snakemake would run for `targets`, in an order that works."""
+    options = ("-n", "-p", "--cores", "1", "--config", f"scale={SCALE}")
+    shown = require(call(folder, sys.executable, "-m", "snakemake", *options, "--", *targets))
+    lines = re.findall(r"python -m pipeline (.*)$", shown, re.MULTILINE)
+    found = [bare(shlex.split(line.partition(" >")[0].partition(" 2>")[0])) for line in lines]
+    order = [*STAGES]
+    return sorted(found, key=lambda argv: order.index(argv[0]))
+
+
+class World:
+    """Builds the undisturbed world in `folder`, and copies of it as they were before a step."""
+
+    def __init__(self, folder: Path, injector: Injector, server: Server, targets: tuple[str, ...] = TARGETS):
+        self.folder, self.injector, self.server = folder, injector, server
+        self.template, self.golden = folder / "template", folder / "golden"
+        self.kept = folder / "steps.pickle"
+        self.steps: list[Step] = pickle.loads(self.kept.read_bytes()) if self.kept.exists() else []
+        self.waiting = [] if self.steps else self.commands(targets)
+
+    def commands(self, targets: tuple[str, ...]) -> list[list[str]]:
+        """Make the project; what is to be done in it."""
+        self.template.mkdir()
+        copy_project(self.template)
+        shrink(self.template)
+        toy = add_toy_paper(self.template)
+        (toy / "claims.yaml").write_text(CLAIMS)
+        waiting = commands(self.template, targets) + add_fetched(self.template)
+        shutil.copytree(self.template, self.golden, symlinks=True)
+        return waiting
+
+    def build(self) -> None:
+        """Run every command, twice; one that reads what a later one makes waits for it."""
+        failures = 0
+        while self.waiting:
+            argv = self.waiting.pop(0)
+            if self.add(Step(argv)):
+                failures = 0
+                continue
+            self.waiting.append(argv)
+            failures += 1
+            if failures == len(self.waiting):
+                raise SystemExit(f"error: undisturbed, {shlex.join(argv)} fails: {self.said()[-2000:]}")
+
+        self.kept.write_bytes(pickle.dumps(self.steps))
+
+    def add(self, step: Step) -> bool:
+        """Whether the step could be done."""
+        before = digests(self.golden)
+        twin = self.folder / "twin"
+        shutil.copytree(self.golden, twin, symlinks=True)
+        try:
+            if self.run(step, twin, None):
+                return False
+            step.seen = self.injector.seen()
+            step.reads = sorted(path for path in self.injector.opened(twin) if path in before)
+            assert self.run(step, self.golden, None) == 0, self.said()
+            first, second = changed(before, digests(twin)), changed(before, digests(self.golden))
+            step.writes = {path: digest for path, digest in second.items() if first.get(path) == digest}
+            step.unlike = {*first, *second} - {*step.writes}
+            if step.stage == "train":
+                run = Path(step.argv[2])
+                shutil.copy(self.golden / run / "done.json", self.golden / run / "trained.json")
+        finally:
+            shutil.rmtree(twin)
+        self.steps.append(step)
+        return True
+
+    def run(self, step: Step, folder: Path, fault: Fault | None) -> int:
+        """The exit status of a step in `folder`."""
+        self.injector.arm((folder / "work", folder / "results"), fault)
+        try:
+            return self.server.run(step.argv, folder, self.folder / "log")
+        finally:
+            self.injector.disarm()
+
+    def said(self) -> str:
+        """What the last step wrote to its terminal."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    def before(self, step: Step, name: str) -> Path:
+        """A copy of the world in which `step` has not been done; later ones may have been."""
+        folder = self.folder / name
+        if folder.exists():
+            shutil.rmtree(folder)
+        shutil.copytree(self.golden, folder, symlinks=True)
+        for path in (*step.writes, *step.unlike):
+            (folder / path).unlink(missing_ok=True)
+            note_of(folder / path).unlink(missing_ok=True)
+        return folder
+
+
+def changed(before: Digests, after: Digests) -> Digests:
+    """What is new or another in `after`."""
+    return {path: digest for path, digest in after.items() if before.get(path) != digest}
+
+
+def bare(argv: list[str]) -> list[str]:
+    """Without the launcher, except of a training, whose stage is called `train` then."""
+    if argv[0] != "launch":
+        return argv
+    if "--run" in argv:
+        return ["train", "--run", argv[argv.index("--run") + 1], "--device", "cpu", "--threads", "1"]
+    return argv[argv.index("--") + 1 :]

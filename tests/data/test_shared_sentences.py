@@ -1,0 +1,46 @@
+"""Sentences and speakers that several splits have are counted in the report and said in the log."""
+
+import random
+
+import pytest
+from own_speech import own, write_noise
+
+from pipeline.data.shared_sentences import shared_sentences
+from pipeline.data.speech.features import compute_features
+from pipeline.data.speech.manifest import Utterance, write_manifest
+from pipeline.errors import UserError
+from pipeline.records.preparation import PreparedSpeech
+
+
+def test_shared_sentences_are_those_that_sets_of_lines_have_in_common(tmp_path, caplog):
+    rng = random.Random()
+    splits = {}
+    for split, count in (("train", 300), ("dev", 40), ("test", 40)):
+        splits[split] = [f"sentence {rng.randrange(200)}" for _ in range(count)]
+        (tmp_path / split).write_text("".join(f"{line}\n" for line in splits[split]))
+    expected = {
+        name: len(set(splits[one]) & set(splits[other]))
+        for name, one, other in (("dev and train", "dev", "train"), ("test and train", "test", "train"))
+    } | {"dev and test": len(set(splits["dev"]) & set(splits["test"]))}
+    found = shared_sentences("toy", {split: tmp_path / split for split in splits})
+    assert found == {name: count for name, count in expected.items() if count}
+    assert f"toy: {found['dev and train']} sentences are in both dev and train" in caplog.text
+
+
+def test_splits_that_share_nothing_have_nothing_to_report(tmp_path, caplog):
+    for split in ("train", "dev"):
+        (tmp_path / split).write_text(f"only in {split}\n")
+    assert shared_sentences("toy", {split: tmp_path / split for split in ("train", "dev")}) == {}
+    assert not caplog.text
+
+
+def test_speakers_of_several_splits_are_reported_and_refused_where_the_dataset_says_that_there_are_none(tmp_path):
+    manifests = {}
+    for split, speaker in (("train", "ann"), ("dev", "bob"), ("test", "ann")):
+        manifests[split] = tmp_path / f"{split}.tsv"
+        sound = write_noise(tmp_path / f"{split}.wav", 1.0)
+        write_manifest(manifests[split], [Utterance(sound, "a", speaker, "x", 1.0)])
+    compute_features(own(), manifests, tmp_path / "corpus", 1)
+    assert PreparedSpeech.read(tmp_path / "corpus/prepared/report.json").shared_speakers == ["ann: train, test"]
+    with pytest.raises(UserError, match=r"1 speakers are in several splits \(ann: train, test\).*disjoint_speakers"):
+        compute_features(own(disjoint_speakers=True), manifests, tmp_path / "corpus", 1)

@@ -1,0 +1,93 @@
+"""What a disk does for a moment costs a pause; what it does for good is one line; what it altered is not read."""
+
+import errno
+import random
+
+import pytest
+
+from pipeline import patience
+from pipeline.digests import recording
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, note_of, set_aside
+from pipeline.intact import looking
+from pipeline.patience import LastingError, persevere
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch):
+    monkeypatch.setattr(patience, "PAUSES_S", (0.0, 0.0))
+
+
+class Work:
+    """Fails so many times, by an error that lies behind another one or not."""
+
+    def __init__(self, number: int, times: int, wrapped: bool = False):
+        self.error, self.left, self.wrapped, self.calls = OSError(number, "as errno says", "file"), times, wrapped, 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+        self.left -= 1
+        if self.left >= 0:
+            if self.wrapped:
+                raise UserError("file: can't be read") from self.error
+            raise self.error
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+def test_what_fails_for_a_moment_is_done_again(number, wrapped):
+    work = Work(number, random.choice([1, 2]), wrapped)
+    persevere(work)
+    assert work.left == -1
+
+
+@pytest.mark.parametrize(("number", "calls"), [(errno.EIO, 3), (errno.EACCES, 1), (errno.ENOSPC, 1)])
+def test_what_lasts_or_will_not_pass_ends_in_one_line_with_file_and_cause(number, calls):
+    work = Work(number, 99)
+    with pytest.raises(UserError, match=r"^file: as errno says; nothing was removed.*run the same command again$"):
+        persevere(work)
+    assert work.calls == calls
+
+
+def test_who_persevered_in_vain_is_not_asked_again():
+    work = Work(errno.EIO, 99)
+    with pytest.raises(LastingError):
+        persevere(lambda: persevere(work))
+    assert work.calls == 3
+
+
+def test_other_errors_are_nobodys_to_persevere_in():
+    for error in (UserError("wrong setting"), ValueError("a fault of the program")):
+        with pytest.raises(type(error), match=str(error)):
+            persevere(lambda error=error: (_ for _ in ()).throw(error))
+
+
+@pytest.fixture
+def written(tmp_path):
+    with recording(), atomic_write(tmp_path / "text") as handle:
+        handle.write("what was written\n")
+    return tmp_path / "text"
+
+
+def test_a_file_that_was_altered_is_not_read(written):
+    written.write_bytes(written.read_bytes()[:-3])
+    with looking(), pytest.raises(UserError, match=r"text: is damaged.*verify --repair.*\.digests/text"):
+        open(written).close()
+
+
+def test_files_as_written_with_no_note_or_out_of_a_stage_are_read(written):
+    with looking():
+        assert written.read_text() == "what was written\n"
+    written.write_text("my own")
+    assert written.read_text() == "my own"
+    note_of(written).unlink()
+    with looking():
+        assert written.read_text() == "my own"
+        assert set_aside(written).read_text() == "my own"
+
+
+def test_a_file_that_a_stage_writes_anew_is_read_by_it(written):
+    with looking(), recording():
+        with atomic_write(written) as handle:
+            handle.write("something else")
+        assert written.read_text() == "something else"

@@ -1,0 +1,105 @@
+"""A training that explodes goes back once to its last good weights, passes over what led astray, and then says so."""
+
+import random
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from test_survival import in_child
+
+from pipeline.errors import UserError
+from pipeline.files import read_json
+from pipeline.records.training import BestLoss, Loss
+from pipeline.training import guards
+from pipeline.training.checkpoint import weight_files
+from pipeline.training.job import train_run
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.state import TrainingState
+from pipeline.training.trainer import Trainer
+
+SETTINGS = {"max_steps": 24, "validate_every": 6, "checkpoint_every": 4, "keep_checkpoints": 2}
+"""Good weights are kept after 4, 12, 16 … updates."""
+
+
+@pytest.fixture
+def explode(monkeypatch):
+    """Multiplies the weights by something huge after each of the updates that are named."""
+    update = Optimiser.update
+
+    def explode_after(*updates, factor=1e27):
+        def exploding(self, number, annealings=0):
+            update(self, number, annealings)
+            if number in updates:
+                with torch.no_grad():
+                    for weight in self.weights:
+                        weight.mul_(factor)
+
+        monkeypatch.setattr(Optimiser, "update", exploding)
+
+    return explode_after
+
+
+def test_finite_but_absurd_weights_are_noticed_given_up_and_kept_nowhere(new_run, explode, caplog):
+    run = new_run(**SETTINGS)
+    explode(14)
+    train_run(run, threads=1)
+    done = read_json(run / "done.json")
+    assert done["returned"] == {"at": 18, "to": 12} and done["dev"]["nll_per_token"] < 4
+    assert "going back to" in caplog.text and "on from update 18" in caplog.text
+    for _, path in weight_files(run):
+        assert all(tensor.abs().max() < 100 for tensor in load_file(path).values())
+
+
+@pytest.mark.parametrize("factor", [1e27, float("inf")], ids=["absurd", "infinite"])
+def test_killed_at_random_moments_it_goes_back_once_and_ends_in_the_same_bytes(
+    new_run, explode, outcome, monkeypatch, factor
+):
+    monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 3)
+    undisturbed, disturbed = (new_run(name, **SETTINGS) for name in ("undisturbed", "disturbed"))
+    explode(13, factor=factor)
+    train_run(undisturbed, threads=1)
+    for _ in range(6):
+        in_child(lambda: train_run(disturbed, threads=1, save_every_s=0.0), killed_after_s=random.uniform(0.1, 0.5))
+    train_run(disturbed, threads=1)
+    assert read_json(disturbed / "done.json")["returned"]["to"] in (4, 12)
+    assert outcome(disturbed) == outcome(undisturbed)
+
+
+def test_stopped_behind_the_return_it_remembers_it_and_does_not_do_so_again(new_run, explode):
+    run = new_run(**SETTINGS)
+    explode(7, 20)
+    validate = Trainer.validate
+
+    def stopped(self):
+        if self.state.step == 18:
+            self.stop._note(15, None)
+        return validate(self)
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(Trainer, "validate", stopped)
+        train_run(run, threads=1)
+    with pytest.raises(UserError, match=r"after update 24, again after going back at update 12; last good .*Lower"):
+        train_run(run, threads=1)
+    assert not (run / "done.json").exists()
+
+
+def test_without_good_weights_it_stops_at_once_and_says_what_to_change(new_run, explode):
+    run = new_run(**SETTINGS)
+    explode(2)
+    with pytest.raises(UserError, match=r"loss is .* after update 6; last good checkpoint: none yet.*lr.*clip_norm"):
+        train_run(run, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("nll", "best", "sane"),
+    [
+        *((3.0, None, True), (30.0, 2.0, True), (32.0, 2.0, False), (40.0, 5.0, True)),
+        *((float("nan"), None, False), (float("inf"), 5.0, False), (1e27, None, False)),
+    ],
+)
+def test_a_loss_is_sane_up_to_ten_times_a_uniform_guess_or_the_best(nll, best, sane):
+    """With 24 symbols a uniform guess costs 3.18 nats."""
+    state = TrainingState(
+        best_dev=None if best is None else BestLoss(nll_per_token=best, perplexity=1, tokens=1, step=1)
+    )
+    assert state.is_sane(Loss(nll_per_token=nll, perplexity=1, tokens=1), 24) is sane
