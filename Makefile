@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test env check clean remove-work help
+.PHONY: demo test chaos env check clean remove-work help
 help:
 	@sed -n '1p' Makefile | cut -c3-
 
@@ -28,6 +28,10 @@ demo: env
 
 test: env
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# faults, kills and damaged files in every stage: as many as fit into MINUTES; SEED= has the same ones again
+chaos: env
+	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),90) $(if $(SEED),--seed $(SEED))
 
 check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .

@@ -64,7 +64,7 @@ def table(ends: list[tuple[Case, End]]) -> str:
     """Of each stage, how many cases were tried, and how they ended."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for case, end in ends:
-        for row in (case.step.stage, "all"):
+        for row in ("snakemake" if case.kind == "workflow killed" else case.step.stage, "all"):
             counts[row][end.verdict] += 1
     lines = [f"{'':20}{'tried':>8}" + "".join(f"{name:>17}" for name in COLUMNS)]
     for stage in sorted(counts, key=lambda name: (name == "all", name)):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.chaos.damage import DAMAGES, POISONS, is_text
 from tests.chaos.injection import CALLS, ERRORS, EVER, KILL, PASSING, Fault
+from tests.chaos.killed_workflow import WEIGHTS, end_of_killed_workflow
 from tests.chaos.server import OVER_TIME
 from tests.chaos.world import Digests, Step, World, digests
 
@@ -15,6 +16,10 @@ SAME, REFUSED, LOST, IN_VAIN, TRACEBACK = "same bytes", "refused", "lost", "refu
 FAILURES = (LOST, IN_VAIN, TRACEBACK)
 KINDS = {"passing": 3, "once": 2, "lasting": 3, "at random": 2, "kill": 3, "damage": 4, "poison": 1}
 """What goes wrong, with weights."""
+
+
+WORKFLOW_EVERY = 100
+"""Of so many cases one is of Snakemake as a whole, which takes as long as twenty others."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Case:
     damage: str = ""
 
     def __str__(self) -> str:
-        what = f"{self.damage}: {self.spoilt}" if self.spoilt else str(self.fault)
+        what = f"{self.damage}: {self.spoilt}" if self.spoilt else str(self.fault or "snakemake")
         return f"case {self.number}: {self.step.stage}: {self.kind}: {what}"
 
 
@@ -49,6 +54,9 @@ class End:
 def draw(steps: list[Step], seed: int, number: int) -> Case:
     """The case of that number: every stage is as likely as any other."""
     rng = random.Random(f"chaos {seed} {number}")
+    trained = [step for step in steps if WEIGHTS in step.writes]
+    if trained and number % WORKFLOW_EVERY == 0:
+        return Case(number, "workflow killed", trained[0])
     stage = rng.choice(sorted({step.stage for step in steps}))
     step = rng.choice([step for step in steps if step.stage == stage])
     kind = rng.choices([*KINDS], [*KINDS.values()])[0]
@@ -94,6 +102,8 @@ class Judge:
 
     def end_of(self, case: Case) -> End:
         """Have it happen, mend the cause, and give the same command again."""
+        if case.kind == "workflow killed":
+            return self.end_of_workflow(case)
         folder = self.world.before(case.step, "scratch")
         if case.spoilt:
             self.spoil(folder / case.spoilt, case)
@@ -112,6 +122,12 @@ class Judge:
         if self.world.run(case.step, folder, None):
             return End(LOST, f"the same command again: {self.world.said()[-600:]}")
         return self.compared(folder, case, SAME if status == -9 else REFUSED, said)
+
+    def end_of_workflow(self, case: Case) -> End:
+        rng, folder = random.Random(f"chaos {self.seed} {case.number} kills"), self.world.folder / "workflow"
+        shutil.rmtree(folder, ignore_errors=True)
+        same, said = end_of_killed_workflow(self.world.template, folder, rng, case.step.writes[WEIGHTS])
+        return End(SAME) if same else End(LOST, said[-3000:])
 
     def spoil(self, path: Path, case: Case) -> None:
         change: Callable = DAMAGES[case.damage] if case.kind == "damage" else POISONS[case.damage][1]

@@ -1,0 +1,57 @@
+"""Faults at system calls happen as ordered; and what fits of the chaos suite, with its seed. `make chaos` does more."""
+
+import errno
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.chaos.__main__ import run, table
+from tests.chaos.cases import FAILURES
+from tests.chaos.injection import EVER, KILL, SHORT, Fault, Injector
+from tests.chaos.world import TEXT
+
+MINUTES = 1.5
+READ_TWICE = "import os; [print(os.read(os.open('work/file', os.O_RDONLY), 6)) for _ in range(2)]"
+
+
+@pytest.fixture
+def injector(tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/file").write_text("12345678")
+    return Injector(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fault", "written", "status"),
+    [
+        (None, [b"123456", b"123456"], 0),
+        (Fault("read", SHORT, 2), [b"123456", b"123"], 0),
+        (Fault("read", errno.EIO, 2), [b"123456"], 1),
+        (Fault("open to read", errno.ESTALE, 1, EVER), [], 1),
+        (Fault("read", KILL, 1), [], -9),
+    ],
+    ids=str,
+)
+def test_a_fault_befalls_the_call_that_it_is_meant_for(injector, tmp_path, fault, written, status):
+    injector.arm((tmp_path / "work", tmp_path / "results"), fault)
+    done = subprocess.run(
+        [sys.executable, "-uc", READ_TWICE],
+        **{"cwd": tmp_path, "env": injector.environment(), "capture_output": True, "text": True, "check": False},
+    )
+    assert done.stdout.splitlines() == [str(content) for content in written]
+    assert done.returncode == status
+    if fault and fault.action > 0:
+        assert os.strerror(fault.action) in done.stderr
+
+
+@pytest.mark.slow
+def test_whatever_befalls_a_stage_it_ends_in_the_same_bytes_or_in_one_clear_line(tmp_path):
+    seed = int(time.time())
+    print(f"SEED={seed}")
+    ends = run(tmp_path, seed, range(1, 100), MINUTES * 60, TEXT)
+    print(table(ends))
+    assert len(ends) > 20
+    assert not [f"{case}: {end.verdict}: {end.why}" for case, end in ends if end.verdict in FAILURES]
