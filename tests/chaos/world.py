@@ -149,7 +149,7 @@ class World:
         toy = add_toy_paper(self.template)
         (toy / "claims.yaml").write_text(CLAIMS)
         waiting = commands(self.template, targets) + add_fetched(self.template)
-        shutil.copytree(self.template, self.golden, symlinks=True)
+        self.copied(self.template, self.golden)
         return waiting
 
     def build(self) -> None:
@@ -171,7 +171,7 @@ class World:
         """Whether the step could be done."""
         before = digests(self.golden)
         twin = self.folder / "twin"
-        shutil.copytree(self.golden, twin, symlinks=True)
+        self.copied(self.golden, twin)
         try:
             if self.run(step, twin, None):
                 return False
@@ -188,6 +188,11 @@ class World:
             shutil.rmtree(twin)
         self.steps.append(step)
         return True
+
+    def copied(self, source: Path, target: Path) -> None:
+        """A copy of a project; what no stage writes is shared."""
+        shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("workflow", ".snakemake"))
+        (target / "workflow").symlink_to(self.template / "workflow")
 
     def run(self, step: Step, folder: Path, fault: Fault | None) -> int:
         """The exit status of a step in `folder`."""
@@ -206,7 +211,7 @@ class World:
         folder = self.folder / name
         if folder.exists():
             shutil.rmtree(folder)
-        shutil.copytree(self.golden, folder, symlinks=True)
+        self.copied(self.golden, folder)
         for path in (*step.writes, *step.unlike):
             (folder / path).unlink(missing_ok=True)
             note_of(folder / path).unlink(missing_ok=True)
