@@ -12,6 +12,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from pipeline.products import Product
 from tests.chaos.cases import FAILURES, IN_VAIN, LOST, REFUSED, SAME, TRACEBACK, Case, End, Judge, draw
 from tests.chaos.injection import Injector
 from tests.chaos.server import Server
@@ -40,7 +41,9 @@ def main() -> int:
     return int(any(end.verdict in FAILURES for _, end in ends))
 
 
-def run(folder: Path, seed: int, numbers, seconds: float, targets: tuple[str, ...] = TARGETS) -> list[tuple[Case, End]]:
+def run(
+    folder: Path, seed: int, numbers, seconds: float, targets: tuple[Product, ...] = TARGETS
+) -> list[tuple[Case, End]]:
     """Have the cases of these numbers happen, as long as the time lasts; tells of each that fails."""
     os.environ["GIT_DIR"] = os.devnull  # a commit that is made meanwhile is to be no other provenance
     injector = Injector(folder)

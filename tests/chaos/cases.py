@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.chaos.damage import DAMAGES, POISONS, is_text
 from tests.chaos.injection import CALLS, ERRORS, EVER, KILL, PASSING, Fault
-from tests.chaos.killed_workflow import WEIGHTS, end_of_killed_workflow
+from tests.chaos.killed_workflow import end_of_killed_workflow
 from tests.chaos.server import OVER_TIME
 from tests.chaos.world import Digests, Step, World, digests
 
@@ -54,7 +54,7 @@ class End:
 def draw(steps: list[Step], seed: int, number: int) -> Case:
     """The case of that number: every stage is as likely as any other."""
     rng = random.Random(f"chaos {seed} {number}")
-    trained = [step for step in steps if WEIGHTS in step.writes]
+    trained = [step for step in steps if step.stage == "train" and "/weighted/C/" in step.argv[2]]
     if trained and number % WORKFLOW_EVERY == 0:
         return Case(number, "workflow killed", trained[0])
     stage = rng.choice(sorted({step.stage for step in steps}))
@@ -126,8 +126,9 @@ class Judge:
     def end_of_workflow(self, case: Case) -> End:
         rng, folder = random.Random(f"chaos {self.seed} {case.number} kills"), self.world.folder / "workflow"
         shutil.rmtree(folder, ignore_errors=True)
-        same, said = end_of_killed_workflow(self.world.template, folder, rng, case.step.writes[WEIGHTS])
-        return End(SAME) if same else End(LOST, said[-3000:])
+        weights = str(Path(case.step.argv[2]) / "model.safetensors")
+        digest, said = end_of_killed_workflow(self.world.template, folder, Path(weights), rng)
+        return End(SAME) if digest == case.step.writes[weights] else End(LOST, said[-3000:])
 
     def spoil(self, path: Path, case: Case) -> None:
         change: Callable = DAMAGES[case.damage] if case.kind == "damage" else POISONS[case.damage][1]

@@ -12,7 +12,9 @@ from typing import Any
 
 import yaml
 
+from pipeline.experiment.project import load_project
 from pipeline.files import note_of
+from pipeline.products import Claims, Figure, Gates, ModelSizes, Product, RunId, Score, Table, TranscriptTable, Tuned
 from tests.chaos.injection import Fault, Injector
 from tests.chaos.server import ROOT, Server
 from tests.chaos.sources import add_fetched
@@ -21,25 +23,27 @@ sys.path.append(str(ROOT / "tests/helpers"))
 from copied_project import add_toy_paper, call, copy_project, require
 
 SCALE = "smoke"
-RUNS = f"work/{SCALE}/runs"
-TEXT = (
-    f"{RUNS}/multichannel/RNN-EMB/grammar-smoke-zh-en/seed1/gates.json",
-    f"{RUNS}/multichannel/RNN-EMB/grammar-smoke-zh-en/seed1/phenomena/beam10/test.json",
-    f"{RUNS}/weighted/C/grammar-smoke-en-de/seed1/scores/final/dev.json",
+ENGLISH_GERMAN = RunId("weighted", "C", "grammar-smoke-en-de", 1)
+CHINESE_ENGLISH = RunId("multichannel", "RNN-EMB", "grammar-smoke-zh-en", 1)
+SPEECH = RunId("coldfusion", "ctc", "grammar-smoke-speech-source", 1)
+TEXT: tuple[Product, ...] = (
+    Gates(CHINESE_ENGLISH),
+    Score(CHINESE_ENGLISH, "phenomena", "beam10", "test"),
+    Score(ENGLISH_GERMAN, "scores", "final", "dev"),
 )
-TARGETS = (
+TARGETS: tuple[Product, ...] = (
     *TEXT,
-    f"results/{SCALE}/toy/claims.csv",
-    f"results/{SCALE}/toy/table1.csv",
-    f"results/{SCALE}/attention/table4.csv",  # trees
-    f"results/{SCALE}/attention/figure3.svg",  # attention-maps
-    f"results/{SCALE}/coldfusion/figure3.svg",  # speech: alignments
-    f"results/{SCALE}/coldfusion/table1.csv",  # transcribe, transcript-table
-    f"results/{SCALE}/coldfusion/table2.csv",  # characters: perplexity elsewhere
-    f"{RUNS}/coldfusion/ctc/grammar-smoke-speech-source/seed1/tuned/shallow-ctc.json",
-    f"{RUNS}/coldfusion/ctc/grammar-smoke-speech-source/seed1/scores/final/test@grammar-smoke-speech-source.json",
-    f"results/{SCALE}/weighted/figure2.svg",
-    f"work/{SCALE}/model_sizes/weighted.json",
+    Claims("toy"),
+    Table("toy", "table1"),
+    Table("attention", "table4"),  # trees
+    Figure("attention", "figure3"),  # attention-maps
+    Figure("coldfusion", "figure3"),  # alignments
+    TranscriptTable("coldfusion", "table1"),
+    Table("coldfusion", "table2"),  # perplexity elsewhere
+    Tuned(SPEECH, "shallow-ctc"),
+    Score(SPEECH, "scores", "final", "test", SPEECH.dataset),
+    Figure("weighted", "figure2"),
+    ModelSizes("weighted"),
 )
 CLAIMS = """\
 scores:
@@ -121,10 +125,12 @@ def sizes_of(record: dict[str, Any]) -> list[dict[str, int]]:
     return [sizes for sizes in found if isinstance(sizes, dict)]
 
 
-def commands(folder: Path, targets: tuple[str, ...]) -> list[list[str]]:
-    """What Snakemake would run for `targets`, in an order that works."""
+def commands(folder: Path, targets: tuple[Product, ...]) -> list[list[str]]:
+    """What Snakemake would run for `targets`, by stage in the order of STAGES."""
+    layout = load_project(folder, {"scale": SCALE}).layout
+    paths = [str(layout.path(target)) for target in targets]
     options = ("-n", "-p", "--cores", "1", "--config", f"scale={SCALE}")
-    shown = require(call(folder, sys.executable, "-m", "snakemake", *options, "--", *targets))
+    shown = require(call(folder, sys.executable, "-m", "snakemake", *options, "--", *paths))
     lines = re.findall(r"python -m pipeline (.*)$", shown, re.MULTILINE)
     found = [bare(shlex.split(line.partition(" >")[0].partition(" 2>")[0])) for line in lines]
     order = [*STAGES]
@@ -134,14 +140,14 @@ def commands(folder: Path, targets: tuple[str, ...]) -> list[list[str]]:
 class World:
     """Builds the undisturbed world in `folder`, and copies of it as they were before a step."""
 
-    def __init__(self, folder: Path, injector: Injector, server: Server, targets: tuple[str, ...] = TARGETS):
+    def __init__(self, folder: Path, injector: Injector, server: Server, targets: tuple[Product, ...] = TARGETS):
         self.folder, self.injector, self.server = folder, injector, server
         self.template, self.golden = folder / "template", folder / "golden"
         self.kept = folder / "steps.pickle"
         self.steps: list[Step] = pickle.loads(self.kept.read_bytes()) if self.kept.exists() else []
         self.waiting = [] if self.steps else self.commands(targets)
 
-    def commands(self, targets: tuple[str, ...]) -> list[list[str]]:
+    def commands(self, targets: tuple[Product, ...]) -> list[list[str]]:
         """Make the project; what is to be done in it."""
         self.template.mkdir()
         copy_project(self.template)

@@ -35,11 +35,11 @@ def checkout(tmp_path):
     return make
 
 
-def start(folder: Path) -> subprocess.Popen:
+def start(folder: Path, run: Path = RUN) -> subprocess.Popen:
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--config", "scale=smoke", "--"]
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(
-            [*command, str(RUN / "trained.json")],
+            [*command, str(run / "trained.json")],
             **{"stdout": log, "stderr": log},
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(folder)},
