@@ -5,6 +5,7 @@ python -m tests.chaos --seed 7 --case 123            one of them again, with wha
 """
 
 import argparse
+import itertools
 import os
 import sys
 import tempfile
@@ -48,21 +49,22 @@ def run(
     os.environ["GIT_DIR"] = os.devnull  # a commit that is made meanwhile is to be no other provenance
     injector = Injector(folder)
     server = Server(injector.environment())
+    ends: list[tuple[Case, End]] = []
     try:
         world = World(folder, injector, server, targets)
         world.build()
         print(f"{len(world.steps)} commands of {len({step.stage for step in world.steps})} stages", flush=True)
-        judge, ends, until = Judge(world, seed), [], time.monotonic() + seconds
-        for number in numbers:
-            if time.monotonic() > until:
-                break
+        judge, until = Judge(world, seed), time.monotonic() + seconds
+        for number in itertools.takewhile(lambda _: time.monotonic() < until, numbers):
             case = draw(world.steps, seed, number)
             ends.append((case, judge.end_of(case)))
             if ends[-1][1].verdict in FAILURES or len(numbers) == 1:
                 print(f"\n{case}\n  {ends[-1][1].verdict}: {ends[-1][1].why}", flush=True)
-        return ends
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
     finally:
         server.close()
+    return ends
 
 
 def table(ends: list[tuple[Case, End]]) -> str:
