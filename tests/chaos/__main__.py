@@ -14,12 +14,12 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from pipeline.products import Product
-from tests.chaos.cases import FAILURES, IN_VAIN, LOST, REFUSED, SAME, TRACEBACK, Case, End, Judge, draw
+from tests.chaos.cases import FAILURES, IN_VAIN, LOST, NOT_MET, REFUSED, SAME, TRACEBACK, Case, End, Judge, draw
 from tests.chaos.injection import Injector
 from tests.chaos.server import Server
 from tests.chaos.world import TARGETS, World
 
-COLUMNS = (SAME, REFUSED, LOST, IN_VAIN, TRACEBACK)
+COLUMNS = (NOT_MET, SAME, REFUSED, LOST, IN_VAIN, TRACEBACK)
 
 
 def main() -> int:

@@ -13,6 +13,8 @@ from tests.chaos.server import OVER_TIME
 from tests.chaos.world import Digests, Step, World, digests
 
 SAME, REFUSED, LOST, IN_VAIN, TRACEBACK = "same bytes", "refused", "lost", "refused in vain", "tracebacks"
+NOT_MET = "not met"
+"""The fault did not happen: the stage made fewer calls than when it was not disturbed."""
 FAILURES = (LOST, IN_VAIN, TRACEBACK)
 KINDS = {"passing": 3, "once": 2, "lasting": 3, "at random": 2, "kill": 3, "damage": 4, "poison": 1}
 """What goes wrong, with weights."""
@@ -108,13 +110,13 @@ class Judge:
         if case.spoilt:
             self.spoil(folder / case.spoilt, case)
         status = self.world.run(case.step, folder, case.fault)
-        said = self.world.said()
+        said, met = self.world.said(), not case.fault or self.world.injector.page.injected
         if fault := self.fault_of(folder, case, status, said):
             return fault
         if status == 0:
             if case.kind == "poison":
                 return End(SAME, "left out")  # and counted, which the tests of these stages look at
-            return self.compared(folder, case, SAME, "")
+            return self.compared(folder, case, SAME if met else NOT_MET, "")
         if case.kind == "passing":
             return End(IN_VAIN, said[-600:])
         if case.spoilt:
