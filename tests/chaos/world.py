@@ -93,10 +93,11 @@ class Step:
 
 
 def digests(folder: Path) -> Digests:
-    """Of what lies there, leaving out what is half-written."""
+    """Of what lies there, leaving out what is half-written, and notes of sizes and times."""
     paths = (path for part in ("work", "results") for path in (folder / part).rglob("*") if path.is_file())
-    paths = (path for path in paths if not path.name.endswith(".tmp") and path.parent.name != ".digests")
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    names = ((path, path.relative_to(folder)) for path in paths)
+    shown = ((path, name) for path, name in names if not any(part.startswith(".") for part in name.parts))
+    return {str(name): hashlib.sha256(path.read_bytes()).hexdigest() for path, name in shown}
 
 
 def shrink(folder: Path) -> None:
