@@ -76,7 +76,9 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
         )
     steps = [step for step, _ in found[-last:]]
     every = load_run(run_folder / RUN_FILE).training.checkpoint_every
-    if any(later - earlier > every for earlier, later in itertools.pairwise(steps)):
+    given_up_after = done.returned.to if done.returned else None  # what followed led astray, and was removed
+    gaps = [earlier for earlier, later in itertools.pairwise(steps) if later - earlier > every]
+    if gaps not in ([], [given_up_after]):
         raise UserError(f"{run_folder}/checkpoints: one between steps {steps} is missing; {REPAIR}")
     return [path for _, path in found[-last:]]
 

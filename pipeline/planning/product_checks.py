@@ -37,6 +37,7 @@ from pipeline.products import (
 )
 from pipeline.records.corpus import read_corpus
 from pipeline.records.preparation import Vocabularies
+from pipeline.records.record import read_note
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
@@ -125,7 +126,8 @@ class Inspection:
     def lost_checkpoints(self, run: RunId, finding: Finding) -> list[Checked]:
         training, folder = self.project.run_spec(run).training, self.layout.run(run)
         every, last = training.checkpoint_every, training.max_steps
-        due = sorted({*range(every, last + 1, every), last})
+        back = done.returned if (done := read_note(TrainedRun, folder / DONE_FILE)) else None
+        due = [one for one in sorted({*range(every, last + 1, every), last}) if not (back and back.gave_up(one))]
         needed = due[max(0, len(due) - self.checkpoints[run]) :]
         good = {one.path.name for one in finding.checks if one.state == "good"}
         kept = [step for step in needed if f"step-{step}.safetensors" in good]

@@ -41,6 +41,10 @@ class Return(Closed):
     at: int = Field(description="Updates after which it went back")
     to: int = Field(description="Updates after which the weights were good")
 
+    def gave_up(self, step: int) -> bool:
+        """Whether the weights after so many updates are those that led astray."""
+        return self.to < step < self.at
+
 
 class Outcome(Closed):
     """What a training ended in."""

@@ -135,7 +135,7 @@ class Checkpoints:
         """Remove what lies between the good weights that a training went back to and where it did so."""
         for kind in (WEIGHTS, RESUME):
             for step, path in numbered(self.folder, kind):
-                if given_up and given_up.to < step < given_up.at:
+                if given_up and given_up.gave_up(step):
                     path.unlink()
 
     def save_final(self, model: torch.nn.Module, outcome: Outcome) -> None:
