@@ -20,9 +20,8 @@ from pathlib import Path
 
 import torch
 
-from pipeline.config import RunSpec, TrainingConfig, load_run
+from pipeline.config import RunSpec, load_run
 from pipeline.data.corpus_batches import (
-    AnyTrainingBatches,
     batch_size,
     check_targets,
     evaluation_batches,
@@ -34,12 +33,13 @@ from pipeline.data.encoded_files import require_whole
 from pipeline.errors import UserError
 from pipeline.files import patiently, sha256_file
 from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, WEIGHTS_FILE
-from pipeline.models.seq2seq import count_parameters, parameters_by_part
+from pipeline.models.seq2seq import count_parameters
 from pipeline.provenance import provenance
 from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
 from pipeline.training import machine
 from pipeline.training.checkpoint import Checkpoints, ResumePoint, key_of
 from pipeline.training.cost import CostCounter
+from pipeline.training.description import describe
 from pipeline.training.distributed import Group
 from pipeline.training.key import run_key
 from pipeline.training.neighbours import announce, depends_on_length, shorter_runs, take_up
@@ -244,46 +244,6 @@ def restore(
             *(path, point.facts["machine"], facts.model_dump()),
         )
     return point.restore(model, optimiser)
-
-
-def describe(
-    spec: RunSpec,
-    model: torch.nn.Module,
-    batches: AnyTrainingBatches,
-    group: Group,
-    facts: Machine,
-    state: TrainingState,
-) -> None:
-    """Say what is about to be trained, and on what."""
-    training = spec.training
-    log.info(
-        "%s on %s at scale %s: %.2f M parameters", spec.name, spec.dataset, spec.scale, count_parameters(model) / 1e6
-    )
-    log.info("  parts, frozen ones too: %s", ", ".join(f"{k} {n:,}" for k, n in parameters_by_part(model).items()))
-    log.info(
-        "  %d updates of %s, %d an epoch; padding %.1f %%; %d pairs over %d subwords left out",
-        *(training.max_steps, size_of_update(training, batches), len(batches), 100 * batches.padding),
-        *(batches.left_out, training.max_length),
-    )
-    log.info(
-        "  %s on %s, %d threads, %d process(es), torch %s; %s",
-        *(training.precision, facts.device, facts.threads, group.size, facts.torch),
-        f"resumed after update {state.step}" if state.step else "from the start",
-    )
-    parts = len(batches.largest())
-    if parts % group.size:
-        log.warning(
-            "  about %d micro-batches an update do not divide among %d processes: some will wait for others; lower "
-            "training.micro_batch_tokens (now %d)",
-            *(parts, group.size, training.micro_batch_tokens),
-        )
-
-
-def size_of_update(training: TrainingConfig, batches: AnyTrainingBatches) -> str:
-    """In words."""
-    if training.sentences_per_update:
-        return f"{training.sentences_per_update} pairs"
-    return f"{training.tokens_per_update} tokens per side ({batches.sequences // len(batches)} pairs)"
 
 
 def finish(trainer: Trainer) -> None:
