@@ -6,6 +6,7 @@ that needs no torch starts without it.
 
 import argparse
 import importlib
+from contextlib import nullcontext
 
 from pipeline.digests import recording
 from pipeline.intact import looking
@@ -83,11 +84,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def perform(argv: list[str]) -> None:
-    """A stage in this process; what it reads is checked, what it makes is noted. Raises UserError as the stage does."""
+    """A stage in this process; what it makes is noted, what it reads is checked, unless it looks for damage itself.
+
+    Raises:
+        UserError: as the stage does.
+    """
     args = parse(argv)
 
     def once() -> None:
-        with looking(), recording():
+        with nullcontext() if args.stage == "verify" else looking(), recording():
             args.stage_module.run(args)
 
     persevere(once)
