@@ -1,0 +1,128 @@
+"""A Transformer as CTranslate2 has it: the same weights, and so the same probabilities.
+
+What differs is the search: CTranslate2 divides a log-probability by length^alpha, the papers by
+((5 + length) / 6)^alpha. Without a length penalty both rank alike.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
+from pipeline.errors import UserError
+from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
+from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention
+from pipeline.symbols import BOS, EOS, UNK
+from pipeline.use.model import Model
+
+POSITIONS = 2048
+"""Of a model whose positions have no end, the first so many are written down."""
+EXTRA = "pip install 'reprise[ct2]'"
+
+
+def export(model: Model, folder: Path, quantization: str | None = None) -> None:
+    """Write the folder that `ctranslate2.Translator` opens, with the subword models beside it.
+
+    Raises:
+        UserError: CTranslate2 isn't installed, can't express the model, or the folder is there already.
+    """
+    try:
+        from ctranslate2.specs import TransformerSpec
+    except ImportError as error:
+        raise UserError(f"CTranslate2 is not installed; `{EXTRA}` does it") from error
+    network, (src, tgt) = plain_transformer(model), model.symbols
+    if folder.exists():
+        raise UserError(f"{folder}: is there already; name a new folder")
+    assert src is not None and isinstance(tgt, Subwords), "a Transformer reads and writes subwords"
+    spec: Any = TransformerSpec.from_config(network.config.num_layers, network.config.num_heads, pre_norm=False)
+    fill(spec, network)
+    spec.config.layer_norm_epsilon = LAYER_NORM_EPS
+    spec.config.add_source_eos = True
+    src_pieces, tgt_pieces = pieces(src), pieces(tgt)
+    spec.config.bos_token = spec.config.decoder_start_token = tgt_pieces[BOS]
+    spec.config.eos_token, spec.config.unk_token = tgt_pieces[EOS], tgt_pieces[UNK]
+    spec.register_source_vocabulary(src_pieces)
+    spec.register_target_vocabulary(tgt_pieces)
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    folder.mkdir(parents=True)
+    spec.save(str(folder))
+    write_vocabularies(model, folder)
+
+
+def plain_transformer(model: Model) -> Transformer:
+    """Raises UserError, saying why, when CTranslate2 can't express the model."""
+    spec, network = model.trained.spec, model.trained.model
+    fault = None
+    if spec.model.architecture != "transformer" or not isinstance(network, Transformer):
+        fused = " fused with a language model" if spec.fusion else ""
+        fault = f"it is a {spec.model.architecture}{fused}; only a plain Transformer can be exported"
+    elif {network.config.key_width, network.config.value_width} != {network.config.d_model / network.config.num_heads}:
+        fault = "its heads are not d_model / num_heads wide, as they are in CTranslate2"
+    if fault or not isinstance(network, Transformer):
+        raise UserError(f"{model.name}: {fault}")
+    return network
+
+
+def fill(spec: Any, network: Transformer) -> None:
+    """Every weight of `network` in its place of a TransformerSpec."""
+    encoder, decoder = spec.encoder, spec.decoder
+    encoder.embeddings[0].weight = numbers(network.src_embedding.weight)
+    decoder.embeddings.weight = numbers(network.tgt_embedding.weight)
+    decoder.projection.weight = numbers(network.output_weight)
+    last = network.max_positions or POSITIONS
+    encoder.position_encodings.encodings = numbers(network.src_positions(0, last))
+    decoder.position_encodings.encodings = numbers(network.tgt_positions(0, last))
+    for place, lower in zip(encoder.layer, network.encoder, strict=True):
+        fill_self_attention(place.self_attention, lower.attention, lower.attention_norm)
+        fill_feed_forward(place.ffn, lower)
+    for place, upper in zip(decoder.layer, network.decoder, strict=True):
+        fill_self_attention(place.self_attention, upper.self_attention, upper.self_norm)
+        fill_cross_attention(place.attention, upper.cross_attention, upper.cross_norm)
+        fill_feed_forward(place.ffn, upper)
+
+
+def fill_self_attention(place: Any, attention: SelfAttention, norm: Any) -> None:
+    place.linear[0].weight = numbers(attention.qkv.weight)
+    fill_output(place, attention, norm)
+
+
+def fill_cross_attention(place: Any, attention: CrossAttention, norm: Any) -> None:
+    place.linear[0].weight = numbers(attention.query.weight)
+    place.linear[1].weight = numbers(attention.kv.weight)
+    fill_output(place, attention, norm)
+
+
+def fill_output(place: Any, attention: Any, norm: Any) -> None:
+    place.linear[-1].weight = numbers(attention.mix.output.weight)
+    fill_norm(place.layer_norm, norm)
+
+
+def fill_feed_forward(place: Any, layer: Any) -> None:
+    for linear, module in ((place.linear_0, layer.feed_forward.inner), (place.linear_1, layer.feed_forward.outer)):
+        linear.weight, linear.bias = numbers(module.weight), numbers(module.bias)
+    fill_norm(place.layer_norm, layer.feed_forward_norm)
+
+
+def fill_norm(place: Any, module: Any) -> None:
+    place.gamma, place.beta = numbers(module.norm.weight), numbers(module.norm.bias)
+
+
+def numbers(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().float().cpu().numpy()
+
+
+def pieces(subwords: Subwords) -> list[str]:
+    """Entries in the order of their ids."""
+    return [subwords.model.id_to_piece(number) for number in range(len(subwords))]
+
+
+def write_vocabularies(model: Model, folder: Path) -> None:
+    """The sentencepiece models, by the names that they have in a corpus."""
+    src, tgt = model.symbols
+    assert src is not None and isinstance(tgt, Subwords)
+    (folder / MODEL).write_bytes(src.model.serialized_model_proto())
+    if tgt is not src:
+        (folder / TGT_MODEL).write_bytes(tgt.model.serialized_model_proto())
