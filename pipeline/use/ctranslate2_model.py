@@ -13,7 +13,6 @@ import torch
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.errors import UserError
 from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
-from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention
 from pipeline.symbols import BOS, EOS, UNK
 from pipeline.use.model import Model
 
@@ -49,20 +48,19 @@ def export(model: Model, folder: Path, quantization: str | None = None) -> None:
     spec.optimize(quantization=quantization)
     folder.mkdir(parents=True)
     spec.save(str(folder))
-    write_vocabularies(model, folder)
+    for name, subwords in {MODEL: src, **({} if tgt is src else {TGT_MODEL: tgt})}.items():
+        (folder / name).write_bytes(subwords.model.serialized_model_proto())
 
 
 def plain_transformer(model: Model) -> Transformer:
     """Raises UserError, saying why, when CTranslate2 can't express the model."""
     spec, network = model.trained.spec, model.trained.model
-    fault = None
     if spec.model.architecture != "transformer" or not isinstance(network, Transformer):
-        fused = " fused with a language model" if spec.fusion else ""
-        fault = f"it is a {spec.model.architecture}{fused}; only a plain Transformer can be exported"
-    elif {network.config.key_width, network.config.value_width} != {network.config.d_model / network.config.num_heads}:
-        fault = "its heads are not d_model / num_heads wide, as they are in CTranslate2"
-    if fault or not isinstance(network, Transformer):
-        raise UserError(f"{model.name}: {fault}")
+        what = spec.model.architecture + (" fused with a language model" if spec.fusion else "")
+        raise UserError(f"{model.name}: is a {what}; CTranslate2 has plain Transformers alone")
+    config = network.config
+    if {config.key_width, config.value_width} != {config.d_model / config.num_heads}:
+        raise UserError(f"{model.name}: its heads are not d_model / num_heads wide, as they are in CTranslate2")
     return network
 
 
@@ -76,38 +74,27 @@ def fill(spec: Any, network: Transformer) -> None:
     encoder.position_encodings.encodings = numbers(network.src_positions(0, last))
     decoder.position_encodings.encodings = numbers(network.tgt_positions(0, last))
     for place, lower in zip(encoder.layer, network.encoder, strict=True):
-        fill_self_attention(place.self_attention, lower.attention, lower.attention_norm)
+        fill_attention(place.self_attention, lower.attention, lower.attention_norm)
         fill_feed_forward(place.ffn, lower)
     for place, upper in zip(decoder.layer, network.decoder, strict=True):
-        fill_self_attention(place.self_attention, upper.self_attention, upper.self_norm)
-        fill_cross_attention(place.attention, upper.cross_attention, upper.cross_norm)
+        fill_attention(place.self_attention, upper.self_attention, upper.self_norm)
+        fill_attention(place.attention, upper.cross_attention, upper.cross_norm)
         fill_feed_forward(place.ffn, upper)
 
 
-def fill_self_attention(place: Any, attention: SelfAttention, norm: Any) -> None:
-    place.linear[0].weight = numbers(attention.qkv.weight)
-    fill_output(place, attention, norm)
-
-
-def fill_cross_attention(place: Any, attention: CrossAttention, norm: Any) -> None:
-    place.linear[0].weight = numbers(attention.query.weight)
-    place.linear[1].weight = numbers(attention.kv.weight)
-    fill_output(place, attention, norm)
-
-
-def fill_output(place: Any, attention: Any, norm: Any) -> None:
-    place.linear[-1].weight = numbers(attention.mix.output.weight)
-    fill_norm(place.layer_norm, norm)
+def fill_attention(place: Any, attention: Any, norm: Any) -> None:
+    """Of a sequence to itself queries, keys and values are one product; to another one, keys and values alone."""
+    products = [attention.qkv] if len(place.linear) == 2 else [attention.query, attention.kv]
+    for linear, module in zip(place.linear, [*products, attention.mix.output], strict=True):
+        linear.weight = numbers(module.weight)
+    place.layer_norm.gamma, place.layer_norm.beta = numbers(norm.norm.weight), numbers(norm.norm.bias)
 
 
 def fill_feed_forward(place: Any, layer: Any) -> None:
-    for linear, module in ((place.linear_0, layer.feed_forward.inner), (place.linear_1, layer.feed_forward.outer)):
+    norm, given = layer.feed_forward_norm.norm, layer.feed_forward
+    for linear, module in ((place.linear_0, given.inner), (place.linear_1, given.outer)):
         linear.weight, linear.bias = numbers(module.weight), numbers(module.bias)
-    fill_norm(place.layer_norm, layer.feed_forward_norm)
-
-
-def fill_norm(place: Any, module: Any) -> None:
-    place.gamma, place.beta = numbers(module.norm.weight), numbers(module.norm.bias)
+    place.layer_norm.gamma, place.layer_norm.beta = numbers(norm.weight), numbers(norm.bias)
 
 
 def numbers(tensor: torch.Tensor) -> np.ndarray:
@@ -117,12 +104,3 @@ def numbers(tensor: torch.Tensor) -> np.ndarray:
 def pieces(subwords: Subwords) -> list[str]:
     """Entries in the order of their ids."""
     return [subwords.model.id_to_piece(number) for number in range(len(subwords))]
-
-
-def write_vocabularies(model: Model, folder: Path) -> None:
-    """The sentencepiece models, by the names that they have in a corpus."""
-    src, tgt = model.symbols
-    assert src is not None and isinstance(tgt, Subwords)
-    (folder / MODEL).write_bytes(src.model.serialized_model_proto())
-    if tgt is not src:
-        (folder / TGT_MODEL).write_bytes(tgt.model.serialized_model_proto())

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.data.batches import EvaluationBatches, ParallelSplit
-from pipeline.data.frame_store import STORED, FrameStore
-from pipeline.data.speech_batches import SpeechEvaluationBatches, SpeechSplit
+from pipeline.data.batches import ParallelSplit
+from pipeline.data.frame_store import FrameStore
+from pipeline.data.speech_batches import SpeechSplit
 from pipeline.data.token_store import TokenStore
 from pipeline.records.corpus import Statistics
 
@@ -16,8 +16,7 @@ class GivenTokens(TokenStore):
 
     def __init__(self, sentences: Sequence[Sequence[int]]):
         self.offsets = ends(sentences)
-        self.tokens = np.array([token for sentence in sentences for token in sentence], dtype=np.int64)
-        self.dtype = self.tokens.dtype
+        self.values: np.ndarray = np.array([token for sentence in sentences for token in sentence], dtype=np.int64)
 
 
 class GivenFrames(FrameStore):
@@ -25,7 +24,7 @@ class GivenFrames(FrameStore):
 
     def __init__(self, utterances: Sequence[np.ndarray]):
         self.offsets = ends(utterances)
-        self.frames = np.concatenate(utterances).astype(STORED)
+        self.values: np.ndarray = np.concatenate(utterances)
 
 
 def ends(parts: Sequence[Sequence[int]] | Sequence[np.ndarray]) -> np.ndarray:
@@ -33,22 +32,18 @@ def ends(parts: Sequence[Sequence[int]] | Sequence[np.ndarray]) -> np.ndarray:
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
 
-class GivenText(EvaluationBatches):
+class GivenText(ParallelSplit):
     """Sentences without a translation."""
 
-    def __init__(self, name: str, sentences: Sequence[Sequence[int]], batch_tokens: int):
-        pairs = ParallelSplit.__new__(ParallelSplit)
-        pairs.name, pairs.src, pairs.tgt = name, GivenTokens(sentences), GivenTokens([()] * len(sentences))
-        pairs.src_lengths, pairs.tgt_lengths = pairs.src.lengths() + 1, pairs.tgt.lengths() + 1
-        self.pairs, self.batch_tokens = pairs, batch_tokens
+    def __init__(self, name: str, sentences: Sequence[Sequence[int]]):
+        self.name, self.src, self.tgt = name, GivenTokens(sentences), GivenTokens([()] * len(sentences))
+        self.src_lengths, self.tgt_lengths = self.src.lengths() + 1, self.tgt.lengths() + 1
 
 
-class GivenSpeech(SpeechEvaluationBatches):
+class GivenSpeech(SpeechSplit):
     """Utterances without a transcript, normalised by the statistics of the model's training."""
 
-    def __init__(self, name: str, utterances: Sequence[np.ndarray], statistics: Statistics, batch_frames: int):
-        pairs = SpeechSplit.__new__(SpeechSplit)
-        pairs.name, pairs.src, pairs.tgt = name, GivenFrames(utterances), GivenTokens([()] * len(utterances))
-        pairs.mean, pairs.deviation = (np.array(one, np.float32) for one in (statistics.mean, statistics.deviation))
-        pairs.src_lengths, pairs.tgt_lengths = pairs.src.lengths(), pairs.tgt.lengths() + 1
-        self.pairs, self.batch_frames = pairs, batch_frames
+    def __init__(self, name: str, utterances: Sequence[np.ndarray], statistics: Statistics):
+        self.name, self.src, self.tgt = name, GivenFrames(utterances), GivenTokens([()] * len(utterances))
+        self.mean, self.deviation = (np.array(one, np.float32) for one in (statistics.mean, statistics.deviation))
+        self.src_lengths, self.tgt_lengths = self.src.lengths(), self.tgt.lengths() + 1

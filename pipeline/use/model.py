@@ -41,10 +41,9 @@ class Model:
     def of_run(cls, found: FoundRun, decoding: str = "", threads: int | None = None) -> "Model":
         """Raises UserError when weights or settings are missing, damaged, or do not fit."""
         chosen = decoding_of(found, decoding)
-        dataset = found.project.dataset_records[found.spec.dataset]
         trained = heard_as_in_training(TrainedModel.load(chosen.weights, threads))
         symbols = vocabularies(Path(trained.spec.corpus))
-        return cls.ready(trained, chosen.config, Preparation.of(dataset), symbols, chosen.language_model)
+        return cls.ready(trained, chosen.config, Preparation.of(found.dataset), symbols, chosen.language_model)
 
     @classmethod
     def ready(

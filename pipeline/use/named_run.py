@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import DecodingConfig, RunSpec, load_run
+from pipeline.data.dataset import AnyDataset
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.reports import table_products
@@ -31,6 +32,13 @@ class FoundRun:
     def id(self) -> RunId:
         return RunId(self.spec.paper, self.spec.system, self.spec.dataset, self.spec.seed)
 
+    @property
+    def dataset(self) -> AnyDataset:
+        """What it was trained on."""
+        records = self.project.dataset_records
+        known(self.spec.dataset, records, f"{self.folder / RUN_FILE}: dataset")
+        return records[self.spec.dataset]
+
 
 @dataclass(frozen=True)
 class NamedDecoding:
@@ -44,9 +52,13 @@ class NamedDecoding:
 
 def find_project(settings: dict[str, Any]) -> Project:
     """The project of the working folder, else the one that this package is part of, with some keys of config.yaml."""
+    return load_project(find_root(), settings)
+
+
+def find_root() -> Path:
     for root in (Path(), ROOT):
         if (root / "config.yaml").exists() and (root / "workflow/papers").is_dir():
-            return load_project(root, settings)
+            return root
     raise UserError(
         "no project here (no config.yaml beside workflow/): go to its folder, or name one that `reprise pack` wrote"
     )

@@ -1,8 +1,9 @@
 """From what somebody names to a model that is ready: a run, or a packed model."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pipeline.experiment.settings import parse_settings
 from pipeline.use.model import Model
@@ -10,12 +11,12 @@ from pipeline.use.named_run import find_run
 from pipeline.use.portable import RECORD_FILE, open_packed
 
 
-def open_model(name: str | Path, decoding: str = "", settings: Sequence[str] = (), threads: int | None = None) -> Model:
+def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> Model:
     """The model of a run, by its folder or as `paper/system/dataset/seed`, or in a folder that `reprise pack` wrote.
 
     Args:
         decoding: `NAME` of the run's paper, `KEY=VALUE,…` that differ, or both; "" = as the paper's table has it.
-        settings: `KEY=VALUE` in the place of config.yaml's.
+        settings: keys in the place of config.yaml's.
         threads: of the CPU; None = the cores this process may use.
 
     Raises:
@@ -23,7 +24,7 @@ def open_model(name: str | Path, decoding: str = "", settings: Sequence[str] = (
     """
     if (Path(name) / RECORD_FILE).exists():
         return open_packed(Path(name), decoding, threads)
-    return Model.of_run(find_run(str(name), parse_settings(list(settings))), decoding, threads)
+    return Model.of_run(find_run(str(name), dict(settings)), decoding, threads)
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,4 +36,4 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def opened(args: argparse.Namespace) -> Model:
-    return open_model(args.model, args.decoding, args.set, args.threads)
+    return open_model(args.model, args.decoding, parse_settings(args.set), args.threads)

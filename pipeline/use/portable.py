@@ -19,7 +19,7 @@ from pydantic import Field
 
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.dataset import AnyDataset, sources_of
+from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
@@ -41,9 +41,9 @@ from pipeline.training.tensor_file import (
     write_tensor_file,
 )
 from pipeline.use.model import Model
-from pipeline.use.model_card import card
 from pipeline.use.named_run import FoundRun, changed, decoding_of, split_decoding
 from pipeline.use.preparation import Preparation
+from pipeline.use.scaffold import SCAFFOLD, filled
 
 RECORD_FILE, CARD_FILE, SUMS_FILE = "model.json", "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"
@@ -57,14 +57,6 @@ class DataTerms(Closed):
     licence: str
     citation: str
     redistributable: bool = Field(description="Whether anyone may pass the data itself on; they are not in here")
-
-    @classmethod
-    def of(cls, dataset: AnyDataset) -> "DataTerms":
-        sources = sources_of(dataset).values()
-        own = dataset.collector == "grammar"
-        free = own or (bool(sources) and all(source.redistributable for source in sources))
-        terms = {"title": dataset.title, "licence": dataset.licence, "citation": dataset.citation}
-        return cls(redistributable=free, **terms)
 
 
 class PortableModel(Record):
@@ -84,7 +76,7 @@ class PortableModel(Record):
     provenance: dict[str, str | int] = Field(description="Commit, package versions, machine that packed it")
 
 
-def pack(found: FoundRun, decoding: str, folder: Path) -> PortableModel:
+def pack(found: FoundRun, decoding: str, folder: Path) -> None:
     """Write the folder of a run's model as one decoding uses it.
 
     Raises:
@@ -103,6 +95,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> PortableModel:
     # Frozen parts are another run's weights, which stays behind.
     weights = tensors_of(trained.model.requires_grad_(True))
     write_tensor_file(folder / WEIGHTS_FILE, weights, {"key": read_facts(chosen.weights)["key"]})
+    terms = {name: getattr(found.dataset, name) for name in ("title", "licence", "citation")}
     record = PortableModel(
         run=found.id.folder,
         spec=without_folders(found.spec),
@@ -110,17 +103,38 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> PortableModel:
         preparation=model.preparation,
         decoding=chosen.config.model_copy(update={"average_last": 1}),
         scores=scores_of(found, chosen.name),
-        data=DataTerms.of(found.project.dataset_records[found.spec.dataset]),
+        data=DataTerms(redistributable=may_be_passed_on(found.dataset), **terms),
         weights=read_facts(folder / WEIGHTS_FILE)["digest"],
         training=trained.training_digest,
         provenance=provenance(),
     )
     record.write(folder / RECORD_FILE)
-    (folder / CARD_FILE).write_text(card(record, folder.name), encoding="utf-8")
+    (folder / CARD_FILE).write_text(card(found.project.root, record, folder.name), encoding="utf-8")
     sums = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
     with atomic_write(folder / SUMS_FILE) as file:
         file.writelines(f"{digest}  {name}\n" for name, digest in sums.items())
-    return record
+
+
+def card(root: Path, record: PortableModel, folder: str) -> str:
+    """The model's README, in Markdown."""
+    rows = [
+        f"| {test_set} | {name} | {one.value:.2f} | {one.low or 0:.2f} to {one.high or 0:.2f} | `{one.signature}` |"
+        for test_set, metrics in record.scores.items()
+        for name, one in metrics.items()
+    ]
+    return filled(
+        root / SCAFFOLD / "model_card.md",
+        name=record.run,
+        folder=folder,
+        architecture=record.spec.model.architecture,
+        verb={"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate"),
+        scores="\n".join(rows) or "| none | | | | |",
+        may_be_passed_on=f"It may {'' if record.data.redistributable else 'not '}be passed on by anyone.",
+        commit=record.provenance["commit"],
+        **record.spec.model_dump(include={"paper", "scale"}),
+        **record.preparation.model_dump(include={"src", "tgt"}),
+        **record.data.model_dump(exclude={"redistributable"}),
+    )
 
 
 def without_folders(spec: RunSpec) -> RunSpec:
@@ -177,14 +191,12 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     return Model.ready(trained, changed(record.decoding, changes), record.preparation, symbols)
 
 
-def pack_archive(found: FoundRun, decoding: str, archive: Path) -> PortableModel:
+def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
     """`pack` into one .tar file, whole or absent."""
-    name = archive.name.removesuffix(".tar")
     with tempfile.TemporaryDirectory(dir=archive.absolute().parent) as folder:
-        record = pack(found, decoding, Path(folder) / name)
+        pack(found, decoding, Path(folder) / archive.stem)
         with atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
-            tar.add(Path(folder) / name, arcname=name)
-    return record
+            tar.add(Path(folder) / archive.stem, arcname=archive.stem)
 
 
 def unpack(archive: Path, into: Path) -> Path:

@@ -8,7 +8,6 @@ COMMANDS = {
     "compare": ("pipeline.use.commands.compare", "say whether one run's score is better than another's"),
     "pack": ("pipeline.use.commands.pack", "put a trained model into one folder or .tar file that works anywhere"),
     "unpack": ("pipeline.use.commands.unpack", "unpack and verify the .tar file of a model"),
-    "verify": ("pipeline.use.commands.verify", "check that the files of a packed model are as they were packed"),
     "export": ("pipeline.use.commands.export", "write a Transformer for CTranslate2"),
     "new": ("pipeline.use.commands.new", "begin a dataset or a paper of one's own"),
     "report": ("pipeline.use.commands.report", "say what is in a prepared dataset"),

@@ -26,5 +26,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     found = find_run(args.model, parse_settings(args.set))
-    record = (pack_archive if args.out.suffix == ".tar" else pack)(found, args.decoding, args.out)
-    log.info("%s: %s", args.out, record.run)
+    (pack_archive if args.out.suffix == ".tar" else pack)(found, args.decoding, args.out)
+    log.info("%s: %s", args.out, found.id.folder)
