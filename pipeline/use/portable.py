@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -98,7 +98,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
     terms = {name: getattr(found.dataset, name) for name in ("title", "licence", "citation")}
     record = PortableModel(
         run=found.id.folder,
-        spec=without_folders(found.spec),
+        spec=found.spec.placed(lambda _: ELSEWHERE),
         corpus=trained.corpus,
         preparation=model.preparation,
         decoding=chosen.config.model_copy(update={"average_last": 1}),
@@ -135,13 +135,6 @@ def card(root: Path, record: PortableModel, folder: str) -> str:
         **record.preparation.model_dump(include={"src", "tgt"}),
         **record.data.model_dump(exclude={"redistributable"}),
     )
-
-
-def without_folders(spec: RunSpec) -> RunSpec:
-    changes: dict[str, Any] = {"corpus": ELSEWHERE, "initial": spec.initial and ELSEWHERE}
-    if spec.language_model:
-        changes["language_model"] = spec.language_model.model_copy(update={"run": ELSEWHERE})
-    return spec.model_copy(update=changes)
 
 
 def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:

@@ -2,6 +2,7 @@
 
 import random
 import re
+from itertools import product
 from pathlib import Path
 
 SUBJECTS = ["cooks", "children", "doctors", "friends", "teachers", "farmers", "singers", "guests"]
@@ -19,8 +20,8 @@ def cipher(sentence: str) -> str:
 
 
 def write_texts(folder: Path, pairs: int = 2000) -> tuple[Path, Path]:
-    draw = random.Random(1)
-    sentences = [" ".join(map(draw.choice, (SUBJECTS, VERBS, OBJECTS, ENDS))) + draw.choice(".!") for _ in range(pairs)]
+    every = [" ".join(words[:-1]) + words[-1] for words in product(SUBJECTS, VERBS, OBJECTS, ENDS, ".!")]
+    sentences = random.Random(1).sample(every, pairs)  # no two alike
     src, tgt = folder / "talk.en", folder / "talk.xx"
     src.write_text("".join(f"{line}\n" for line in sentences))
     tgt.write_text("".join(f"{cipher(line)}\n" for line in sentences))

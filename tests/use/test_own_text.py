@@ -26,6 +26,8 @@ SMALL = {
     "model": {"num_layers": 4, "d_model": 1024, "d_ff": 4096, "dropout": 0.0},
     "training": {"max_steps": 1000000, "warmup_steps": 20000, "lr_factor": 0.2, "label_smoothing": 0.0},
 }
+SEARCH = "final,beam=8,length_normalisation=none"
+"""Whose hypotheses CTranslate2 ranks alike."""
 SENTENCE = "doctors like rivers today."
 
 
@@ -56,7 +58,7 @@ def packed(root, tmp_path_factory) -> Path:
     """The model's archive, unpacked elsewhere."""
     folder = tmp_path_factory.mktemp("elsewhere")
     require(call(root, "reprise", "pack", RUN, str(folder / "cipher.tar"), *SMOKE))
-    require(call(folder, "reprise", "unpack", "cipher.tar"))
+    assert reprise(["unpack", str(folder / "cipher.tar"), str(folder)]) == 0
     return folder / "cipher"
 
 
@@ -80,7 +82,7 @@ def test_two_text_files_become_a_scored_table_and_a_translated_sentence(capsys):
 def test_the_command_writes_what_the_workflow_decoded(capsys):
     (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/translations/final/test.txt")
     assert said(capsys, "translate", RUN, "data/cipher/test.en", *SMOKE).split("\n")[:-1] == lines(workflow)
-    assert len(set(lines(workflow))) > 90
+    assert len(set(lines(workflow))) > 95
 
 
 def test_lines_from_standard_input_are_answered_one_by_one(packed):
@@ -90,7 +92,7 @@ def test_lines_from_standard_input_are_answered_one_by_one(packed):
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": "."},
     ) as process:
         for sentence in (SENTENCE, "", "cooks see cars often!"):
             process.stdin.write(f"{sentence}\n")
@@ -137,17 +139,17 @@ def test_an_archive_that_reaches_out_of_its_folder_is_refused(tmp_path, capsys):
 
 def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
-    model = open_model(RUN, "final,length_normalisation=none", {"scale": "smoke"}, 1)
-    decoding = ["--decoding", "final,length_normalisation=none"]
+    model = open_model(RUN, SEARCH, {"scale": "smoke"}, 1)
+    decoding = ["--decoding", SEARCH]
     assert reprise(["export", RUN, str(tmp_path / "ct2"), *decoding, *SMOKE]) == 0
     tokens = [model.preparation.tokens(line) for line in lines(Path("data/cipher/test.en"))]
     subwords = model.symbols[0].model
     translator = ctranslate2.Translator(str(tmp_path / "ct2"), compute_type="float32")
     pieces = [subwords.encode(line, out_type=str) for line in tokens]
-    theirs = translator.translate_batch(pieces, beam_size=4, length_penalty=0, return_scores=True)
+    theirs = translator.translate_batch(pieces, beam_size=8, length_penalty=0, return_scores=True)
     ours = model.outputs(tokens)
     assert [subwords.decode(one.hypotheses[0]) for one in theirs] == ours
-    assert len(set(ours)) >= 0.99 * len(set(tokens))
+    assert len(set(ours)) >= 0.99 * len(tokens)
     ((order, batch),) = GivenText("test", model.symbols[0].encode(tokens), 10**6)
     scores = np.empty(len(tokens))
     scores[order] = [best.log_prob for best, *_ in beam_search(model.trained.model, batch, model.config)]
@@ -160,7 +162,7 @@ def test_runs_are_scored_anew_and_compared(capsys):
     value = yaml.safe_load(workflow.read_text())["metrics"]["sacrebleu"]["value"]
     for scored in (as_is, greedy):  # what is learnt so well is found by any search
         (line,) = (line for line in scored.split("\n") if line.startswith("sacrebleu"))
-        assert float(line.split()[1]) == pytest.approx(value, abs=0.5)
+        assert float(line.split()[1]) == pytest.approx(value, abs=2)
     compared = said(capsys, "compare", RUN, "mine/changed/cipher", "--metric", "sacrebleu", *SMOKE)
     assert compared.startswith("sacrebleu: ") and "p = 0.0" in compared
 
