@@ -57,10 +57,7 @@ def curves(run: str, **settings: Any) -> DataFrame:
 
 def with_numbers(frame: DataFrame) -> DataFrame:
     """Text as numbers where all of a column is, what is empty as NaN."""
-    return frame.apply(numbers_of)
-
-
-def numbers_of(column: Series) -> Series:
-    filled = column.replace("", np.nan)
-    numbers = to_numeric(filled, errors="coerce")
-    return numbers if numbers.notna().sum() == filled.notna().sum() else filled
+    filled = frame.replace("", np.nan)
+    numbers = filled.apply(to_numeric, errors="coerce")
+    whole = numbers.notna().sum() == filled.notna().sum()
+    return filled.assign(**{str(name): numbers[name] for name in frame.columns[whole]})

@@ -13,7 +13,7 @@ from pipeline.layout import RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.products import Averaged, RunId, Score, Trained, Tuned
 from pipeline.provenance import ROOT
 from pipeline.records.decoding import Tuned as TunedWeights
-from pipeline.schema import known, unknown, validate
+from pipeline.schema import known, validate
 from pipeline.yaml_file import parse_yaml
 
 SHORT = {"beam": "beam_size", "alpha": "length_penalty"}
@@ -84,31 +84,25 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
 
 def folder_above(path: Path) -> Path | None:
     """The nearest folder that holds a run: `path` itself or one that it lies in; None where `path` is nothing."""
-    found = (one for one in (path, *path.resolve().parents) if (one / RUN_FILE).exists()) if path.exists() else iter(())
-    return next(found, None)
+    above = (path, *path.resolve().parents) if path.exists() else ()
+    return next((one for one in above if (one / RUN_FILE).exists()), None)
 
 
 def named(project: Project, name: str) -> RunId:
-    """The run `paper/system[/dataset[/seed]]`. Raises UserError with what there is and the nearest spelling."""
-    paper, system, dataset, seed, *more = [*name.strip("/").split("/"), "", "", ""][: max(4, name.count("/") + 1)]
-    if more or not system:
+    """The run `paper/system/dataset[/seed]`. Raises UserError with what there is and the nearest spelling."""
+    paper, system, dataset, seed = [*name.strip("/").split("/", 3), "", "", ""][:4]
+    if not system:
         raise UserError(f"{name}: neither a folder nor paper/system/dataset/seed, such as attention/base/wmt14-en-de/1")
     known(paper, project.papers, f"{name}: no such folder; paper")
     known(system, project.papers[paper].systems, f"{name}: systems of {paper}")
     number = seed.removeprefix("seed") or str(project.seeds[0])
     if not number.isdecimal():
         raise UserError(f"{name}: the seed is a number, got {seed!r}")
-    made = {name: [RunId(paper, system, name, int(number))] for name in project.datasets}
-    made |= {name: project.runs_of(paper, system, name) for name in project.scale.datasets}
-    runs = {name: RunId(paper, system, found[0].dataset, int(number)) for name, found in made.items()}
-    trained = {name: run for name, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
-    if not dataset:
-        if len(found := set(trained.values())) != 1:
-            names = ", ".join(sorted(run.dataset for run in found)) or "none"
-            raise UserError(f"{name}: name a dataset too, {name}/DATASET; trained at this scale on: {names}")
-        return found.pop()
-    if fault := unknown(dataset, runs, f"{name}: dataset"):
-        raise UserError(fault)
+    used = {one: one for one in project.datasets}
+    used |= {one: project.runs_of(paper, system, one)[0].dataset for one in project.scale.datasets}
+    runs = {one: RunId(paper, system, stand_in, int(number)) for one, stand_in in used.items()}
+    trained = [one for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()]
+    known(dataset, runs if dataset else trained, f"{name}: name a dataset too, {paper}/{system}/DATASET")
     return runs[dataset]
 
 

@@ -1,6 +1,5 @@
 """Dataset files for text of one's own, written from the text itself: paths, checksums, sizes that fit."""
 
-import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,6 @@ from typing import Any
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 
-SPLITS = ("train", "dev", "test")
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 LOOKED_AT = 200_000
 """Lines whose words are counted, to know how large a vocabulary may be."""
@@ -54,21 +52,18 @@ def indented(entries: dict[str, Any]) -> str:
 
 def read_pairs(sides: Sides) -> Iterator[Pair]:
     """Lines side by side, stripped. Raises UserError when a file is missing, not UTF-8, or shorter than the other."""
-    openers = [gzip.open if path.suffix == ".gz" else open for path in sides]
+    src, tgt = sides
     try:
-        with (
-            openers[0](sides[0], "rt", encoding="utf-8", newline="\n") as src,
-            openers[1](sides[1], "rt", encoding="utf-8", newline="\n") as tgt,
-        ):
-            for number, (one, other) in enumerate(zip_longest(src, tgt), start=1):
+        with open(src, encoding="utf-8", newline="\n") as ours, open(tgt, encoding="utf-8", newline="\n") as theirs:
+            for number, (one, other) in enumerate(zip_longest(ours, theirs), start=1):
                 if one is None or other is None:
-                    ended, longer = sides if one is None else sides[::-1]
+                    ended, longer = (src, tgt) if one is None else (tgt, src)
                     raise UserError(f"{ended}: ends before line {number}, {longer} does not; they go line by line")
                 yield one.strip(), other.strip()
     except OSError as error:
-        raise UserError(f"{error.filename or sides[0]}: {error.strerror or error}") from error
+        raise UserError(f"{error.filename}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{' or '.join(map(str, sides))}: not UTF-8 ({error.reason}); convert it first") from error
+        raise UserError(f"{src} or {tgt}: not UTF-8 ({error.reason}); convert it first") from error
 
 
 def counted(sides: Sides, split: str) -> int:
@@ -101,7 +96,7 @@ def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, la
         else:
             empty += 1
     ranked = sorted(by_source, key=lambda text: hashlib.sha256(text.encode()).digest())
-    if len(ranked) < len(SPLITS):
+    if len(ranked) < 3:
         raise UserError(f"{len(ranked)} distinct source sentences are too few to be split in three")
     dev, test = (max(1, round(share * len(ranked))) for share in shares[1:])
     chosen = {"train": ranked[dev + test :], "dev": ranked[:dev], "test": ranked[dev : dev + test]}
@@ -112,12 +107,3 @@ def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, la
             with atomic_write(path) as file:
                 file.writelines(f"{pair[side]}\n" for text in texts for pair in by_source[text])
     return files, empty
-
-
-def tabbed_pairs(path: Path) -> Iterator[Pair]:
-    """The first two columns of a TSV file. Raises UserError naming a line that has fewer."""
-    for number, (line, _) in enumerate(read_pairs((path, path)), start=1):
-        src, tab, rest = line.partition("\t")
-        if not tab:
-            raise UserError(f"{path}: line {number}: no tab; each line is a source, a tab, and its translation")
-        yield src.strip(), rest.partition("\t")[0].strip()

@@ -25,21 +25,13 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 from pipeline.layout import WEIGHTS_FILE
-from pipeline.provenance import provenance
+from pipeline.provenance import commit
 from pipeline.records.corpus import AnyCorpus
 from pipeline.records.record import Record
 from pipeline.records.scores import MetricValue, ScoreFile
-from pipeline.schema import Closed
 from pipeline.training.machine import choose_device, choose_threads, prepare
 from pipeline.training.parts import build_run
-from pipeline.training.tensor_file import (
-    DamagedFileError,
-    load_into,
-    read_facts,
-    read_tensor_file,
-    tensors_of,
-    write_tensor_file,
-)
+from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
 from pipeline.use.model import Model
 from pipeline.use.named_run import FoundRun, changed, decoding_of, split_decoding
 from pipeline.use.preparation import Preparation
@@ -48,15 +40,6 @@ from pipeline.use.scaffold import SCAFFOLD, filled
 RECORD_FILE, CARD_FILE, SUMS_FILE = "model.json", "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"
 """In the place of folders that a packed model leaves behind."""
-
-
-class DataTerms(Closed):
-    """Of the data that a model was trained on."""
-
-    title: str
-    licence: str
-    citation: str
-    redistributable: bool = Field(description="Whether anyone may pass the data itself on; they are not in here")
 
 
 class PortableModel(Record):
@@ -70,10 +53,13 @@ class PortableModel(Record):
     preparation: Preparation
     decoding: DecodingConfig
     scores: dict[str, dict[str, MetricValue]] = Field(description="Metrics of this decoding by test set")
-    data: DataTerms
-    weights: str = Field(description="Digest of names, shapes and bytes of the weights")
+    title: str = Field(description="Of the data that it was trained on")
+    licence: str = Field(description="Of the data, likewise")
+    citation: str = Field(description="Of the data, likewise")
+    redistributable: bool = Field(description="Whether anyone may pass the data on; they are not in here")
+    weights: str = Field(description="Digest of the run's weights")
     training: str | None = Field(description="Digest of the weights that the training ended in")
-    provenance: dict[str, str | int] = Field(description="Commit, package versions, machine that packed it")
+    commit: str = Field(description="Of the code that packed it")
 
 
 def pack(found: FoundRun, decoding: str, folder: Path) -> None:
@@ -94,7 +80,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
             shutil.copyfile(path, folder / path.name)
     # Frozen parts are another run's weights, which stays behind.
     weights = tensors_of(trained.model.requires_grad_(True))
-    write_tensor_file(folder / WEIGHTS_FILE, weights, {"key": read_facts(chosen.weights)["key"]})
+    write_tensor_file(folder / WEIGHTS_FILE, weights, {"key": trained.weights_digest})
     terms = {name: getattr(found.dataset, name) for name in ("title", "licence", "citation")}
     record = PortableModel(
         run=found.id.folder,
@@ -103,10 +89,11 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
         preparation=model.preparation,
         decoding=chosen.config.model_copy(update={"average_last": 1}),
         scores=scores_of(found, chosen.name),
-        data=DataTerms(redistributable=may_be_passed_on(found.dataset), **terms),
-        weights=read_facts(folder / WEIGHTS_FILE)["digest"],
+        redistributable=may_be_passed_on(found.dataset),
+        **terms,
+        weights=trained.weights_digest,
         training=trained.training_digest,
-        provenance=provenance(),
+        commit=commit(),
     )
     record.write(folder / RECORD_FILE)
     (folder / CARD_FILE).write_text(card(found.project.root, record, folder.name), encoding="utf-8")
@@ -122,19 +109,11 @@ def card(root: Path, record: PortableModel, folder: str) -> str:
         for test_set, metrics in record.scores.items()
         for name, one in metrics.items()
     ]
-    return filled(
-        root / SCAFFOLD / "model_card.md",
-        name=record.run,
-        folder=folder,
-        architecture=record.spec.model.architecture,
-        verb={"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate"),
-        scores="\n".join(rows) or "| none | | | | |",
-        may_be_passed_on=f"It may {'' if record.data.redistributable else 'not '}be passed on by anyone.",
-        commit=record.provenance["commit"],
-        **record.spec.model_dump(include={"paper", "scale"}),
-        **record.preparation.model_dump(include={"src", "tgt"}),
-        **record.data.model_dump(exclude={"redistributable"}),
-    )
+    verb = {"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate")
+    passed = f"It may {'' if record.redistributable else 'not '}be passed on by anyone."
+    scores = "\n".join(rows) or "| none | | | | |"
+    template = root / SCAFFOLD / "model_card.md"
+    return filled(template, it=record, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed)
 
 
 def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:
@@ -193,15 +172,13 @@ def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
 
 
 def unpack(archive: Path, into: Path) -> Path:
-    """The folder of the model in an archive, unpacked below `into` and verified. Raises UserError."""
+    """The folder of the model in an archive, unpacked below `into`. Raises UserError."""
     try:
         with tarfile.open(archive) as tar:
-            names = {Path(name).parts[0] for name in tar.getnames()}
-            if len(names) != 1 or (into / names.copy().pop()).exists():
-                raise UserError(f"{archive}: no packed model, or {', '.join(sorted(names))} is in {into} already")
+            name, *others = {Path(name).parts[0] for name in tar.getnames()}
+            if others or (into / name).exists():
+                raise UserError(f"{archive}: can't be unpacked: {into / name} is there, or it is no packed model")
             tar.extractall(into, filter="data")
-    except (OSError, tarfile.TarError) as error:
+    except (OSError, ValueError, tarfile.TarError) as error:
         raise UserError(f"{archive}: can't be unpacked into {into}: {error}") from error
-    folder = into / names.pop()
-    verify(folder)
-    return folder
+    return into / name

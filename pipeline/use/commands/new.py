@@ -2,7 +2,7 @@
 
     reprise new dataset mine --src talk.en --tgt talk.de              # split 98/1/1, under data/mine/
     reprise new dataset mine --src a.en --tgt a.de --dev d.en d.de --test t.en t.de
-    reprise new dataset mine --tsv pairs.tsv --languages en pl --split 0.9/0.05/0.05
+    reprise new dataset mine --src a.txt --tgt b.txt --languages en pl --split 0.9/0.05/0.05
     reprise new paper my-paper --dataset mine
 
 `snakemake my-paper` then trains and scores its systems and fills in its table.
@@ -19,7 +19,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from pipeline.files import atomic_write
 from pipeline.use.named_run import find_root
-from pipeline.use.new_dataset import Sides, described, read_pairs, split_pairs, tabbed_pairs
+from pipeline.use.new_dataset import Sides, described, read_pairs, split_pairs
 from pipeline.use.scaffold import SCAFFOLD, filled, write_paper
 
 log = logging.getLogger(__name__)
@@ -29,9 +29,8 @@ NAME, LANGUAGE = re.compile(r"[a-z][a-z0-9-]*"), re.compile(r"[a-z]{2,3}")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("dataset", "paper"))
     parser.add_argument("name", help="small letters, digits and `-`")
-    parser.add_argument("--src", type=Path, help="source sentences, a line each; may be .gz")
+    parser.add_argument("--src", type=Path, help="source sentences, a line each")
     parser.add_argument("--tgt", type=Path, help="their translations")
-    parser.add_argument("--tsv", type=Path, help="both in one file, a tab between")
     parser.add_argument("--dev", type=Path, nargs=2, metavar=("SRC", "TGT"), help="development set")
     parser.add_argument("--test", type=Path, nargs=2, metavar=("SRC", "TGT"), help="test set")
     parser.add_argument("--split", default="0.98/0.01/0.01", help="without --dev and --test (default: %(default)s)")
@@ -62,8 +61,8 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
     path = root / "workflow/datasets" / f"{args.name}.yaml"
     if path.exists():
         raise UserError(f"{path}: is there already; choose another name, or remove it")
-    if (args.src is None) != (args.tgt is None) or (args.src is None) == (args.tsv is None):
-        raise UserError("name the text: --src and --tgt, or --tsv")
+    if not (args.src and args.tgt):
+        raise UserError("name the text: --src and --tgt, two files that go line by line")
     languages = languages_of(args)
     splits = splits_of(args, root / "data" / args.name, languages)
     facts = described(args.name, languages, splits, args.redistributable)
@@ -76,8 +75,7 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
 
 
 def languages_of(args: argparse.Namespace) -> tuple[str, str]:
-    files = [path.name.removesuffix(".gz").rpartition(".")[2] for path in (args.src, args.tgt) if path]
-    src, tgt = args.languages or files or ("", "")
+    src, tgt = args.languages or (path.suffix.removeprefix(".") for path in (args.src, args.tgt))
     if not (LANGUAGE.fullmatch(src) and LANGUAGE.fullmatch(tgt)) or src == tgt:
         raise UserError(f"--languages: two ISO 639 codes, such as en de, are needed; the files say {src!r} and {tgt!r}")
     return src, tgt
@@ -85,14 +83,13 @@ def languages_of(args: argparse.Namespace) -> tuple[str, str]:
 
 def splits_of(args: argparse.Namespace, folder: Path, languages: tuple[str, str]) -> dict[str, Sides]:
     """The files of each split: those named, or those that one corpus is split into, in `folder`."""
-    if bool(args.dev) != bool(args.test) or (args.dev and args.tsv):
-        raise UserError("--dev and --test go together, with --src and --tgt; without them the text is split (--split)")
+    if bool(args.dev) != bool(args.test):
+        raise UserError("--dev and --test go together; without them the text is split (--split)")
     if args.dev:
         return {"train": (args.src, args.tgt), "dev": tuple(args.dev), "test": tuple(args.test)}
     shares = [float(share) for share in re.findall(r"\d*\.?\d+", args.split)]
     if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise UserError(f"--split {args.split}: three shares that sum to 1, such as 0.98/0.01/0.01")
-    pairs = tabbed_pairs(args.tsv) if args.tsv else read_pairs((args.src, args.tgt))
-    files, empty = split_pairs(pairs, shares, folder, languages)
+    files, empty = split_pairs(read_pairs((args.src, args.tgt)), shares, folder, languages)
     log.info("%s: train, dev and test, no source sentence in two of them; %d empty pairs left out", folder, empty)
     return files
