@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from pipeline.config import DecodingConfig
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import normalised_as, vocabularies
 from pipeline.data.linearisation import rebuild
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import Subwords
 from pipeline.decoding.choose_search import Search, search_for
 from pipeline.decoding.decode_split import decode_split
@@ -96,10 +98,12 @@ class Model:
 
     def outputs(self, tokens: list[str]) -> list[str]:
         """What the model writes of tokenised lines, tokenised."""
-        src, tgt = self.symbols
-        assert isinstance(src, Subwords), "only speech has no source symbols, and it is not read here"
-        batches = GivenText("the text", src.encode(tokens), self.config.batch_tokens)
-        return tgt.decode(decode_split(self.trained, batches, self.search).outputs)
+        assert self.symbols[0] is not None, "only speech has no source symbols, and it is not read here"
+        return self.decoded(GivenText("the text", self.symbols[0].encode(tokens)))
+
+    def decoded(self, split: GivenText | GivenSpeech) -> list[str]:
+        batches = WholeSplit[Any, Any](split, self.config.batch_tokens)
+        return self.symbols[1].decode(decode_split(self.trained, batches, self.search).outputs)
 
     def transcribe(self, samples: np.ndarray, rate: int) -> str:
         """What is said in samples (n,) or (n, channels), in [-1, 1], of `rate` Hz.
@@ -114,14 +118,13 @@ class Model:
         from pipeline.use.sound import features  # only speech needs what reads it
 
         self.require("speech", "transcribe")
-        known, tgt, corpus = self.preparation, self.symbols[1], self.trained.corpus
+        known, corpus = self.preparation, self.trained.corpus
         assert known.sample_rate and known.high_hz and isinstance(corpus, SpeechCorpus), "all speech has them"
         for name, (samples, rate) in sounds.items():
             if known.max_seconds and (seconds := len(samples) / max(rate, 1)) > known.max_seconds:
                 log.warning("%s: %.1f s; no training utterance is above %g s", name, seconds, known.max_seconds)
         frames = [features(name, *sound, known.sample_rate, known.high_hz) for name, sound in sounds.items()]
-        batches = GivenSpeech("the recordings", frames, corpus.statistics, self.config.batch_tokens)
-        return tgt.decode(decode_split(self.trained, batches, self.search).outputs)
+        return self.decoded(GivenSpeech("the recordings", frames, corpus.statistics))
 
 
 def heard_as_in_training(trained: TrainedModel) -> TrainedModel:

@@ -15,6 +15,7 @@ from copied_project import call, copy_project, require
 
 import pipeline
 from pipeline.__main__ import reprise
+from pipeline.data.split_batches import WholeSplit
 from pipeline.errors import UserError
 from pipeline.search.beam_search import beam_search
 from pipeline.use.given_input import GivenText
@@ -150,7 +151,7 @@ def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     ours = model.outputs(tokens)
     assert [subwords.decode(one.hypotheses[0]) for one in theirs] == ours
     assert len(set(ours)) >= 0.99 * len(tokens)
-    ((order, batch),) = GivenText("test", model.symbols[0].encode(tokens), 10**6)
+    ((order, batch),) = WholeSplit(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
     scores = np.empty(len(tokens))
     scores[order] = [best.log_prob for best, *_ in beam_search(model.trained.model, batch, model.config)]
     assert [one.scores[0] for one in theirs] == pytest.approx(scores, abs=0.02)  # nats, summed over a sentence
@@ -192,7 +193,10 @@ WRONG = {
     "no such seed": (["translate", f"{RUN}/9"], "not trained at scale smoke"),
     "no number": (["translate", f"{RUN}/one"], "the seed is a number"),
     "no name": (["translate", "mine"], "neither a folder nor paper/system/dataset/seed"),
-    "not trained": (["translate", "attention/big"], "name a dataset too"),
+    "no dataset": (
+        ["translate", "mine/baseline"],
+        "name a dataset too, mine/baseline/DATASET: unknown name ''; allowed: cipher",
+    ),
     "a folder of no run": (["translate", "data"], "no run.yaml in it"),
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),
     "not text": (["translate", RUN, "latin.en"], "not UTF-8"),

@@ -12,6 +12,9 @@ import pipeline
 from pipeline.__main__ import reprise
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.data.speech_batches import SpeechSplit
+from pipeline.experiment.project import load_project
+from pipeline.products import Transcript
+from pipeline.use.named_run import named
 from pipeline.use.sound import features, resampled
 
 RUN = "coldfusion/attention-source/source"
@@ -22,8 +25,8 @@ CORPUS = "grammar-smoke-speech-source"
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Path:
     root = copy_project(tmp_path_factory.mktemp("speech"))
-    folder = f"work/smoke/runs/coldfusion/attention-source/{CORPUS}/seed1"
-    target = f"{folder}/transcripts/final/test@{CORPUS}.txt"
+    project = load_project(root, {"scale": "smoke"})
+    target = str(project.layout.path(Transcript(named(project, RUN), "final", "test", CORPUS)))
     require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", target))
     return root
 
