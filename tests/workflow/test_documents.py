@@ -120,8 +120,8 @@ def help_of(script: Path) -> str:
 
 def try_reprise(root: Path, arguments: list[str]) -> None:
     """The arguments are parsed; the commands themselves are run in tests/use."""
-    if arguments[0] == "COMMAND":
-        assert arguments == ["COMMAND", "--help"]
+    if arguments[0] == "COMMAND" or len(arguments) == 1:
+        assert arguments == ["COMMAND", "--help"] or arguments[0] in COMMANDS
         arguments = ["--help"]
     with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
         parse(arguments, COMMANDS, "reprise")
