@@ -11,6 +11,8 @@ from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
+RESERVED = 5
+"""Entries beside characters: four ids, and the mark of a word's start."""
 LOOKED_AT = 200_000
 """Lines whose words are counted, to know how large a vocabulary may be."""
 Pair = tuple[str, str]
@@ -79,7 +81,7 @@ def counted(sides: Sides, split: str) -> int:
 def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
     """Entries that a byte-pair encoding of this text surely has: its characters, and half as many more as words."""
     words = {word for pair in pairs for side in pair for word in side.split()}
-    return len(set("".join(words))) + 8 + len(words) // 2
+    return len(set("".join(words))) + RESERVED + len(words) // 2
 
 
 def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]):
