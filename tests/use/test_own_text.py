@@ -235,7 +235,7 @@ WRONG = {
     "dataset there": (["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx"], "is there already"),
     "one side": (["new", "dataset", "two", "--src", "talk.en"], "--src and --tgt"),
     "sides of other length": (["new", "dataset", "two", "--src", "talk.en", "--tgt", "short.xx"], "ends before line 2"),
-    "no language": (["new", "dataset", "two", "--tsv", "talk.en"], "ISO 639"),
+    "no language": (["new", "dataset", "two", "--src", "talk.en", "--tgt", "talk"], "ISO 639"),
     "bad shares": (
         ["new", "dataset", "two", "--src", "talk.en", "--tgt", "talk.xx", "--split", "1/1/1"],
         "three shares that sum to 1",
@@ -251,6 +251,7 @@ WRONG = {
 def test_a_wrong_move_is_answered_in_one_line_that_says_what_to_do(root, capsys, move):
     Path("latin.en").write_bytes(b"caf\xe9\n")
     Path("short.xx").write_text("bakox.\n")
+    shutil.copy("talk.xx", "talk")
     words, message = WRONG[move]
     commands = {"translate", "transcribe", "parse", "score", "compare", "pack", "export", "report"}
     settings = SMOKE if words[0] in commands and "--set" not in words else []
