@@ -1,5 +1,6 @@
 """The run that somebody names: by its folder, or as `paper/system/dataset/seed`; and how it is decoded. No torch."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ class FoundRun:
     @property
     def id(self) -> RunId:
         return RunId(self.spec.paper, self.spec.system, self.spec.dataset, self.spec.seed)
+
+    @property
+    def decodings(self) -> Iterable[str]:
+        """Those of its paper, by name."""
+        known(self.spec.paper, self.project.papers, f"{self.folder / RUN_FILE}: paper")
+        return self.project.papers[self.spec.paper].decodings
 
     @property
     def dataset(self) -> AnyDataset:
@@ -114,9 +121,7 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
     """
     spec, project = found.spec, found.project
     name, changes = split_decoding(text)
-    known(spec.paper, project.papers, f"{found.folder}: paper")
-    name = name or usual_decoding(found)
-    known(name, project.papers[spec.paper].decodings, "--decoding")
+    known(name := name or usual_decoding(found), found.decodings, "--decoding")
     config = changed(project.decoding(spec.paper, spec.system, name), changes)
     if config.tuned:
         chosen = TunedWeights.read(made(found, Tuned(found.id, name)))
@@ -163,4 +168,4 @@ def usual_decoding(found: FoundRun) -> str:
     scored = (one for one in products if isinstance(one, Score) and one.measure != "perplexities")
     names = [one.decoding for one in scored if (one.run.paper, one.run.system) == (run.paper, run.system)]
     plain = (one for one in names if not project.decoding(run.paper, run.system, one).language_model)
-    return next(plain, next(iter(names or project.papers[run.paper].decodings)))
+    return next(plain, next(iter(names or found.decodings)))

@@ -17,7 +17,8 @@ from pipeline.products import Transcript
 from pipeline.use.named_run import named
 from pipeline.use.sound import features, resampled
 
-RUN = "coldfusion/attention-source/source"
+RUNS = ["coldfusion/attention-source/source", "coldfusion/CF4/source"]
+"""Alone, and fused with a language model, whose weights are another run's."""
 SMOKE = ["--set", "scale=smoke"]
 CORPUS = "grammar-smoke-speech-source"
 
@@ -26,8 +27,8 @@ CORPUS = "grammar-smoke-speech-source"
 def root(tmp_path_factory) -> Path:
     root = copy_project(tmp_path_factory.mktemp("speech"))
     project = load_project(root, {"scale": "smoke"})
-    target = str(project.layout.path(Transcript(named(project, RUN), "final", "test", CORPUS)))
-    require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", target))
+    targets = [str(project.layout.path(Transcript(named(project, run), "final", "test", CORPUS))) for run in RUNS]
+    require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", *targets))
     return root
 
 
@@ -41,12 +42,13 @@ def recordings() -> list[Path]:
     return [utterance.audio for utterance in read_manifest(manifest)]
 
 
-def test_files_are_transcribed_as_the_workflow_does_by_the_run_and_by_the_model_that_was_packed(tmp_path, capsys):
-    (workflow,) = Path("work/smoke").glob(f"runs/**/test@{CORPUS}.txt")
+@pytest.mark.parametrize("run", RUNS)
+def test_files_are_transcribed_as_the_workflow_does_by_the_run_and_by_the_model_that_was_packed(run, tmp_path, capsys):
+    (workflow,) = Path("work/smoke").glob(f"runs/{run.removesuffix('/source')}/**/test@{CORPUS}.txt")
     audio = [str(path.resolve()) for path in recordings()]
-    assert reprise(["transcribe", RUN, *SMOKE, *audio]) == 0
+    assert reprise(["transcribe", run, *SMOKE, *audio]) == 0
     assert capsys.readouterr().out == workflow.read_text()
-    assert reprise(["pack", RUN, str(tmp_path / "model"), *SMOKE]) == 0
+    assert reprise(["pack", run, str(tmp_path / "model"), *SMOKE]) == 0
     shutil.copy(audio[0], tmp_path / "one.flac")
     assert reprise(["transcribe", str(tmp_path / "model"), str(tmp_path / "one.flac")]) == 0
     assert capsys.readouterr().out == workflow.read_text().split("\n")[0] + "\n"

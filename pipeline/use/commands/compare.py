@@ -15,7 +15,7 @@ from pipeline.kinds.scored import measure_of
 from pipeline.layout import path_in_run
 from pipeline.products import Score
 from pipeline.schema import known
-from pipeline.use.named_run import FoundRun, decoding_of, find_run
+from pipeline.use.named_run import FoundRun, find_run, usual_decoding
 
 USUAL = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}
 
@@ -41,7 +41,8 @@ def score_of(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
     """The score file of a run. Raises UserError when it isn't scored so."""
     known(split, found.dataset.split_names, f"--split of {found.spec.dataset}")
     scored_on = found.spec.dataset if found.dataset.form == "speech" and metric != "perplexity" else None
-    score = Score(found.id, measure_of(metric), decoding_of(found, decoding).name, split, scored_on)
+    known(name := decoding or usual_decoding(found), found.decodings, "--decoding")
+    score = Score(found.id, measure_of(metric), name, split, scored_on)
     path = found.folder / path_in_run(score)
     if not path.exists():
         raise UserError(f"{path}: not scored yet; `snakemake {found.project.layout.path(score)}` does it")
