@@ -44,7 +44,8 @@ def recordings() -> list[Path]:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_files_are_transcribed_as_the_workflow_does_by_the_run_and_by_the_model_that_was_packed(run, tmp_path, capsys):
-    (workflow,) = Path("work/smoke").glob(f"runs/{run.removesuffix('/source')}/**/test@{CORPUS}.txt")
+    place = f"runs/{run.removesuffix('/source')}/*/*/transcripts/final/test@{CORPUS}.txt"
+    (workflow,) = Path("work/smoke").glob(place)
     audio = [str(path.resolve()) for path in recordings()]
     assert reprise(["transcribe", run, *SMOKE, *audio]) == 0
     assert capsys.readouterr().out == workflow.read_text()
