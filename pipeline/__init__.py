@@ -1,1 +1,15 @@
-"""Reprise: the stages that take a paper from raw data to its printed tables. Knows nothing of Snakemake."""
+"""Reprise: the stages that take a paper from raw data to its printed tables. Knows nothing of Snakemake.
+
+For use in Python, `open_run`, `table`, `claims` and `curves` (pipeline/use/interface.py) are here by name.
+"""
+
+import importlib
+from typing import Any
+
+__all__ = ["claims", "curves", "open_run", "table"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(importlib.import_module("pipeline.use.interface"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

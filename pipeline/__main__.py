@@ -1,10 +1,16 @@
-"""`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand."""
+"""`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand.
+
+`reprise COMMAND …`: for those who use what was trained.
+"""
 
 import logging
+import os
 import sys
+from collections.abc import Callable
 
 from pipeline.errors import UserError
-from pipeline.stages import perform
+from pipeline.stages import parse, perform
+from pipeline.use.commands import COMMANDS
 
 
 def log_handler() -> logging.Handler:
@@ -20,13 +26,32 @@ def log_handler() -> logging.Handler:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit status: 0, or 1 after one line that says what is wrong."""
+    """A stage; the exit status: 0, or 1 after one line that says what is wrong, or 2 where the arguments are."""
+    return status_of(lambda: perform(sys.argv[1:] if argv is None else argv))
+
+
+def reprise(argv: list[str] | None = None) -> int:
+    """A command, likewise."""
+
+    def command() -> None:
+        about = "Use what was trained, and bring what you have."
+        args = parse(sys.argv[1:] if argv is None else argv, COMMANDS, "reprise", about)
+        args.stage_module.run(args)
+
+    return status_of(command)
+
+
+def status_of(work: Callable[[], None]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[log_handler()])
     try:
-        perform(sys.argv[1:] if argv is None else argv)
+        work()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # who reads the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

@@ -6,6 +6,7 @@ that needs no torch starts without it.
 
 import argparse
 import importlib
+from collections.abc import Mapping
 from contextlib import nullcontext
 
 from pipeline.digests import recording
@@ -68,18 +69,25 @@ STAGES = {
 }
 
 
-def parse(argv: list[str]) -> argparse.Namespace:
+def parse(
+    argv: list[str],
+    commands: Mapping[str, tuple[str, str]] = STAGES,
+    program: str = "python -m pipeline",
+    description: str = "One stage of the reproduction.",
+) -> argparse.Namespace:
     """The arguments of a stage, which `stage_module` of them runs; only that stage is imported."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline", description="One stage of the reproduction.")
-    stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
-    for name, (module_name, summary) in STAGES.items():
+    parser = argparse.ArgumentParser(prog=program, description=description)
+    stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE" if commands is STAGES else "COMMAND")
+    for name, (module_name, summary) in commands.items():
         stage = stages.add_parser(name, help=summary)
         if argv and argv[0] == name:
             module = importlib.import_module(module_name)
             stage.description = module.__doc__
             stage.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(stage)
-            stage.set_defaults(stage_module=module)
+            stage.set_defaults(stage_module=module, stage=name)
+            if commands is not STAGES:  # of a command, options may stand between files
+                return stage.parse_intermixed_args(argv[1:])
     return parser.parse_args(argv)
 
 

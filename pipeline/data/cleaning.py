@@ -2,12 +2,23 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pipeline.data.dataset import Cleaning, CorpusRecord
 from pipeline.data.moses import tokenise
 from pipeline.data.segmentation import segment
 
 RawPair = tuple[bytes, bytes]
+
+
+class Tokenisation(Protocol):
+    """How a corpus is made of tokens."""
+
+    @property
+    def segmenter(self) -> str | None: ...
+
+    @property
+    def lowercase(self) -> bool: ...
 
 
 class BadPairError(Exception):
@@ -64,7 +75,7 @@ def decode(line: bytes) -> str:
     return text
 
 
-def tokenised(text: str, language: str, dataset: CorpusRecord) -> str:
+def tokenised(text: str, language: str, dataset: Tokenisation) -> str:
     """Raises BadPairError when no token is left, as of a line of control characters."""
     segmenter = dataset.segmenter if language == "zh" else None
     tokens = segment(text, segmenter) if segmenter else tokenise(text, language)

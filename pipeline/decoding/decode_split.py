@@ -5,9 +5,10 @@ import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pipeline.config import DecodingConfig
-from pipeline.data.corpus_batches import SourceBatches
+from pipeline.data.split_batches import WholeSplit
 from pipeline.decoding.choose_search import Search
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
@@ -53,7 +54,7 @@ def parse_decoding(text: str) -> DecodingConfig:
         raise UserError(f"--decoding: not valid JSON ({error}): {text}") from error
 
 
-def decode_split(trained: TrainedModel, batches: SourceBatches, search: Search) -> Outputs:
+def decode_split(trained: TrainedModel, batches: WholeSplit[Any, Any], search: Search) -> Outputs:
     """The best hypothesis of each sequence of a split.
 
     Raises:

@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 from pipeline.files import REPAIR
 from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.records.corpus import EncodedCorpus, read_corpus
+from pipeline.records.corpus import AnyCorpus, read_corpus
 from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
@@ -28,7 +28,7 @@ class TrainedModel:
     model: Seq2Seq
     """In evaluation mode, on `device`."""
     device: torch.device
-    corpus: EncodedCorpus
+    corpus: AnyCorpus
     """That of the training."""
     weights_digest: str
     training_digest: str | None

@@ -157,7 +157,7 @@ class Paper(Closed):
     title: str
     authors: str
     year: int
-    arxiv: str
+    arxiv: str | None = Field(default=None, description="Number at arXiv; null = a comparison of one's own")
     systems: dict[NewName, SystemEntry] = Field(description="Every system the authors ran")
     decodings: dict[NewName, DecodingEntry] = Field(description="Named ways of decoding")
     tables: dict[NewName, TableEntry] = Field(description="Every printed table that is measured")

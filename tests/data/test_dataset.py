@@ -82,7 +82,7 @@ FAULTS = {
     "path for a name": ({"sources": {"../a.gz": SOURCE}}, "source"),
     "missing split": ({"splits": {"train": {"parts": [{"src": SIDE, "tgt": SIDE}]}}}, "split dev, test is missing"),
     "unknown kind": ({"kind": "downlaod"}, "downlaod"),
-    "unknown language": ({"src": "xx"}, "src.*xx"),
+    "no code of a language": ({"src": "English"}, "src.*English"),
 }
 
 

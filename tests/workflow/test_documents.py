@@ -11,6 +11,7 @@ import runpy
 import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,8 +22,10 @@ from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, r
 from pipeline.experiment.project import load_project
 from pipeline.experiment.settings import Config
 from pipeline.stages import STAGES, parse
+from pipeline.use.commands import COMMANDS
 
-PAGES = [ROOT / "README.md", ROOT / "results/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
+PAGES = [*(ROOT / page for page in ROOT_PAGES), *sorted((ROOT / "docs").glob("*.md"))]
 PAGES.append(ROOT / "docs/measured/README.md")
 TOY_TARGET = "results/smoke/toy/table1.csv"
 EXECUTED = {"unlock", "free", "check-data"}
@@ -32,8 +35,8 @@ LISTING = re.compile(r"^(?=\S*[/.,<])[\w./<>,*-]+( [\w./<>,*-]+)*(  +\S.*)?$")
 
 
 def blocks(text: str) -> Iterator[list[str]]:
-    """The lines of each indented or fenced code block."""
-    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    """The lines of each indented or fenced code block but pictures, and Python, which has tests of its own."""
+    fenced = re.findall(r"^```(?!mermaid|python)\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     indented = re.findall(
         r"(?:(?<=\n\n)|\A)((?: {4}.*\n|\n(?= {4}))+)", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     )
@@ -115,6 +118,21 @@ def help_of(script: Path) -> str:
     return said.getvalue()
 
 
+def try_reprise(root: Path, arguments: list[str]) -> None:
+    """The arguments are parsed; the commands themselves are run in tests/use."""
+    if arguments[0] == "COMMAND" or len(arguments) == 1:
+        assert arguments == ["COMMAND", "--help"] or arguments[0] in COMMANDS
+        arguments = ["--help"]
+    with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
+        parse(arguments, COMMANDS, "reprise")
+
+
+def try_pip(root: Path, arguments: list[str]) -> None:
+    """Every extra that is named is one of ours."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert arguments[0] == "install" and set(re.findall(r"\[(\w+)\]", " ".join(arguments))) <= set(extras)
+
+
 def try_make(root: Path, arguments: list[str]) -> None:
     require(call(ROOT, "make", "-n", *arguments))
 
@@ -139,6 +157,8 @@ TRIED = {
     "snakemake": try_snakemake,
     "python": try_python,
     "make": try_make,
+    "reprise": try_reprise,
+    "pip": try_pip,
     "sbatch": try_sbatch,
     "source": try_source,
     "kill": try_kill,
@@ -202,6 +222,9 @@ def test_every_path_of_a_page_exists(page):
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_stage_that_is_named_exists(page):
     assert set(re.findall(r"python -m pipeline ([a-z][\w-]*)", TEXTS[page])) <= set(STAGES)
+    assert set(re.findall(r"`reprise ([a-z][\w-]*)|^    reprise ([a-z][\w-]*)", TEXTS[page], re.MULTILINE)) <= {
+        pair for name in COMMANDS for pair in ((name, ""), ("", name))
+    }
 
 
 def test_the_toy_of_these_tests_was_made(finished):

@@ -1,4 +1,4 @@
-"""What README says under "How to", done to the letter in a copy of the project, and nothing else."""
+"""What CONTRIBUTING says under "How to", done to the letter in a copy of the project, and nothing else."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 import yaml
 from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, jobs, require
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TOY = ["--config", "scale=smoke", "--", "toy"]
 
 
@@ -89,6 +89,6 @@ def test_every_how_to_is_done_here_or_where_its_own_tests_are():
         "Bring speech of your own": "tests/workflow/test_speech_page.py",
         "Fuse a language model": "tests/experiment/test_coldfusion.py",
     }
-    section = README.split("## How to")[1].split("\n## ")[0]
+    section = PAGE.split("## How to")[1].split("\n## ")[0]
     assert set(re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE)) == set(done)
     assert all(test in globals() or (ROOT / test).exists() for test in done.values())

@@ -28,6 +28,7 @@ from pipeline.data.dataset.loading import (
     load_text,
     load_tokenised,
     load_treebank,
+    may_be_passed_on,
     sources_of,
 )
 from pipeline.data.dataset.parallel import (

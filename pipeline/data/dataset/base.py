@@ -7,7 +7,8 @@ from pydantic import Field, model_validator
 
 from pipeline.schema import Closed, Count, nearest
 
-Language = Literal["en", "de", "fr", "zh"]
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
+"""A code of ISO 639; Moses has rules for most languages of Europe, and splits others at spaces and punctuation."""
 SplitName = Literal["train", "dev", "test", "test2", "test3", "test4", "test5"]
 FURTHER_TESTS: tuple[SplitName, ...] = ("test2", "test3", "test4", "test5")
 

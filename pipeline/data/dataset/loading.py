@@ -62,6 +62,12 @@ def sources_of(dataset: AnyDataset) -> dict[str, Source]:
     return {}
 
 
+def may_be_passed_on(dataset: AnyDataset) -> bool:
+    """Whether anyone may pass on all that it is made of."""
+    sources = sources_of(dataset).values()
+    return dataset.collector == "grammar" or (bool(sources) and all(source.redistributable for source in sources))
+
+
 def loader(kinds: Any, fault: str, instead: str = "this stage is for other datasets") -> Callable[[Path], Any]:
     """A `load_dataset` that raises UserError, too, for a dataset of none of the `kinds`: its `fault`, what to do."""
 

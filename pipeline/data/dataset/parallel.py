@@ -17,6 +17,9 @@ from pipeline.data.dataset.base import (
 from pipeline.data.dataset.files import Sha256, Sources
 from pipeline.schema import Closed, Count
 
+Written = Literal["en", "de", "fr", "zh"]
+"""Languages of the grammar."""
+
 
 class Side(Placed):
     """One language of a part: a file, a member of an archive, or a file of a licensed package.
@@ -156,6 +159,8 @@ class GrammarDataset(CorpusRecord):
 
     collector: ClassVar = "grammar"
     kind: Literal["grammar"] = Field(description="Written by the embedded grammar; needs no download")
+    src: Written = Field(description="Source language")
+    tgt: Written = Field(description="Target language")
     generator: GrammarSource = Field(description="What the grammar writes")
 
     @model_validator(mode="after")

@@ -1,0 +1,103 @@
+"""Pages of the documentation site that are written from the code, or lie in the root: a hook of MkDocs."""
+
+import importlib
+import inspect
+import json
+import re
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+import pipeline
+from pipeline.stages import STAGES
+from pipeline.use.commands import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+
+
+def on_files(files: Any, config: Any) -> Any:
+    pages = {name: of_root(ROOT / source) for name, source in ROOT_PAGES.items()}
+    pages["reference/commands.md"] = commands(COMMANDS, "reprise")
+    pages["reference/stages.md"] = commands(STAGES, "python -m pipeline")
+    pages["reference/python.md"] = "\n".join(python())
+    pages["reference/settings.md"] = "\n".join(settings())
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Links to what is no page of the site become plain paths."""
+
+    def plain(link: re.Match) -> str:
+        target = link[2].partition("#")[0]
+        known = target.startswith("http") or not target or is_page(page, target, files)
+        return link[0] if known else link[1] if link[1].startswith("`") else f"{link[1]} (`{target}`)"
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)]+)\)", plain, markdown)
+
+
+def is_page(page: Any, target: str, files: Any) -> bool:
+    folder = Path(page.file.src_uri).parent
+    parts: list[str] = []
+    for part in (folder / target).parts:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    file = files.get_file_from_path("/".join(parts))
+    return file is not None and not file.inclusion.is_excluded()
+
+
+def of_root(path: Path) -> str:
+    """A page that lies beside docs/, with links as they are from inside."""
+    names = {source: name for name, source in ROOT_PAGES.items()}
+
+    def inside(link: re.Match) -> str:
+        return f"]({names.get(link[1], link[1].removeprefix('docs/'))})"
+
+    return re.sub(r"\]\(([^)]+)\)", inside, path.read_text(encoding="utf-8"))
+
+
+def commands(table: Mapping[str, tuple[str, str]], program: str) -> str:
+    """What `--help` says of each."""
+    pages = [f"# `{program}`"]
+    for name, (module_name, _) in table.items():
+        module = importlib.import_module(module_name)
+        parser = ArgumentParser(
+            f"{program} {name}", description=module.__doc__, formatter_class=RawDescriptionHelpFormatter
+        )
+        module.add_arguments(parser)
+        pages.append(f"## {name}\n\n```text\n{parser.format_help()}```")
+    return "\n\n".join(pages)
+
+
+def python() -> Iterator[str]:
+    yield "# Python\n\n`import pipeline`, from the project's folder or for packed models anywhere.\n"
+    from pipeline.use.model import Model
+
+    for owner, names in (("pipeline", pipeline.__all__), ("model", ("translate", "parse", "transcribe"))):
+        for name in names:
+            function = getattr(pipeline if owner == "pipeline" else Model, name)
+            yield f"## {owner}.{name}\n\n```python\n{name}{inspect.signature(function)}\n```\n"
+            yield f"```text\n{inspect.getdoc(function)}\n```\n"
+
+
+def settings() -> Iterator[str]:
+    """Each record of each settings file, with its keys."""
+    yield "# Settings files\n"
+    for path in sorted((ROOT / "workflow/schemas").glob("*.json")):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        records = {path.stem: schema, **schema.get("$defs", {})}
+        for name, record in records.items():
+            if properties := record.get("properties"):
+                yield f"{'##' if name == path.stem else '###'} {name}\n\n{record.get('description', '')}\n"
+                yield "| key | meaning |\n|---|---|"
+                yield from (f"| `{key}` | {cell(value)} |" for key, value in properties.items())
+                yield ""
+
+
+def cell(value: dict[str, Any]) -> str:
+    default = f" (default: `{json.dumps(value['default'])}`)" if "default" in value else ""
+    return (value.get("description", "") + default).replace("|", "\\|").replace("\n", " ")

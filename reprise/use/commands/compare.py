@@ -1,0 +1,49 @@
+"""Say whether one run's score is better than another's, by a paired bootstrap over the sentences of a test set.
+
+    reprise compare weighted/A/wmt14-en-de/1 attention/base/wmt14-en-de/1 --metric sacrebleu
+
+Compares what the workflow has scored; `python -m pipeline compare` takes score files.
+"""
+
+import argparse
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.evaluation.compare import compare_scores
+from pipeline.experiment.settings import parse_settings
+from pipeline.kinds.scored import measure_of
+from pipeline.layout import path_in_run
+from pipeline.products import Score
+from pipeline.schema import known
+from pipeline.use.named_run import FoundRun, find_run, usual_decoding
+
+USUAL = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs=2, metavar="RUN", help="paper/system/dataset/seed, or a run's folder")
+    parser.add_argument("--metric", help="default: bleu_paper, f1 or wer, by what the models make")
+    parser.add_argument("--split", default="test", help="dev, test, test2, … (default: test)")
+    parser.add_argument("--decoding", default="", metavar="NAME", help="of both (default: the usual)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+
+
+def run(args: argparse.Namespace) -> None:
+    first, second = (find_run(name, parse_settings(args.set)) for name in args.runs)
+    metric = args.metric or USUAL[first.dataset.form]
+    ours, theirs = (score_of(one, metric, args.split, args.decoding) for one in (first, second))
+    found = compare_scores(ours, theirs, metric)
+    between = f"95 % between {found.low:+.2f} and {found.high:+.2f}, p = {found.p_value:.4f}"
+    print(f"{metric}: {args.runs[0]} less {args.runs[1]}: {found.difference:+.2f} ({between})")
+
+
+def score_of(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
+    """The score file of a run. Raises UserError when it isn't scored so."""
+    known(split, found.dataset.split_names, f"--split of {found.spec.dataset}")
+    scored_on = found.spec.dataset if found.dataset.form == "speech" and metric != "perplexity" else None
+    known(name := decoding or usual_decoding(found), found.decodings, "--decoding")
+    score = Score(found.id, measure_of(metric), name, split, scored_on)
+    path = found.folder / path_in_run(score)
+    if not path.exists():
+        raise UserError(f"{path}: not scored yet; `snakemake {found.project.layout.path(score)}` does it")
+    return path

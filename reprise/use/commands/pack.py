@@ -1,0 +1,30 @@
+"""Put a trained model into one folder, or one .tar file, that works anywhere, offline and by itself.
+
+    reprise pack attention/base/wmt14-en-de/1 base-en-de.tar
+    reprise translate base-en-de talk.en        # after `reprise unpack base-en-de.tar`
+
+In it are weights, vocabulary, preparation of text or sound, settings, scores, the data's licence and a model card, and
+no sentence of the data.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+
+from pipeline.experiment.settings import parse_settings
+from pipeline.use.named_run import find_run
+from pipeline.use.opening import add_model_arguments
+from pipeline.use.portable import pack, pack_archive
+
+log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder to write, or a file NAME.tar")
+
+
+def run(args: argparse.Namespace) -> None:
+    found = find_run(args.model, parse_settings(args.set))
+    (pack_archive if args.out.suffix == ".tar" else pack)(found, args.decoding, args.out)
+    log.info("%s: %s", args.out, found.id.folder)

@@ -1,0 +1,76 @@
+"""Say what is in a prepared dataset: sizes, lengths, what was left out and why with examples, overlaps, licence.
+
+reprise report multi30k-en-de
+"""
+
+import argparse
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from pipeline.data.dataset import AnyDataset, may_be_passed_on
+from pipeline.errors import UserError
+from pipeline.experiment.settings import parse_settings
+from pipeline.files import read_json
+from pipeline.layout import Layout
+from pipeline.products import Encoded, Prepared
+from pipeline.records.corpus import read_corpus
+from pipeline.schema import known
+from pipeline.use.named_run import find_project
+
+SHOWN = 80
+"""Characters of an example."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dataset", metavar="DATASET", help="a file of workflow/datasets, without .yaml")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = find_project(parse_settings(args.set))
+    known(args.dataset, project.datasets, "DATASET")
+    for line in report(project.dataset_records[args.dataset], project.layout):
+        print(line)
+
+
+def report(dataset: AnyDataset, layout: Layout) -> Iterator[str]:
+    """Line by line. Raises UserError when the dataset isn't encoded yet."""
+    prepared, encoded = layout.path(Prepared(dataset.name)), layout.path(Encoded(dataset.name))
+    if not encoded.exists():
+        raise UserError(f"{dataset.name}: not prepared yet; `snakemake {encoded}` does it")
+    passed = "anyone may pass it on" if may_be_passed_on(dataset) else "not to be passed on"
+    yield f"{dataset.name}: {dataset.title}\nlicence: {dataset.licence} ({passed})\nto cite: {dataset.citation}\n"
+    sizes, reports = read_corpus(encoded.parent).splits, read_json(prepared)["splits"]
+    for split in dataset.split_names:
+        found, size = reports[split], sizes[split].model_dump()
+        yield f"{split}: {found['read']:,} read, {found['kept']:,} kept"
+        for side in ("src", "tgt"):
+            if tokens := size.get(f"{side}_tokens"):
+                unknown = f", {100 * size.get(f'{side}_unknown', 0) / tokens:.2f} % of them unknown"
+                yield f"  {side}: {tokens:,} symbols, {tokens / size['pairs']:.1f} a sentence{unknown}"
+        for reason, count in found["rejected"].items():
+            yield f"  {count:,} left out: {reason}"
+            numbers = found.get("rejected_lines", {}).get(reason, [])
+            raw = [prepared.parent.parent / "raw" / f"{split}.{language}" for language in dataset.languages]
+            yield from (f"    line {number}: {' | '.join(line_at(path, number) for path in raw)}" for number in numbers)
+        yield from (f"    {example}" for example in found.get("examples", []))
+    yield from overlaps(dataset, prepared.parent)
+
+
+def line_at(path: Path, number: int) -> str:
+    with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
+        return next(islice(lines, number - 1, None), "").strip()[:SHOWN]
+
+
+def overlaps(dataset: AnyDataset, prepared: Path) -> Iterator[str]:
+    """How many sentences of a split are in one before it, by their source side, or by what is said."""
+    names = {"speech": "{}.en", "trees": f"{{}}.tok.{dataset.languages[0]}"}
+    before: dict[str, set[str]] = {}
+    for split in dataset.split_names:
+        path = prepared / names.get(dataset.form, f"{{}}.{dataset.languages[0]}").format(split)
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        for other, there in before.items():
+            if shared := sum(line in there for line in lines):
+                yield f"{split}: {shared:,} of {len(lines):,} sentences are in {other} too"
+        before[split] = set(lines)

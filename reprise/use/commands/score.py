@@ -1,0 +1,65 @@
+"""Decode a test set of a run's dataset anew, as one likes, and score it by every metric, with 95 % intervals.
+
+    reprise score attention/base/wmt14-en-de/1 --decoding beam=8,alpha=1.0
+
+Nothing is written into the run's folder. `reprise translate RUN my.en | sacrebleu my.de` scores any other text.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from pipeline import stages
+from pipeline.errors import UserError
+from pipeline.experiment.settings import parse_settings
+from pipeline.records.scores import ScoreFile
+from pipeline.schema import known
+from pipeline.use.named_run import decoding_of, find_run
+from pipeline.use.opening import add_model_arguments
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    parser.add_argument("--split", default="test", help="dev, test, test2, … (default: test)")
+
+
+def run(args: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        metrics = scored(args, Path(folder)).metrics
+    for name, metric in metrics.items():
+        interval = "" if metric.low is None else f"({metric.low:.2f} to {metric.high:.2f})"
+        print(f"{name:12} {metric.value:7.2f}  {interval:18} {metric.signature}")
+
+
+def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:
+    """Through the stages that the workflow itself would run."""
+    found = find_run(args.model, parse_settings(args.set))
+    dataset, corpus = found.dataset, Path(found.spec.corpus)
+    known(args.split, dataset.split_names, f"--split of {found.spec.dataset}")
+    chosen = decoding_of(found, args.decoding)
+    tokens, text, score = (folder / name for name in ("out.tok", "out.txt", "score.json"))
+    settings = chosen.config.model_dump_json()
+    decode = ["--weights", chosen.weights, "--split", args.split, "--decoding", settings]
+    decode += ["--language-model", chosen.language_model] if chosen.language_model else []
+    decode += ["--threads", args.threads] if args.threads else []
+    of = ["--dataset", found.project.datasets[dataset.name], "--split", args.split, "--out", score]
+    prepared = ["--prepared", corpus.parent / "prepared"]
+    match dataset.form:
+        case "sentences":
+            do("translate", *decode, "--out", tokens, "--text", text)
+            do("score", *of, *prepared, "--tokenised", tokens, "--text", text)
+        case "trees":
+            do("translate", *decode, "--out", tokens)
+            do("score-trees", *of, *prepared, "--sequences", tokens, "--trees", folder / "out.trees")
+        case "speech":
+            do("transcribe", *decode, "--corpus", corpus, "--out", text)
+            do("score-speech", *of, "--corpus", corpus, "--transcripts", text)
+        case _:
+            raise UserError(f"{args.model}: is a language model, which the stage `perplexity` measures")
+    return ScoreFile.read(score)
+
+
+def do(*words: object) -> None:
+    """A stage of the workflow, in this process."""
+    args = stages.parse(list(map(str, words)))
+    args.stage_module.run(args)

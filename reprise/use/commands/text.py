@@ -1,0 +1,59 @@
+"""Translate or parse text, a line each, in the order given; progress of long inputs goes to standard error.
+
+    reprise translate attention/base/wmt14-en-de talk.en > talk.de
+    echo "A dog sleeps." | reprise translate model/ --decoding beam=8
+
+Without a FILE, lines are read from standard input as they come, and what is made of them is flushed at once.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.use.opening import add_model_arguments, opened
+
+LINES_AT_ONCE = 20_000
+BYTES_AT_ONCE = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="text in UTF-8; default: standard input")
+
+
+def run(args: argparse.Namespace) -> None:
+    for path in args.files:
+        if not path.is_file():
+            raise UserError(f"{path}: no such file")
+    work = getattr(opened(args), args.stage)
+    for lines in chunks_of_files(args.files) if args.files else chunks_of_input():
+        sys.stdout.write("".join(f"{line}\n" for line in work(lines)))
+        sys.stdout.flush()
+
+
+def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
+    """Lines of the files, many at once, so that like lengths are decoded together."""
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8", newline="\n") as lines:
+                while chunk := [line.removesuffix("\n") for line in islice(lines, LINES_AT_ONCE)]:
+                    yield chunk
+        except OSError as error:
+            raise UserError(f"{path}: can't be read: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}); convert it first") from error
+
+
+def chunks_of_input() -> Iterator[list[str]]:
+    """Whole lines of standard input, as many as are there already: one from a keyboard, many from a pipe."""
+    rest = b""
+    while new := os.read(sys.stdin.fileno(), BYTES_AT_ONCE):
+        *lines, rest = (rest + new).split(b"\n")
+        if lines:
+            yield [line.decode("utf-8", "replace") for line in lines]
+    if rest:
+        yield [rest.decode("utf-8", "replace")]

@@ -1,0 +1,26 @@
+"""Write down what is said in audio files, one line a file: WAV, FLAC or OGG, of any rate, mono or stereo.
+
+reprise transcribe coldfusion/ctc/an4/1 speech.wav talk.flac
+"""
+
+import argparse
+from pathlib import Path
+
+from pipeline.use.opening import add_model_arguments, opened
+
+FILES_AT_ONCE = 32
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_arguments(parser)
+    parser.add_argument("files", nargs="+", type=Path, metavar="AUDIO", help="audio files")
+
+
+def run(args: argparse.Namespace) -> None:
+    from pipeline.use.sound import read_sound
+
+    model = opened(args)
+    for first in range(0, len(args.files), FILES_AT_ONCE):
+        sounds = {f"{place}: {path}": read_sound(path) for place, path in enumerate(args.files[first:][:FILES_AT_ONCE])}
+        for line in model.transcribe_all(sounds):
+            print(line, flush=True)

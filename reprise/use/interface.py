@@ -1,0 +1,63 @@
+"""What `import pipeline` offers in Python: trained models, and what was measured of them as data frames.
+
+    import pipeline
+    model = pipeline.open_run("attention/base/wmt14-en-de/1", scale="small")
+    model.translate(["A dog sleeps."])
+    pipeline.table("attention", "table2", scale="small")
+
+Keyword arguments are keys of config.yaml. torch is loaded with the first model, not before. What is wrong raises
+`pipeline.errors.UserError`, in a line that says what to do.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pandas import DataFrame, Series, to_numeric
+
+from pipeline.kinds.training_curves import loss_curve
+from pipeline.reporting.claims import claim_rows
+from pipeline.reporting.filled_table import fill
+from pipeline.use.named_run import find_project, find_run
+
+if TYPE_CHECKING:
+    from pipeline.use.model import Model
+
+
+def open_run(name: str | Path, decoding: str = "", threads: int | None = None, **settings: Any) -> "Model":
+    """A model that has `translate(lines)`, `parse(lines)` or `transcribe(samples, rate)`, as it was trained for.
+
+    Args:
+        name: `paper/system/dataset/seed`, a run's folder, or a folder that `reprise pack` wrote.
+        decoding: as `--decoding` of the command line; "" = as the paper's table has it.
+        threads: of the CPU; None = the cores this process may use.
+    """
+    from pipeline.use.opening import open_model
+
+    return open_model(name, decoding, settings, threads)
+
+
+def table(paper: str, name: str, **settings: Any) -> DataFrame:
+    """A table of a paper as its CSV has it, filled in with what is measured so far; NaN where nothing applies."""
+    return with_numbers(fill(find_project(settings), paper, name).frame)
+
+
+def claims(paper: str, **settings: Any) -> DataFrame:
+    """The claims of a paper as their CSV has them: printed evidence, ours, p-value, verdict."""
+    project = find_project(settings)
+    project.known(paper, project.papers, "paper")
+    return with_numbers(DataFrame(claim_rows(project, paper)))
+
+
+def curves(run: str, **settings: Any) -> DataFrame:
+    """The validations of a training, by step: `train` and `dev`, nats per symbol without smoothing or dropout."""
+    curve = loss_curve(find_run(run, settings).folder)
+    return DataFrame({"train": curve.train, "dev": curve.dev}, index=Series(curve.steps, name="step"))
+
+
+def with_numbers(frame: DataFrame) -> DataFrame:
+    """Text as numbers where all of a column is, what is empty as NaN."""
+    filled = frame.replace("", np.nan)
+    numbers = filled.apply(to_numeric, errors="coerce")
+    whole = numbers.notna().sum() == filled.notna().sum()
+    return filled.assign(**{str(name): numbers[name] for name in frame.columns[whole]})

@@ -1,0 +1,171 @@
+"""The run that somebody names: by its folder, or as `paper/system/dataset/seed`; and how it is decoded. No torch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.config import DecodingConfig, RunSpec, load_run
+from pipeline.data.dataset import AnyDataset
+from pipeline.errors import UserError
+from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.reports import table_products
+from pipeline.layout import RUN_FILE, WEIGHTS_FILE, path_in_run
+from pipeline.products import Averaged, RunId, Score, Trained, Tuned
+from pipeline.provenance import ROOT
+from pipeline.records.decoding import Tuned as TunedWeights
+from pipeline.schema import known, validate
+from pipeline.yaml_file import parse_yaml
+
+SHORT = {"beam": "beam_size", "alpha": "length_penalty"}
+"""Other names of settings, as in `--decoding beam=8,alpha=1.0`."""
+
+
+@dataclass(frozen=True)
+class FoundRun:
+    """A trained run and the project that describes it."""
+
+    folder: Path
+    spec: RunSpec
+    project: Project
+
+    @property
+    def id(self) -> RunId:
+        return RunId(self.spec.paper, self.spec.system, self.spec.dataset, self.spec.seed)
+
+    @property
+    def decodings(self) -> Iterable[str]:
+        """Those of its paper, by name."""
+        known(self.spec.paper, self.project.papers, f"{self.folder / RUN_FILE}: paper")
+        return self.project.papers[self.spec.paper].decodings
+
+    @property
+    def dataset(self) -> AnyDataset:
+        """What it was trained on."""
+        records = self.project.dataset_records
+        known(self.spec.dataset, records, f"{self.folder / RUN_FILE}: dataset")
+        return records[self.spec.dataset]
+
+
+@dataclass(frozen=True)
+class NamedDecoding:
+    """How a run is decoded, and with which weights."""
+
+    name: str
+    config: DecodingConfig
+    weights: Path
+    language_model: Path | None
+
+
+def find_project(settings: dict[str, Any]) -> Project:
+    """The project of the working folder, else the one that this package is part of, with some keys of config.yaml."""
+    return load_project(find_root(), settings)
+
+
+def find_root() -> Path:
+    for root in (Path(), ROOT):
+        if (root / "config.yaml").exists() and (root / "workflow/papers").is_dir():
+            return root
+    raise UserError(
+        "no project here (no config.yaml beside workflow/): go to its folder, or name one that `reprise pack` wrote"
+    )
+
+
+def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
+    """Raises UserError when there is no such run, with the names that there are, or when it is not trained yet."""
+    if folder := folder_above(Path(name)):
+        spec = load_run(folder / RUN_FILE)
+        return FoundRun(folder, spec, find_project({"scale": spec.scale} | settings))
+    if Path(name).exists():
+        raise UserError(f"{name}: no {RUN_FILE} in it or above it; name the folder of a run or of a packed model")
+    project = find_project(settings)
+    run = named(project, name)
+    folder = project.layout.run(run)
+    if not (folder / WEIGHTS_FILE).exists():
+        raise UserError(
+            f"{name}: not trained at scale {project.config.scale} (no {folder / WEIGHTS_FILE}); "
+            f"`snakemake {project.layout.path(Trained(run))}` trains it, `--set scale=…` looks at another scale"
+        )
+    return FoundRun(folder, load_run(folder / RUN_FILE), project)
+
+
+def folder_above(path: Path) -> Path | None:
+    """The nearest folder that holds a run: `path` itself or one that it lies in; None where `path` is nothing."""
+    above = (path, *path.resolve().parents) if path.exists() else ()
+    return next((one for one in above if (one / RUN_FILE).exists()), None)
+
+
+def named(project: Project, name: str) -> RunId:
+    """The run `paper/system/dataset[/seed]`. Raises UserError with what there is and the nearest spelling."""
+    paper, system, dataset, seed = [*name.strip("/").split("/", 3), "", "", ""][:4]
+    if not system:
+        raise UserError(f"{name}: neither a folder nor paper/system/dataset/seed, such as attention/base/wmt14-en-de/1")
+    known(paper, project.papers, f"{name}: no such folder; paper")
+    known(system, project.papers[paper].systems, f"{name}: systems of {paper}")
+    number = seed.removeprefix("seed") or str(project.seeds[0])
+    if not number.isdecimal():
+        raise UserError(f"{name}: the seed is a number, got {seed!r}")
+    used = {one: one for one in project.datasets}
+    used |= {one: project.runs_of(paper, system, one)[0].dataset for one in project.scale.datasets}
+    runs = {one: RunId(paper, system, stand_in, int(number)) for one, stand_in in used.items()}
+    trained = [one for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()]
+    known(dataset, runs if dataset else trained, f"{name}: name a dataset too, {paper}/{system}/DATASET")
+    return runs[dataset]
+
+
+def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
+    """The decoding `NAME`, `KEY=VALUE,…` that differ from the usual one, or `NAME,KEY=VALUE,…`.
+
+    Raises:
+        UserError: there is no such name or key, or weights that it needs have not been made.
+    """
+    spec, project = found.spec, found.project
+    name, changes = split_decoding(text)
+    known(name := name or usual_decoding(found), found.decodings, "--decoding")
+    config = changed(project.decoding(spec.paper, spec.system, name), changes)
+    if config.tuned:
+        chosen = TunedWeights.read(made(found, Tuned(found.id, name)))
+        weights = {"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus, "lm_weights": []}
+        config = config.model_copy(update=weights)
+    averages = config.average_last > 1
+    path = made(found, Averaged(found.id, name)) if averages else found.folder / WEIGHTS_FILE
+    other = project.decoding_language_model(found.id, name)
+    return NamedDecoding(name, config, path, project.layout.run(other) if other else None)
+
+
+def split_decoding(text: str) -> tuple[str, dict[str, str]]:
+    """The name, or nothing, and the settings that differ, of `NAME,KEY=VALUE,…`. Raises UserError."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    name = parts.pop(0) if parts and "=" not in parts[0] else ""
+    if wrong := [part for part in parts if "=" not in part]:
+        raise UserError(f"--decoding: {wrong[0]!r}: write NAME, KEY=VALUE, or NAME,KEY=VALUE, such as beam=8,alpha=1.0")
+    return name, dict(part.split("=", 1) for part in parts)
+
+
+def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
+    """Raises UserError for an unknown key or a bad value, or where other weights would be needed."""
+    given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
+    if unfit := {"average_last", "language_model", "lm_weights"} & set(given):
+        raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
+    return validate(DecodingConfig, config.model_dump() | given, "--decoding")
+
+
+def made(found: FoundRun, product: Averaged | Tuned) -> Path:
+    """A product's file in the folder of the run, wherever that lies. Raises UserError when it is not made."""
+    path = found.folder / path_in_run(product)
+    if not path.exists():
+        target = found.project.layout.path(product)
+        raise UserError(f"{path}: not made yet; `snakemake {target}` makes it, or choose another --decoding")
+    return path
+
+
+def usual_decoding(found: FoundRun) -> str:
+    """That by which a table scores the run's output, if possible without another model beside it."""
+    project, run = found.project, found.id
+    papers = dict.fromkeys([run.paper, *project.papers])
+    tables = ((paper, table) for paper in papers for table in project.tables_here(paper))
+    products = (product for paper, table in tables for product in table_products(project, paper, table))
+    scored = (one for one in products if isinstance(one, Score) and one.measure != "perplexities")
+    names = [one.decoding for one in scored if (one.run.paper, one.run.system) == (run.paper, run.system)]
+    plain = (one for one in names if not project.decoding(run.paper, run.system, one).language_model)
+    return next(plain, next(iter(names or found.decodings)))

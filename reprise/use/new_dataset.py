@@ -1,0 +1,111 @@
+"""Dataset files for text of one's own, written from the text itself: paths, checksums, sizes that fit."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, sha256_file
+
+LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
+RESERVED = 5
+"""Entries beside characters: four ids, and the mark of a word's start."""
+LOOKED_AT = 200_000
+"""Lines whose words are counted, to know how large a vocabulary may be."""
+Pair = tuple[str, str]
+Sides = tuple[Path, Path]
+
+
+def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], free: bool) -> dict[str, Any]:
+    """What the template of a dataset asks of the files. free: whether anyone may pass them on.
+
+    Raises:
+        UserError: two files don't go line by line, or a dev or test line is empty.
+    """
+    # The names of all datasets' files differ: fetched ones lie in one folder.
+    named = {path: f"{name}.{split}.{path.name}" for split, sides in splits.items() for path in sides}
+    sources = {
+        named[path]: {"path": str(path.resolve()), "sha256": sha256_file(path), "redistributable": free}
+        for sides in splits.values()
+        for path in sides
+    }
+    parts = {
+        split: {"parts": [{"src": {"source": named[src]}, "tgt": {"source": named[tgt]}}]}
+        for split, (src, tgt) in splits.items()
+    }
+    lines = {split: counted(sides, split) for split, sides in splits.items()}
+    largest = LARGEST_VOCABULARY[lines["train"] >= MANY_PAIRS]
+    return {
+        "sources": indented(sources),
+        "splits": indented(parts),
+        "expected": indented({split: {"lines": number} for split, number in lines.items()}),
+        "segmenter": "\nsegmenter: jieba" if "zh" in languages else "",
+        "vocab_size": min(largest, fitting_vocabulary(islice(read_pairs(splits["train"]), LOOKED_AT))),
+    }
+
+
+def indented(entries: dict[str, Any]) -> str:
+    """A line an entry, as JSON, which is YAML."""
+    return "\n".join(f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items())
+
+
+def read_pairs(sides: Sides) -> Iterator[Pair]:
+    """Lines side by side, stripped. Raises UserError when a file is missing, not UTF-8, or shorter than the other."""
+    src, tgt = sides
+    try:
+        with open(src, encoding="utf-8", newline="\n") as ours, open(tgt, encoding="utf-8", newline="\n") as theirs:
+            for number, (one, other) in enumerate(zip_longest(ours, theirs), start=1):
+                if one is None or other is None:
+                    ended, longer = (src, tgt) if one is None else (tgt, src)
+                    raise UserError(f"{ended}: ends before line {number}, {longer} does not; they go line by line")
+                yield one.strip(), other.strip()
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{src} or {tgt}: not UTF-8 ({error.reason}); convert it first") from error
+
+
+def counted(sides: Sides, split: str) -> int:
+    lines = 0
+    for lines, pair in enumerate(read_pairs(sides), start=1):
+        if split != "train" and not all(pair):
+            raise UserError(f"{sides[bool(pair[0])]}: line {lines} is empty; {split} lines are never left out, mend it")
+    if not lines:
+        raise UserError(f"{sides[0]}: holds no line")
+    return lines
+
+
+def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
+    """Entries that a byte-pair encoding of this text surely has: its characters, and half as many more as words."""
+    words = {word for pair in pairs for side in pair for word in side.split()}
+    return len(set("".join(words))) + RESERVED + len(words) // 2
+
+
+def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]):
+    """Write `<folder>/<split>.<language>` by shares; the files of each split, and how many pairs were left out.
+
+    Which split a pair falls to is decided by a digest of its source sentence: equal sentences stay together, and the
+    order of the file does not matter. Pairs with an empty side are left out.
+    """
+    by_source: dict[str, list[Pair]] = {}
+    empty = 0
+    for pair in pairs:
+        if all(pair):
+            by_source.setdefault(pair[0], []).append(pair)
+        else:
+            empty += 1
+    ranked = sorted(by_source, key=lambda text: hashlib.sha256(text.encode()).digest())
+    if len(ranked) < 3:
+        raise UserError(f"{len(ranked)} distinct source sentences are too few to be split in three")
+    dev, test = (max(1, round(share * len(ranked))) for share in shares[1:])
+    chosen = {"train": ranked[dev + test :], "dev": ranked[:dev], "test": ranked[dev : dev + test]}
+    files: dict[str, Sides] = {}
+    for split, texts in chosen.items():
+        files[split] = folder / f"{split}.{languages[0]}", folder / f"{split}.{languages[1]}"
+        for side, path in enumerate(files[split]):
+            with atomic_write(path) as file:
+                file.writelines(f"{pair[side]}\n" for text in texts for pair in by_source[text])
+    return files, empty

@@ -1,0 +1,39 @@
+"""From what somebody names to a model that is ready: a run, or a packed model."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.experiment.settings import parse_settings
+from pipeline.use.model import Model
+from pipeline.use.named_run import find_run
+from pipeline.use.portable import RECORD_FILE, open_packed
+
+
+def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> Model:
+    """The model of a run, by its folder or as `paper/system/dataset/seed`, or in a folder that `reprise pack` wrote.
+
+    Args:
+        decoding: `NAME` of the run's paper, `KEY=VALUE,…` that differ, or both; "" = as the paper's table has it.
+        settings: keys in the place of config.yaml's.
+        threads: of the CPU; None = the cores this process may use.
+
+    Raises:
+        UserError: there is no such model, or it is damaged.
+    """
+    if (Path(name) / RECORD_FILE).exists():
+        return open_packed(Path(name), decoding, threads)
+    return Model.of_run(find_run(str(name), dict(settings)), decoding, threads)
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every command that opens a model is told."""
+    parser.add_argument("model", metavar="RUN", help="paper/system/dataset/seed, a run's folder, or a packed model's")
+    parser.add_argument("--decoding", default="", metavar="NAME,KEY=VALUE,…", help="e.g. averaged, or beam=8,alpha=1.0")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+
+
+def opened(args: argparse.Namespace) -> Model:
+    return open_model(args.model, args.decoding, parse_settings(args.set), args.threads)

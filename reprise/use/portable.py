@@ -1,0 +1,184 @@
+"""A model in one folder, or one archive of it, that works anywhere by itself.
+
+    model.json           what it is, and all settings: `PortableModel`
+    model.safetensors    every weight, those of a language model that is fused with it too
+    subwords.model …     its vocabulary, of a model that reads or writes subwords
+    README.md            the model card
+    SHA256SUMS           of all these files, as `sha256sum --check` reads it
+
+No sentence of the data is in it: sizes, scores and the vocabulary are all that it says of them.
+"""
+
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from pipeline.config import DecodingConfig, RunSpec
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.dataset import may_be_passed_on
+from pipeline.data.vocabulary import MODEL, TGT_MODEL, load_vocabularies
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, sha256_file
+from pipeline.layout import WEIGHTS_FILE
+from pipeline.provenance import commit
+from pipeline.records.corpus import AnyCorpus
+from pipeline.records.record import Record
+from pipeline.records.scores import MetricValue, ScoreFile
+from pipeline.training.machine import choose_device, choose_threads, prepare
+from pipeline.training.parts import build_run
+from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
+from pipeline.use.model import Model
+from pipeline.use.named_run import FoundRun, changed, decoding_of, split_decoding
+from pipeline.use.preparation import Preparation
+from pipeline.use.scaffold import SCAFFOLD, filled
+
+RECORD_FILE, CARD_FILE, SUMS_FILE = "model.json", "README.md", "SHA256SUMS"
+ELSEWHERE = "packed"
+"""In the place of folders that a packed model leaves behind."""
+
+
+class PortableModel(Record):
+    """`model.json`."""
+
+    remedy: ClassVar[str] = "pack the model again"
+
+    run: str = Field(description="paper/system/dataset/seed")
+    spec: RunSpec = Field(description="Settings of model and training; folders of other runs are left out")
+    corpus: AnyCorpus = Field(description="Of the training")
+    preparation: Preparation
+    decoding: DecodingConfig
+    scores: dict[str, dict[str, MetricValue]] = Field(description="Metrics of this decoding by test set")
+    title: str = Field(description="Of the data that it was trained on")
+    licence: str = Field(description="Of the data, likewise")
+    citation: str = Field(description="Of the data, likewise")
+    redistributable: bool = Field(description="Whether anyone may pass the data on; they are not in here")
+    weights: str = Field(description="Digest of the run's weights")
+    training: str | None = Field(description="Digest of the weights that the training ended in")
+    commit: str = Field(description="Of the code that packed it")
+
+
+def pack(found: FoundRun, decoding: str, folder: Path) -> None:
+    """Write the folder of a run's model as one decoding uses it.
+
+    Raises:
+        UserError: the folder is not empty, or the decoding needs another model beside this one.
+    """
+    model, chosen = Model.of_run(found, decoding), decoding_of(found, decoding)
+    if chosen.language_model:
+        raise UserError(f"--decoding {chosen.name}: a language model beside it isn't packed; choose another decoding")
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder}: is there and not empty; name a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    trained, vocabulary = model.trained, Path(found.spec.corpus).parent
+    for path in (vocabulary / name for name in (MODEL, TGT_MODEL) if model.symbols[0] is not None):
+        if path.exists():
+            shutil.copyfile(path, folder / path.name)
+    # Frozen parts are another run's weights, which stays behind.
+    weights = tensors_of(trained.model.requires_grad_(True))
+    write_tensor_file(folder / WEIGHTS_FILE, weights, {"key": trained.weights_digest})
+    terms = {name: getattr(found.dataset, name) for name in ("title", "licence", "citation")}
+    record = PortableModel(
+        run=found.id.folder,
+        spec=found.spec.placed(lambda _: ELSEWHERE),
+        corpus=trained.corpus,
+        preparation=model.preparation,
+        decoding=chosen.config.model_copy(update={"average_last": 1}),
+        scores=scores_of(found, chosen.name),
+        redistributable=may_be_passed_on(found.dataset),
+        **terms,
+        weights=trained.weights_digest,
+        training=trained.training_digest,
+        commit=commit(),
+    )
+    record.write(folder / RECORD_FILE)
+    (folder / CARD_FILE).write_text(card(found.project.root, record, folder.name), encoding="utf-8")
+    sums = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
+    with atomic_write(folder / SUMS_FILE) as file:
+        file.writelines(f"{digest}  {name}\n" for name, digest in sums.items())
+
+
+def card(root: Path, record: PortableModel, folder: str) -> str:
+    """The model's README, in Markdown."""
+    rows = [
+        f"| {test_set} | {name} | {one.value:.2f} | {one.low or 0:.2f} to {one.high or 0:.2f} | `{one.signature}` |"
+        for test_set, metrics in record.scores.items()
+        for name, one in metrics.items()
+    ]
+    verb = {"speech": "transcribe", "trees": "parse"}.get(record.preparation.form, "translate")
+    passed = f"It may {'' if record.redistributable else 'not '}be passed on by anyone."
+    scores = "\n".join(rows) or "| none | | | | |"
+    template = root / SCAFFOLD / "model_card.md"
+    return filled(template, it=record, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed)
+
+
+def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:
+    """Every score file that the run has of a decoding, on dev and test sets alike."""
+    scores: dict[str, dict[str, MetricValue]] = {}
+    for path in sorted(found.folder.glob(f"*/{decoding}/*.json")):
+        if path.with_suffix(".npz").exists():
+            record = ScoreFile.read(path)
+            scores.setdefault(record.test_set, {}).update(record.metrics)
+    return scores
+
+
+def verify(folder: Path) -> list[str]:
+    """Names of the files, each of which is as it was packed. Raises UserError that names one that is not."""
+    try:
+        lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UserError(f"{folder}: no {SUMS_FILE}, so no packed model; `reprise pack` writes one") from error
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    for name in (RECORD_FILE, WEIGHTS_FILE, *sums):
+        path = folder / name
+        if name not in sums or not path.is_file() or sha256_file(path) != sums[name]:
+            raise UserError(f"{path}: is not as it was packed; get the model anew")
+    return list(sums)
+
+
+def open_packed(folder: Path, decoding: str = "", threads: int | None = None) -> Model:
+    """The model in a folder; decoding: `KEY=VALUE,…` that differ from that which it was packed with.
+
+    Raises:
+        UserError: a file is missing or altered, or weights and settings do not fit.
+    """
+    verify(folder)
+    record = PortableModel.read(folder / RECORD_FILE)
+    name, changes = split_decoding(decoding)
+    if name:
+        raise UserError(f"--decoding: {name}: a packed model has one decoding; change keys of it, such as beam=8")
+    device = choose_device("auto", local_rank=0)
+    prepare(device, choose_threads(threads))
+    model = build_run(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
+    try:
+        load_into(model, read_tensor_file(folder / WEIGHTS_FILE)[0])
+    except DamagedFileError as error:
+        raise UserError(f"{folder / WEIGHTS_FILE}: {error}; get the model anew") from error
+    trained = TrainedModel(record.spec, model.to(device).eval(), device, record.corpus, record.weights, record.training)
+    symbols = load_vocabularies(folder) if record.corpus.kind == "parallel" else (None, Alphabet())
+    return Model.ready(trained, changed(record.decoding, changes), record.preparation, symbols)
+
+
+def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
+    """`pack` into one .tar file, whole or absent."""
+    with tempfile.TemporaryDirectory(dir=archive.absolute().parent) as folder:
+        pack(found, decoding, Path(folder) / archive.stem)
+        with atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
+            tar.add(Path(folder) / archive.stem, arcname=archive.stem)
+
+
+def unpack(archive: Path, into: Path) -> Path:
+    """The folder of the model in an archive, unpacked below `into`. Raises UserError."""
+    try:
+        with tarfile.open(archive) as tar:
+            name, *others = {Path(name).parts[0] for name in tar.getnames()}
+            if others or (into / name).exists():
+                raise UserError(f"{archive}: can't be unpacked: {into / name} is there, or it is no packed model")
+            tar.extractall(into, filter="data")
+    except (OSError, ValueError, tarfile.TarError) as error:
+        raise UserError(f"{archive}: can't be unpacked into {into}: {error}") from error
+    return into / name

@@ -1,0 +1,47 @@
+"""How text becomes what a model reads, and its outputs text: as it was done when the model's corpus was prepared."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.data.cleaning import BadPairError, decode, tokenised
+from pipeline.data.dataset import AnyDataset
+from pipeline.data.moses import detokenise
+from pipeline.schema import Closed
+
+Form = Literal["sentences", "trees", "speech", "characters"]
+
+
+class Preparation(Closed):
+    """What a model needs to know of the dataset it was trained on, to be used on other text or sound."""
+
+    form: Form = Field(description="What a training reads of the dataset")
+    src: str = Field(description="Source language, or `speech`")
+    tgt: str = Field(description="Target language, or `brackets`")
+    segmenter: Literal["jieba", "characters"] | None = Field(default=None, description="What parts Chinese into words")
+    lowercase: bool = Field(default=False, description="Whether tokenised text is lower-cased")
+    sample_rate: int | None = Field(default=None, description="Of the speech it was trained on, in Hz")
+    high_hz: float | None = Field(default=None, description="Upper edge of the mel filters, in Hz")
+    max_seconds: float | None = Field(default=None, description="Of the longest utterance it was trained on")
+
+    @classmethod
+    def of(cls, dataset: AnyDataset) -> "Preparation":
+        src, tgt = dataset.languages[0], dataset.languages[-1]
+        named = {name: getattr(dataset, name) for name in cls.model_fields if hasattr(dataset, name)}
+        return cls.model_validate(named | {"src": src, "tgt": tgt})
+
+    def tokens(self, line: str) -> str:
+        """Of a line of source text, separated by single spaces; empty where there is nothing to read.
+
+        Sentences to be parsed come as their treebank has them, its words apart already.
+        """
+        try:
+            text = decode(line.encode("utf-8", "replace"))
+            return " ".join(text.split()) if self.form == "trees" else tokenised(text, self.src, self)
+        except BadPairError:
+            return ""
+
+    def text(self, tokens: Sequence[str]) -> list[str]:
+        """Lines of the target side as one reads them."""
+        return [detokenise(line, self.tgt) for line in tokens]

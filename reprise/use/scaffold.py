@@ -1,0 +1,39 @@
+"""Files to begin with: templates of workflow/scaffold, filled in."""
+
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.experiment.project import Project
+from pipeline.files import atomic_write
+
+SCAFFOLD = "workflow/scaffold"
+BASES = {
+    "sentences": {"base": "attention/base", "decoding": "attention/final", "metric": "sacrebleu", "dropout": 0.05},
+    "trees": {"base": "attention/parsing", "decoding": "attention/parsing", "metric": "f1", "dropout": 0.1},
+}
+"""What a new paper is built on, by the form of its dataset."""
+
+
+def filled(template: Path, **values: Any) -> str:
+    """A template with values in its places."""
+    return template.read_text(encoding="utf-8").format(**values)
+
+
+def write_paper(project: Project, name: str, dataset: str) -> Path:
+    """A comparison of one's own: two systems on a dataset, a table and a claim; returns its folder.
+
+    Raises:
+        UserError: there is one of that name, or the dataset is unknown or has no output that is scored.
+    """
+    folder = project.root / "workflow/papers" / name
+    if folder.exists():
+        raise UserError(f"{folder}: is there already; choose another name")
+    project.known(dataset, {*project.datasets, *project.scale.datasets}, "--dataset")
+    form = project.dataset_records[project.stand_in(dataset)].form
+    if form not in BASES:
+        raise UserError(f"--dataset {dataset}: is {form}; papers on {' and '.join(BASES)} can be begun so")
+    for file in ("paper.yaml", "claims.yaml", "table1.csv"):
+        with atomic_write(folder / file) as handle:
+            handle.write(filled(project.root / SCAFFOLD / file, name=name, dataset=dataset, **BASES[form]))
+    return folder

@@ -1,0 +1,51 @@
+"""Recordings of any rate and number of channels, as features of the rate that a model was trained on."""
+
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from pipeline.data.frame_store import STORED
+from pipeline.data.speech.audio import LARGEST
+from pipeline.data.speech.mel import MelFilters
+from pipeline.errors import UserError
+
+
+def read_sound(path: Path) -> tuple[np.ndarray, int]:
+    """Samples, (n,) or (n, channels) float32, and their rate in Hz. Raises UserError when it is no sound."""
+    try:
+        return soundfile.read(path, dtype="float32")
+    except (soundfile.SoundFileError, OSError) as error:
+        fault = "no audio that can be read (WAV, FLAC, OGG, …)" if Path(path).is_file() else "no such file"
+        raise UserError(f"{path}: {fault}") from error
+
+
+def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz: float) -> np.ndarray:
+    """(T, FEATURES) float16 of samples (n,) or (n, channels) in [-1, 1].
+
+    Raises:
+        UserError: a sample is no number or absurd, the rate is none, or there is less than one window of sound.
+    """
+    samples = np.asarray(samples)
+    if samples.ndim not in (1, 2) or rate < 1:
+        raise UserError(f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels)")
+    mono = samples.astype(np.float64).reshape(len(samples), -1).mean(axis=1) if len(samples) else np.zeros(0)
+    if not np.isfinite(mono).all() or np.abs(mono).max(initial=0) > LARGEST:
+        raise UserError(f"{name}: has samples that are no sound (not finite, or far beyond ±1)")
+    frames = MelFilters(model_rate, high_hz)(resampled(mono, rate, model_rate).astype(np.float32))
+    if not len(frames):
+        raise UserError(f"{name}: {len(mono) / rate:.3f} s long, too short for a single frame of 25 ms")
+    return frames.astype(STORED)
+
+
+def resampled(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:
+    """(n,) at `rate` Hz -> (n * wanted / rate,) at `wanted` Hz, limited to the band that both can hold.
+
+    By the Fourier transform of all of it, with a second of silence at the end, so that it does not run into itself.
+    """
+    if rate == wanted or not len(samples):
+        return samples
+    padded = np.append(samples, np.zeros(-len(samples) % rate + rate))  # whole seconds: both lengths are whole
+    length = len(padded) // rate * wanted
+    spectrum = np.fft.rfft(padded)[: length // 2 + 1]
+    return np.fft.irfft(spectrum, length)[: round(len(samples) * wanted / rate)] * (wanted / rate)

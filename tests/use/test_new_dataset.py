@@ -1,0 +1,100 @@
+"""What `reprise new dataset` writes: splits without overlap, a vocabulary that fits, files that every stage takes."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from copied_project import copy_project
+
+from pipeline.__main__ import main, reprise
+from pipeline.data.moses import tokenise
+from pipeline.data.subwords import train
+from pipeline.use.new_dataset import fitting_vocabulary, read_pairs, split_pairs
+
+LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"
+
+
+def sentences(count: int, seed: int, words: int = 300) -> list[str]:
+    draw = random.Random(seed)
+    lexicon = ["".join(draw.choices(LETTERS, k=draw.randint(1, 9))) for _ in range(words)]
+    return [" ".join(draw.choices(lexicon, k=draw.randint(1, 12))) for _ in range(count)]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_pair_falls_to_one_split_and_no_source_to_two(tmp_path, seed):
+    src, tgt = sentences(400, seed, words=30), sentences(400, seed + 100)
+    src[50:60] = src[:10]  # the same sentence with another translation
+    src[7] = tgt[9] = ""
+    pairs = list(zip(src, tgt, strict=True))
+    files, empty = split_pairs(iter(pairs), (0.8, 0.1, 0.1), tmp_path, ("en", "pl"))
+    found = {split: list(read_pairs(sides)) for split, sides in files.items()}
+    assert empty == 2 and sorted(pair for lines in found.values() for pair in lines) == sorted(
+        pair for pair in pairs if all(pair)
+    )
+    sources = {split: {one for one, _ in lines} for split, lines in found.items()}
+    assert not any(sources[a] & sources[b] for a, b in (("train", "dev"), ("train", "test"), ("dev", "test")))
+    shares = np.array([len(sources[split]) for split in ("train", "dev", "test")]) / len(set(src) - {""})
+    assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
+    shuffled = random.Random(1).sample(pairs, len(pairs))
+    again, _ = split_pairs(iter(shuffled), (0.8, 0.1, 0.1), tmp_path / "again", ("en", "pl"))
+    assert {split: set(read_pairs(sides)) for split, sides in again.items()} == {
+        split: set(lines) for split, lines in found.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("words", [2, 20, 2000])
+def test_the_vocabulary_that_is_asked_for_can_be_learnt(seed, words):
+    lines = sentences(200, seed, words)
+    size = fitting_vocabulary(iter([(line, line) for line in lines]))
+    train("bpe", (tokenise(line, "pl") for line in lines * 2), size, "toy")  # raises where it does not fit
+
+
+def test_text_in_any_language_is_prepared_as_the_file_says(tmp_path, monkeypatch):
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    for split, seed, count in (("train", 1, 300), ("dev", 2, 20), ("test", 3, 20)):
+        write(root / f"{split}.en", sentences(count, seed))
+        write(root / f"{split}.uk", sentences(count, seed + 10))
+    words = ["--src", "train.en", "--tgt", "train.uk", "--dev", "dev.en", "dev.uk", "--test", "test.en", "test.uk"]
+    terms = ["--licence", 'Mine: "all" of it', "--citation", "Me, 2026", "--redistributable"]
+    assert reprise(["new", "dataset", "mine", *words, *terms]) == 0
+    path = root / "workflow/datasets/mine.yaml"
+    record = yaml.safe_load(path.read_text())
+    assert (record["licence"], record["citation"], record["tgt"]) == ('Mine: "all" of it', "Me, 2026", "uk")
+    assert all(source["redistributable"] for source in record["sources"].values())
+    stage = ["--dataset", str(path), "--corpus", "corpus"]
+    assert main(["download", *stage, "--downloads", "downloads"]) == 0
+    for name in ("prepare", "subwords", "encode"):
+        assert main([name, *stage]) == 0
+    assert (root / "corpus/raw/train.uk").read_bytes() == (root / "train.uk").read_bytes()
+    write(root / "train.uk", sentences(300, 99))  # edited since
+    assert main(["download", "--dataset", str(path), "--corpus", "other", "--downloads", "elsewhere"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        ("dev.uk", ["one", ""], "dev.uk: line 2 is empty"),
+        ("dev.uk", ["one"], "dev.uk: ends before line 2"),
+        ("train.en", [], "train.en: ends before line 1"),
+    ],
+)
+def test_a_fault_of_the_text_is_named_with_file_and_line(tmp_path, monkeypatch, capsys, name, lines, message):
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    for split in ("train", "dev", "test"):
+        for language in ("en", "uk"):
+            write(root / f"{split}.{language}", ["one", "two"])
+    write(root / name, lines)
+    words = ["--src", "train.en", "--tgt", "train.uk", "--dev", "dev.en", "dev.uk", "--test", "test.en", "test.uk"]
+    assert reprise(["new", "dataset", "mine", *words]) == 1
+    assert message in capsys.readouterr().err
+    assert not (root / "workflow/datasets/mine.yaml").exists()

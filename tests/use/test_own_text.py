@@ -1,0 +1,266 @@
+"""From two text files to a table, a translation, a model that travels and one for CTranslate2, by commands alone."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from cipher import cipher, write_texts
+from copied_project import ROOT, call, copy_project, require
+
+import pipeline
+from pipeline.__main__ import reprise
+from pipeline.data.split_batches import WholeSplit
+from pipeline.errors import UserError
+from pipeline.search.beam_search import beam_search
+from pipeline.use.given_input import GivenText
+from pipeline.use.opening import open_model
+
+RUN = "mine/baseline/cipher"
+SMOKE = ["--set", "scale=smoke"]
+SMALL = {
+    "model": {"num_layers": 4, "d_model": 1024, "d_ff": 4096, "dropout": 0.0},
+    "training": {"max_steps": 1000000, "warmup_steps": 20000, "lr_factor": 0.2, "label_smoothing": 0.0},
+}
+SEARCH = "final,beam=8,length_normalisation=none"
+"""Whose hypotheses CTranslate2 ranks alike."""
+SENTENCE = "doctors like rivers today."
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> Path:
+    """A project in which the commands began a dataset and a paper, and Snakemake made the table."""
+    root = copy_project(tmp_path_factory.mktemp("own"))
+    write_texts(root)
+    begun = ["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx", "--split", "0.9/0.05/0.05"]
+    require(call(root, "reprise", *begun))
+    require(call(root, "reprise", "new", "paper", "mine", "--dataset", "cipher"))
+    path = root / "workflow/papers/mine/paper.yaml"
+    paper = yaml.safe_load(path.read_text())
+    paper["systems"]["baseline"] |= SMALL
+    paper["systems"]["changed"]["training"] = {"max_steps": 20000}  # of which ten are done
+    path.write_text(yaml.safe_dump(paper))
+    require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", "mine"))
+    return root
+
+
+@pytest.fixture(autouse=True)
+def here(root, monkeypatch):
+    monkeypatch.chdir(root)
+
+
+@pytest.fixture(scope="module")
+def packed(root, tmp_path_factory) -> Path:
+    """The model's archive, unpacked elsewhere."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    require(call(root, "reprise", "pack", RUN, str(folder / "cipher.tar"), *SMOKE))
+    assert reprise(["unpack", str(folder / "cipher.tar"), str(folder)]) == 0
+    return folder / "cipher"
+
+
+def said(capsys, *words: object) -> str:
+    assert reprise(list(map(str, words))) == 0
+    return capsys.readouterr().out
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_two_text_files_become_a_scored_table_and_a_translated_sentence(capsys):
+    table = pipeline.table("mine", "table1", scale="smoke").set_index("model")
+    assert table["score_ours"]["as the paper has it"] > 95
+    assert table["score_test_set"].str.startswith("cipher-test (").all()
+    Path("one.en").write_text(f"{SENTENCE}\n\n")
+    assert said(capsys, "translate", RUN, *SMOKE, "one.en") == f"{cipher(SENTENCE)}\n\n"
+
+
+def test_the_command_writes_what_the_workflow_decoded(capsys):
+    (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/translations/final/test.txt")
+    assert said(capsys, "translate", RUN, "data/cipher/test.en", *SMOKE).split("\n")[:-1] == lines(workflow)
+    assert len(set(lines(workflow))) > 95
+
+
+def test_lines_from_standard_input_are_answered_one_by_one(packed):
+    with subprocess.Popen(
+        ["reprise", "translate", str(packed)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": "."},
+    ) as process:
+        for sentence in (SENTENCE, "", "cooks see cars often!"):
+            process.stdin.write(f"{sentence}\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == f"{cipher(sentence)}\n"
+        process.stdin.write("guests sell bread here.")  # the last line has no end
+        process.stdin.close()
+        assert process.stdout.read() == f"{cipher('guests sell bread here.')}\n"
+
+
+def test_a_packed_model_works_elsewhere_with_the_work_folder_gone(root, packed, capsys, monkeypatch):
+    there = said(capsys, "translate", RUN, "data/cipher/test.en", *SMOKE)
+    (root / "work").rename(root / "gone")
+    try:
+        monkeypatch.chdir(packed.parent)
+        assert said(capsys, "translate", packed, root / "data/cipher/test.en") == there
+    finally:
+        (root / "gone").rename(root / "work")
+    card = (packed / "README.md").read_text()
+    assert "cipher-test" in card and "may not be passed on" in card and str(root) not in card
+    assert not any(str(root).encode() in path.read_bytes() for path in packed.iterdir())
+    require(call(packed, "sha256sum", "--check", "SHA256SUMS"))
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors", "subwords.model", "SHA256SUMS"])
+def test_a_packed_model_of_which_a_byte_changed_is_refused(packed, tmp_path, capsys, name):
+    shutil.copytree(packed, tmp_path / "model")
+    path = tmp_path / "model" / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    for command in (["translate", tmp_path / "model"], ["unpack", tmp_path / "model"]):
+        assert reprise(list(map(str, command))) == 1
+        assert "get the model anew" in capsys.readouterr().err
+
+
+def test_an_archive_that_reaches_out_of_its_folder_is_refused(tmp_path, capsys):
+    (tmp_path / "evil").write_text("x")
+    with tarfile.open(tmp_path / "bad.tar", "w") as tar:
+        tar.add(tmp_path / "evil", arcname="model/../../evil2")
+    assert reprise(["unpack", str(tmp_path / "bad.tar"), str(tmp_path / "into")]) == 1
+    assert not (tmp_path.parent / "evil2").exists()
+
+
+def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    model = open_model(RUN, SEARCH, {"scale": "smoke"}, 1)
+    decoding = ["--decoding", SEARCH]
+    assert reprise(["export", RUN, str(tmp_path / "ct2"), *decoding, *SMOKE]) == 0
+    tokens = [model.preparation.tokens(line) for line in lines(Path("data/cipher/test.en"))]
+    subwords = model.symbols[0].model
+    translator = ctranslate2.Translator(str(tmp_path / "ct2"), compute_type="float32")
+    pieces = [subwords.encode(line, out_type=str) for line in tokens]
+    theirs = translator.translate_batch(pieces, beam_size=8, length_penalty=0, return_scores=True)
+    ours = model.outputs(tokens)
+    assert [subwords.decode(one.hypotheses[0]) for one in theirs] == ours
+    assert len(set(ours)) >= 0.99 * len(tokens)
+    ((order, batch),) = WholeSplit(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
+    scores = np.empty(len(tokens))
+    scores[order] = [best.log_prob for best, *_ in beam_search(model.trained.model, batch, model.config)]
+    assert [one.scores[0] for one in theirs] == pytest.approx(scores, abs=0.02)  # nats, summed over a sentence
+
+
+def test_runs_are_scored_anew_and_compared(capsys):
+    as_is, greedy = (said(capsys, "score", RUN, *SMOKE, *more) for more in ([], ["--decoding", "beam=1,alpha=0"]))
+    (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/scores/final/test.json")
+    value = yaml.safe_load(workflow.read_text())["metrics"]["sacrebleu"]["value"]
+    for scored in (as_is, greedy):  # what is learnt so well is found by any search
+        (line,) = (line for line in scored.split("\n") if line.startswith("sacrebleu"))
+        assert float(line.split()[1]) == pytest.approx(value, abs=2)
+    compared = said(capsys, "compare", RUN, "mine/changed/cipher", "--metric", "sacrebleu", *SMOKE)
+    assert compared.startswith("sacrebleu: ") and "p = 0.0" in compared
+
+
+def test_python_has_models_tables_claims_and_curves(packed):
+    assert pipeline.open_run(packed).translate([SENTENCE]) == [cipher(SENTENCE)]
+    curve = pipeline.curves(RUN, scale="smoke")
+    assert curve["dev"].iloc[-1] < 0.2 < curve["dev"].iloc[0]
+    claims = pipeline.claims("mine", scale="smoke")
+    assert claims["verdict"].tolist() == ["contradicted"]  # of ten updates nothing is learnt
+    with pytest.raises(UserError, match="did you mean 'table1'"):
+        pipeline.table("mine", "tabel1", scale="smoke")
+
+
+def test_every_cell_of_the_notebook_runs():
+    cells = json.loads((ROOT / "docs/tour.ipynb").read_text())["cells"]
+    first, *others = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    names: dict[str, object] = {}
+    exec(first, names)
+    names |= {"PAPER": "mine", "TABLE": "table1", "RUN": RUN}  # what is trained here
+    for cell in others:
+        exec(cell, names)
+    assert len(others) == 4 and len(names["claims"]) == 1 and names["model"].name == "mine/baseline seed 1"
+
+
+def test_a_dataset_says_what_is_in_it(capsys):
+    report = said(capsys, "report", "cipher", *SMOKE)
+    assert "licence: not known" in report and "not to be passed on" in report
+    assert f"train: {len(lines(Path('data/cipher/train.en'))):,} read" in report
+    assert "sentences are in train too" not in report
+
+
+WRONG = {
+    "no such command": (["tranlate"], "invalid choice: 'tranlate'"),
+    "no such paper": (["translate", "mien/baseline"], "did you mean 'mine'?"),
+    "no such system": (["translate", "mine/basline"], "did you mean 'baseline'?"),
+    "no such dataset": (["translate", "mine/baseline/ciper"], "did you mean 'cipher'?"),
+    "no such seed": (["translate", f"{RUN}/9"], "not trained at scale smoke"),
+    "no number": (["translate", f"{RUN}/one"], "the seed is a number"),
+    "no name": (["translate", "mine"], "neither a folder nor paper/system/dataset/seed"),
+    "no dataset": (
+        ["translate", "mine/baseline"],
+        "name a dataset too, mine/baseline/DATASET: unknown name ''; allowed: cipher",
+    ),
+    "a folder of no run": (["translate", "data"], "no run.yaml in it"),
+    "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),
+    "not text": (["translate", RUN, "latin.en"], "not UTF-8"),
+    "no such decoding": (["translate", RUN, "--decoding", "finl"], "did you mean 'final'?"),
+    "no such setting": (["translate", RUN, "--decoding", "beem=4"], "beem: unknown key"),
+    "a bad setting": (["translate", RUN, "--decoding", "beam=0"], "beam_size: Input should be greater"),
+    "other weights": (["translate", RUN, "--decoding", "average_last=5"], "name a decoding of paper.yaml"),
+    "not averaged": (["translate", "attention/base/cipher"], "not trained"),
+    "not speech": (["transcribe", RUN, "talk.en"], "no audio that can be read"),
+    "no audio": (["transcribe", RUN, "nothing.wav"], "no such file"),
+    "no trees": (["parse", RUN, "talk.en"], "translates, it does not parse"),
+    "misspelt split": (["score", RUN, "--split", "tets"], "did you mean 'test'?"),
+    "misspelt metric": (["compare", RUN, RUN, "--metric", "blue_paper"], "did you mean 'bleu_paper'?"),
+    "not scored": (["compare", RUN, RUN, "--split", "dev"], "not scored yet; `snakemake "),
+    "no such key": (["translate", RUN, "--set", "scal=smoke"], "did you mean 'scale'?"),
+    "no value": (["translate", RUN, "--set", "scale"], "write KEY=VALUE"),
+    "bad threads": (["translate", RUN, "--threads", "0"], "at least 1"),
+    "packed over something": (["pack", RUN, "data"], "not empty"),
+    "no archive": (["unpack", "talk.en"], "can't be unpacked"),
+    "no packed model": (["unpack", "data"], "so no packed model"),
+    "exported over something": (["export", RUN, "data"], "is there already"),
+    "no such data": (["report", "ciper"], "did you mean 'cipher'?"),
+    "data not prepared": (["report", "multi30k-en-de"], "not prepared yet; `snakemake "),
+    "dataset there": (["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx"], "is there already"),
+    "one side": (["new", "dataset", "two", "--src", "talk.en"], "--src and --tgt"),
+    "sides of other length": (["new", "dataset", "two", "--src", "talk.en", "--tgt", "short.xx"], "ends before line 2"),
+    "no language": (["new", "dataset", "two", "--src", "talk.en", "--tgt", "talk"], "ISO 639"),
+    "bad shares": (
+        ["new", "dataset", "two", "--src", "talk.en", "--tgt", "talk.xx", "--split", "1/1/1"],
+        "three shares that sum to 1",
+    ),
+    "a bad name": (["new", "paper", "My Paper", "--dataset", "cipher"], "small letters"),
+    "paper there": (["new", "paper", "mine", "--dataset", "cipher"], "is there already"),
+    "paper without data": (["new", "paper", "two"], "name the dataset"),
+    "paper on other data": (["new", "paper", "two", "--dataset", "ciper"], "did you mean 'cipher'?"),
+}
+
+
+@pytest.mark.parametrize("move", WRONG)
+def test_a_wrong_move_is_answered_in_one_line_that_says_what_to_do(root, capsys, move):
+    Path("latin.en").write_bytes(b"caf\xe9\n")
+    Path("short.xx").write_text("bakox.\n")
+    shutil.copy("talk.xx", "talk")
+    words, message = WRONG[move]
+    commands = {"translate", "transcribe", "parse", "score", "compare", "pack", "export", "report"}
+    settings = SMOKE if words[0] in commands and "--set" not in words else []
+    before = sorted(path.name for folder in (Path(), Path("data")) for path in folder.iterdir())
+    try:
+        status = reprise([*words, *settings])
+    except SystemExit as error:
+        status = error.code
+    found = capsys.readouterr()
+    assert status in (1, 2) and message in found.err, found.err
+    assert len([line for line in found.err.split("\n") if "error: " in line]) == 1 and not found.out
+    assert before == sorted(path.name for folder in (Path(), Path("data")) for path in folder.iterdir())

@@ -1,0 +1,93 @@
+"""Audio files of any rate and number of channels, heard by a model as the recordings of its corpus are."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from copied_project import call, copy_project, require
+
+import pipeline
+from pipeline.__main__ import reprise
+from pipeline.data.speech.manifest import read_manifest
+from pipeline.data.speech_batches import SpeechSplit
+from pipeline.experiment.project import load_project
+from pipeline.products import Transcript
+from pipeline.use.named_run import named
+from pipeline.use.sound import features, resampled
+
+RUNS = ["coldfusion/attention-source/source", "coldfusion/CF4/source"]
+"""Alone, and fused with a language model, whose weights are another run's."""
+SMOKE = ["--set", "scale=smoke"]
+CORPUS = "grammar-smoke-speech-source"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> Path:
+    root = copy_project(tmp_path_factory.mktemp("speech"))
+    project = load_project(root, {"scale": "smoke"})
+    targets = [str(project.layout.path(Transcript(named(project, run), "final", "test", CORPUS))) for run in RUNS]
+    require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", *targets))
+    return root
+
+
+@pytest.fixture(autouse=True)
+def here(root, monkeypatch):
+    monkeypatch.chdir(root)
+
+
+def recordings() -> list[Path]:
+    (manifest,) = Path("work/corpora").glob(f"{CORPUS}*/manifests/test.tsv")
+    return [utterance.audio for utterance in read_manifest(manifest)]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_files_are_transcribed_as_the_workflow_does_by_the_run_and_by_the_model_that_was_packed(run, tmp_path, capsys):
+    place = f"runs/{run.removesuffix('/source')}/*/*/transcripts/final/test@{CORPUS}.txt"
+    (workflow,) = Path("work/smoke").glob(place)
+    audio = [str(path.resolve()) for path in recordings()]
+    assert reprise(["transcribe", run, *SMOKE, *audio]) == 0
+    assert capsys.readouterr().out == workflow.read_text()
+    assert reprise(["pack", run, str(tmp_path / "model"), *SMOKE]) == 0
+    shutil.copy(audio[0], tmp_path / "one.flac")
+    assert reprise(["transcribe", str(tmp_path / "model"), str(tmp_path / "one.flac")]) == 0
+    assert capsys.readouterr().out == workflow.read_text().split("\n")[0] + "\n"
+    samples, rate = soundfile.read(audio[0])
+    model = pipeline.open_run(tmp_path / "model")
+    assert model.transcribe(samples, rate) == model.transcribe(np.stack([samples, samples], 1), rate)
+
+
+def test_a_file_gives_the_features_that_the_corpus_has():
+    (encoded,) = Path("work/corpora").glob(f"{CORPUS}*/encoded")
+    split = SpeechSplit(encoded, "test")
+    for place, path in enumerate(recordings()):
+        samples, rate = soundfile.read(path, dtype="float32")
+        assert (features("x", samples, rate, 22050, 7600.0) == split.src[place]).all()
+
+
+@pytest.mark.parametrize("rate", [16000, 44100, 48000])
+def test_another_rate_keeps_what_both_can_hold(rate):
+    """A tone of 1 kHz, sampled at two rates: the same samples but at the ends."""
+    tone = [np.sin(2 * np.pi * 1000 * np.arange(int(one * 0.37)) / one) for one in (rate, 22050)]
+    found = resampled(tone[0], rate, 22050)
+    assert len(found) == pytest.approx(len(tone[1]), abs=1)
+    middle = slice(500, -500)
+    length = min(map(len, (found, tone[1])))
+    assert found[:length][middle] == pytest.approx(tone[1][:length][middle], abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "fault"),
+    [
+        ([], 16000, "too short"),
+        ([0.0] * 100, 16000, "too short"),
+        ([float("nan")] * 16000, 16000, "no sound"),
+        ([1e9] * 16000, 16000, "no sound"),
+        ([[[0.0]]], 16000, r"give \(n,\)"),
+        ([0.0] * 16000, 0, "at 0 Hz"),
+    ],
+)
+def test_what_is_no_sound_is_refused_by_name(samples, rate, fault):
+    with pytest.raises(pipeline.errors.UserError, match=f"mine: .*{fault}"):
+        features("mine", np.array(samples, np.float32), rate, 16000, 7600.0)
