@@ -13,7 +13,7 @@ from mkdocs.structure.files import File
 
 import pipeline
 from pipeline.stages import STAGES
-from pipeline.use.commands import COMMANDS
+from reprise.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
@@ -75,7 +75,7 @@ def commands(table: Mapping[str, tuple[str, str]], program: str) -> str:
 
 def python() -> Iterator[str]:
     yield "# Python\n\n`import pipeline`, from the project's folder or for packed models anywhere.\n"
-    from pipeline.use.model import Model
+    from reprise.model import Model
 
     for owner, names in (("pipeline", pipeline.__all__), ("model", ("translate", "parse", "transcribe"))):
         for name in names:

@@ -1,6 +1,6 @@
 """Reprise: the stages that take a paper from raw data to its printed tables. Knows nothing of Snakemake.
 
-For use in Python, `open_run`, `table`, `claims` and `curves` (pipeline/use/interface.py) are here by name.
+For use in Python, `open_run`, `table`, `claims` and `curves` (reprise/interface.py) are here by name.
 """
 
 import importlib
@@ -11,5 +11,5 @@ __all__ = ["claims", "curves", "open_run", "table"]
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module("pipeline.use.interface"), name)
+        return getattr(importlib.import_module("reprise.interface"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,4 @@
-"""`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand.
-
-`reprise COMMAND …`: for those who use what was trained.
-"""
+"""`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand."""
 
 import logging
 import os
@@ -9,8 +6,7 @@ import sys
 from collections.abc import Callable
 
 from pipeline.errors import UserError
-from pipeline.stages import parse, perform
-from pipeline.use.commands import COMMANDS
+from pipeline.stages import perform
 
 
 def log_handler() -> logging.Handler:
@@ -30,18 +26,8 @@ def main(argv: list[str] | None = None) -> int:
     return status_of(lambda: perform(sys.argv[1:] if argv is None else argv))
 
 
-def reprise(argv: list[str] | None = None) -> int:
-    """A command, likewise."""
-
-    def command() -> None:
-        about = "Use what was trained, and bring what you have."
-        args = parse(sys.argv[1:] if argv is None else argv, COMMANDS, "reprise", about)
-        args.stage_module.run(args)
-
-    return status_of(command)
-
-
 def status_of(work: Callable[[], None]) -> int:
+    """Of a program that does `work`."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[log_handler()])
     try:
         work()

@@ -8,10 +8,11 @@ import pytest
 import yaml
 from copied_project import copy_project
 
-from pipeline.__main__ import main, reprise
+from pipeline.__main__ import main
 from pipeline.data.moses import tokenise
 from pipeline.data.subwords import train
-from pipeline.use.new_dataset import fitting_vocabulary, read_pairs, split_pairs
+from reprise.__main__ import main as reprise
+from reprise.new_dataset import fitting_vocabulary, read_pairs, split_pairs
 
 LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"
 

@@ -15,12 +15,12 @@ from cipher import cipher, write_texts
 from copied_project import ROOT, call, copy_project, require
 
 import pipeline
-from pipeline.__main__ import reprise
 from pipeline.data.split_batches import WholeSplit
 from pipeline.errors import UserError
 from pipeline.search.beam_search import beam_search
-from pipeline.use.given_input import GivenText
-from pipeline.use.opening import open_model
+from reprise.__main__ import main as reprise
+from reprise.given_input import GivenText
+from reprise.opening import open_model
 
 RUN = "mine/baseline/cipher"
 SMOKE = ["--set", "scale=smoke"]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from copied_project import call, copy_project, require
 
-from pipeline.__main__ import reprise
 from pipeline.experiment.project import load_project
 from pipeline.products import Prepared, Score
-from pipeline.use.named_run import named
+from reprise.__main__ import main as reprise
+from reprise.named_run import named
 
 RUN, SMOKE = "attention/parsing/wsj", ["--set", "scale=smoke"]
 

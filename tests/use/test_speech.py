@@ -9,13 +9,13 @@ import soundfile
 from copied_project import call, copy_project, require
 
 import pipeline
-from pipeline.__main__ import reprise
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.data.speech_batches import SpeechSplit
 from pipeline.experiment.project import load_project
 from pipeline.products import Transcript
-from pipeline.use.named_run import named
-from pipeline.use.sound import features, resampled
+from reprise.__main__ import main as reprise
+from reprise.named_run import named
+from reprise.sound import features, resampled
 
 RUNS = ["coldfusion/attention-source/source", "coldfusion/CF4/source"]
 """Alone, and fused with a language model, whose weights are another run's."""

@@ -22,7 +22,7 @@ from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, r
 from pipeline.experiment.project import load_project
 from pipeline.experiment.settings import Config
 from pipeline.stages import STAGES, parse
-from pipeline.use.commands import COMMANDS
+from reprise.commands import COMMANDS
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
 PAGES = [*(ROOT / page for page in ROOT_PAGES), *sorted((ROOT / "docs").glob("*.md"))]

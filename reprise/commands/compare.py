@@ -15,7 +15,7 @@ from pipeline.kinds.scored import measure_of
 from pipeline.layout import path_in_run
 from pipeline.products import Score
 from pipeline.schema import known
-from pipeline.use.named_run import FoundRun, find_run, usual_decoding
+from reprise.named_run import FoundRun, find_run, usual_decoding
 
 USUAL = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}
 

@@ -18,10 +18,10 @@ from pandas import DataFrame, Series, to_numeric
 from pipeline.kinds.training_curves import loss_curve
 from pipeline.reporting.claims import claim_rows
 from pipeline.reporting.filled_table import fill
-from pipeline.use.named_run import find_project, find_run
+from reprise.named_run import find_project, find_run
 
 if TYPE_CHECKING:
-    from pipeline.use.model import Model
+    from reprise.model import Model
 
 
 def open_run(name: str | Path, decoding: str = "", threads: int | None = None, **settings: Any) -> "Model":
@@ -32,7 +32,7 @@ def open_run(name: str | Path, decoding: str = "", threads: int | None = None, *
         decoding: as `--decoding` of the command line; "" = as the paper's table has it.
         threads: of the CPU; None = the cores this process may use.
     """
-    from pipeline.use.opening import open_model
+    from reprise.opening import open_model
 
     return open_model(name, decoding, settings, threads)
 

@@ -21,9 +21,9 @@ from pipeline.decoding.translate import replace_branch_weights
 from pipeline.errors import UserError
 from pipeline.layout import CORPUS_FILE
 from pipeline.records.corpus import SpeechCorpus
-from pipeline.use.given_input import GivenSpeech, GivenText
-from pipeline.use.named_run import FoundRun, decoding_of
-from pipeline.use.preparation import Preparation
+from reprise.given_input import GivenSpeech, GivenText
+from reprise.named_run import FoundRun, decoding_of
+from reprise.preparation import Preparation
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Model:
 
     def transcribe_all(self, sounds: dict[str, tuple[np.ndarray, int]]) -> list[str]:
         """`transcribe` of several recordings, by name, at once."""
-        from pipeline.use.sound import features  # only speech needs what reads it
+        from reprise.sound import features  # only speech needs what reads it
 
         self.require("speech", "transcribe")
         known, corpus = self.preparation, self.trained.corpus

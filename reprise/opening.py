@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.experiment.settings import parse_settings
-from pipeline.use.model import Model
-from pipeline.use.named_run import find_run
-from pipeline.use.portable import RECORD_FILE, open_packed
+from reprise.model import Model
+from reprise.named_run import find_run
+from reprise.portable import RECORD_FILE, open_packed
 
 
 def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> Model:

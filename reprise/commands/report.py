@@ -16,7 +16,7 @@ from pipeline.layout import Layout
 from pipeline.products import Encoded, Prepared
 from pipeline.records.corpus import read_corpus
 from pipeline.schema import known
-from pipeline.use.named_run import find_project
+from reprise.named_run import find_project
 
 SHOWN = 80
 """Characters of an example."""

@@ -32,10 +32,10 @@ from pipeline.records.scores import MetricValue, ScoreFile
 from pipeline.training.machine import choose_device, choose_threads, prepare
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
-from pipeline.use.model import Model
-from pipeline.use.named_run import FoundRun, changed, decoding_of, split_decoding
-from pipeline.use.preparation import Preparation
-from pipeline.use.scaffold import SCAFFOLD, filled
+from reprise.model import Model
+from reprise.named_run import FoundRun, changed, decoding_of, split_decoding
+from reprise.preparation import Preparation
+from reprise.scaffold import SCAFFOLD, filled
 
 RECORD_FILE, CARD_FILE, SUMS_FILE = "model.json", "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"

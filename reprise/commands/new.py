@@ -18,9 +18,9 @@ from pipeline.data.dataset import load_dataset
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from pipeline.files import atomic_write
-from pipeline.use.named_run import find_root
-from pipeline.use.new_dataset import Sides, described, read_pairs, split_pairs
-from pipeline.use.scaffold import SCAFFOLD, filled, write_paper
+from reprise.named_run import find_root
+from reprise.new_dataset import Sides, described, read_pairs, split_pairs
+from reprise.scaffold import SCAFFOLD, filled, write_paper
 
 log = logging.getLogger(__name__)
 NAME, LANGUAGE = re.compile(r"[a-z][a-z0-9-]*"), re.compile(r"[a-z]{2,3}")

@@ -6,7 +6,7 @@ reprise transcribe coldfusion/ctc/an4/1 speech.wav talk.flac
 import argparse
 from pathlib import Path
 
-from pipeline.use.opening import add_model_arguments, opened
+from reprise.opening import add_model_arguments, opened
 
 FILES_AT_ONCE = 32
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from pipeline.use.sound import read_sound
+    from reprise.sound import read_sound
 
     model = opened(args)
     for first in range(0, len(args.files), FILES_AT_ONCE):

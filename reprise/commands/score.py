@@ -14,8 +14,8 @@ from pipeline.errors import UserError
 from pipeline.experiment.settings import parse_settings
 from pipeline.records.scores import ScoreFile
 from pipeline.schema import known
-from pipeline.use.named_run import decoding_of, find_run
-from pipeline.use.opening import add_model_arguments
+from reprise.named_run import decoding_of, find_run
+from reprise.opening import add_model_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ reprise unpack base-en-de/
 import argparse
 from pathlib import Path
 
-from pipeline.use.portable import unpack, verify
+from reprise.portable import unpack, verify
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,9 +12,9 @@ import logging
 from pathlib import Path
 
 from pipeline.experiment.settings import parse_settings
-from pipeline.use.named_run import find_run
-from pipeline.use.opening import add_model_arguments
-from pipeline.use.portable import pack, pack_archive
+from reprise.named_run import find_run
+from reprise.opening import add_model_arguments
+from reprise.portable import pack, pack_archive
 
 log = logging.getLogger(__name__)
 

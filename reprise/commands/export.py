@@ -19,8 +19,8 @@ from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.errors import UserError
 from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
 from pipeline.symbols import BOS, EOS, UNK
-from pipeline.use.model import Model
-from pipeline.use.opening import add_model_arguments, opened
+from reprise.model import Model
+from reprise.opening import add_model_arguments, opened
 
 log = logging.getLogger(__name__)
 TYPES = ("int8", "int16", "float16", "bfloat16")

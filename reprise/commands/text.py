@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.use.opening import add_model_arguments, opened
+from reprise.opening import add_model_arguments, opened
 
 LINES_AT_ONCE = 20_000
 BYTES_AT_ONCE = 1 << 20

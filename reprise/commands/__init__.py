@@ -1,0 +1,15 @@
+"""What the command `reprise` does, a module a command, as the stages are modules of theirs."""
+
+COMMANDS = {
+    "translate": ("reprise.commands.text", "translate files, or standard input, line by line"),
+    "parse": ("reprise.commands.text", "write the tree of each line, whose words stand apart"),
+    "transcribe": ("reprise.commands.transcribe", "write down what is said in audio files"),
+    "score": ("reprise.commands.score", "decode a test set anew, as one likes, and score it"),
+    "compare": ("reprise.commands.compare", "say whether one run's score is better than another's"),
+    "pack": ("reprise.commands.pack", "put a trained model into one folder or .tar file that works anywhere"),
+    "unpack": ("reprise.commands.unpack", "unpack and verify the .tar file of a model"),
+    "export": ("reprise.commands.export", "write a Transformer for CTranslate2"),
+    "new": ("reprise.commands.new", "begin a dataset or a paper of one's own"),
+    "report": ("reprise.commands.report", "say what is in a prepared dataset"),
+}
+"""Command -> (module, one-line help)."""
