@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
+from pipeline.products import Averaged, Claims, Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
@@ -55,3 +56,48 @@ def test_products_stand_behind_what_they_are_made_from():
         for value in graph.inputs(product).values():
             for needed in value if isinstance(value, list) else [value]:
                 assert order[needed] < order[product]
+
+
+SEED = 7
+SOURCE, TARGET, TEXT = (f"grammar-smoke-{name}" for name in ("speech-source", "speech-target", "text-full"))
+
+
+def coldfusion(system, dataset=SOURCE):
+    return RunId("coldfusion", system, dataset, SEED)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return Graph(load_project(ROOT, {"scale": "smoke", "seeds": [3, SEED]}))
+
+
+def test_a_fused_run_waits_for_its_language_model_and_for_the_run_it_starts_from(graph):
+    cold, deep = (graph.inputs(Trained(coldfusion(system))) for system in ("CF4", "DF3"))
+    lm, start = Trained(coldfusion("lm-full", TEXT)), Trained(coldfusion("attention-source"))
+    assert cold == {"specification": Specification(coldfusion("CF4")), "corpus": Encoded(SOURCE), "others": [lm]}
+    assert deep == {"specification": Specification(coldfusion("DF3")), "corpus": Encoded(SOURCE), "others": [lm, start]}
+    assert graph.inputs(lm) == {"specification": Specification(lm.run), "corpus": Encoded(TEXT), "others": []}
+
+
+def test_weights_are_chosen_on_what_the_run_was_trained_on_before_another_corpus_is_written_down(graph):
+    """What is tuned never waits for, and so never sees, the corpus that is scored."""
+    run = coldfusion("attention-source")
+    trained, beside = Trained(run), Trained(coldfusion("lm-full", TEXT))
+    tuned = Tuned(run, "shallow")
+    used = {"weights": trained, "language_model": beside}
+    assert graph.inputs(tuned) == {**used, "corpus": Encoded(SOURCE)}
+    transcript = Transcript(run, "shallow", "test", TARGET)
+    assert graph.inputs(transcript) == {**used, "tuned": tuned, "scored_on": Encoded(TARGET)}
+    score = Score(run, "scores", "shallow", "test", TARGET)
+    assert graph.inputs(score) == {"transcript": transcript, "scored_on": Encoded(TARGET)}
+    assert Encoded(TARGET) not in graph.closure([tuned])
+
+
+def test_averaged_weights_are_read_where_a_decoding_averages_and_claims_are_reports(graph):
+    run = RunId("attention", "base", "grammar-smoke-en-de", SEED)
+    averaging = {name: graph.weights(run, name) for name in ("final", "averaged")}
+    assert averaging["final"] == Trained(run)
+    last = graph.project.decoding("attention", "base", "averaged").average_last
+    assert averaging["averaged"] == (Averaged(run, "averaged") if last > 1 else Trained(run))
+    papers = graph.project.papers
+    assert {one.paper for one in graph.reports(papers) if isinstance(one, Claims)} == set(papers)

@@ -2,12 +2,14 @@
 
 import copy
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from pipeline.errors import UserError
+from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import cell_runs
 from pipeline.experiment.scale import Rule
@@ -203,3 +205,43 @@ def test_as_many_checkpoints_are_written_and_kept_as_a_decoding_averages(scale):
             training = project.run_spec(run).training
             averaged = project.decoding(run.paper, run.system, name).average_last
             assert averaged <= min(training.max_steps // training.checkpoint_every, training.keep_checkpoints), run
+
+
+@pytest.fixture(scope="module")
+def seeded():
+    """The real papers with three seeds, of which none is the number of its place."""
+    return load_project(ROOT, {"scale": "smoke", "seeds": [7, 2, 11]})
+
+
+@pytest.mark.parametrize("paper", ["attention", "weighted", "multichannel", "coldfusion"])
+def test_every_seed_is_trained_and_takes_what_was_trained_with_it(seeded, paper):
+    graph = Graph(seeded)
+    runs = runs_in(graph.closure(graph.reports([paper])))
+    assert {run.seed for run in runs} == {7, 2, 11}
+    for run in runs:
+        assert replace(run, seed=2) in runs
+        assert seeded.run_spec(run).seed == seeded.run_yaml(run)["seed"] == run.seed
+        assert {taken.seed for taken in seeded.runs_taken(run)} <= {run.seed}
+    if paper == "coldfusion":
+        assert sum(bool(seeded.language_model(run)) for run in runs) >= 3 * 8
+
+
+def test_a_decoding_uses_the_language_model_of_the_same_seed(seeded):
+    for seed in (7, 2, 11):
+        run = RunId("coldfusion", "CF4", "grammar-smoke-speech-source", seed)
+        beside = seeded.decoding_language_model(run, "swapped")
+        assert (beside.system, beside.seed) == ("lm-target", seed)
+        assert seeded.decoding_language_model(run, "final") is None
+
+
+def test_a_training_takes_as_many_gpus_as_its_paper_did():
+    project = load_project(ROOT, {"scale": "paper"})
+    taken = {
+        (paper, system): project.training_gpus(RunId(paper, system, dataset, 3))
+        for paper, system, dataset in (
+            ("attention", "base", "wmt14-en-de"),
+            ("coldfusion", "CF4", "source"),
+            ("coldfusion", "lm-full", "full-text"),
+        )
+    }
+    assert list(taken.values()) == [8, 1, 1]

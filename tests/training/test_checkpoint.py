@@ -77,6 +77,18 @@ def test_the_newest_weights_are_kept_and_moments_only_in_the_newest_two(checkpoi
     assert [step for step, _ in weight_files(checkpoints.run_folder)] == [3, 4, 5]
 
 
+def test_checkpoints_are_ordered_by_their_updates_not_by_their_names(checkpoints):
+    save(checkpoints, new_optimiser(), 11)
+    assert [step for step, _ in weight_files(checkpoints.run_folder)] == [9, 10, 11]
+    assert {name for name in names(checkpoints) if "resume" in name} == {
+        f"step-{step}.resume.safetensors" for step in (10, 11)
+    }
+    assert checkpoints.newest_good().facts["step"] == 11
+    assert checkpoints.newest_name().endswith("step-11.resume.safetensors")
+    checkpoints.clear_resume()
+    assert checkpoints.newest_good().facts["step"] == 11
+
+
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(checkpoints, caplog):
     save(checkpoints, new_optimiser(), 3)
     newest = checkpoints.folder / "step-3.resume.safetensors"

@@ -1,19 +1,27 @@
+import dataclasses
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 import torch
+from made_records import MACHINE
 from safetensors.torch import load_file
 
+from pipeline.config import load_run
 from pipeline.errors import UserError
 from pipeline.files import read_json
+from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
-from pipeline.training.job import train_run
+from pipeline.training.job import build_trainer, train_run
+from pipeline.training.key import run_key
+from pipeline.training.signals import StopRequest
+from pipeline.training.trainer import Trainer
 
 
 def start(run: Path, rank: int, port: int) -> subprocess.Popen:
@@ -27,6 +35,56 @@ def start(run: Path, rank: int, port: int) -> subprocess.Popen:
 def both(run: Path) -> list[subprocess.Popen]:
     port = random.randint(20000, 60000)
     return [start(run, rank, port) for rank in range(2)]
+
+
+def trainer_of(run: Path, group: Group) -> Trainer:
+    """What one process of `group` trains a run with."""
+    spec, cpu = load_run(run / "run.yaml"), torch.device("cpu")
+    checkpoints = Checkpoints(run, run_key(run), keep=1)
+    return build_trainer(spec, checkpoints, group, cpu, MACHINE, StopRequest(), save_every_s=300)
+
+
+def gradients(trainer: Trainer) -> list[torch.Tensor]:
+    return [gradient.clone() for gradient in trainer.optimiser.gradients()]
+
+
+def test_two_processes_have_the_gradient_of_one_to_its_scale_clipped_after_it_is_added(new_run, monkeypatch):
+    """As an optimiser feels it that, unlike Adam, follows a gradient's length."""
+    barrier, shared = threading.Barrier(2, timeout=60), {}
+
+    def all_reduce(tensor: torch.Tensor) -> None:
+        shared[threading.current_thread().name] = tensor.clone()
+        barrier.wait()
+        total = sum(shared[name] for name in ("0", "1"))
+        barrier.wait()
+        tensor.copy_(total)
+
+    monkeypatch.setattr("torch.distributed.all_reduce", all_reduce)
+    monkeypatch.setattr(Group, "from_first", lambda self, value, device: value)
+    run = new_run(clip_norm=0.05, optimiser="nag", schedule="constant", lr=0.1, model={"dropout": 0.0})
+    alone, *both = (trainer_of(run, Group(rank, size)) for rank, size in ((0, 1), (0, 2), (1, 2)))
+    found = {}
+
+    def accumulate(trainer: Trainer) -> None:
+        name = threading.current_thread().name
+        micro_batches = trainer.batches.update(3, trainer.group.rank, trainer.group.size)
+        tokens = trainer.totals(micro_batches)[0]
+        found[name] = trainer.accumulate(3, micro_batches, tokens, tokens), gradients(trainer)
+
+    threads = [threading.Thread(target=accumulate, args=(one,), name=str(one.group.rank)) for one in both]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    accumulate(alone)
+    (sums, norm), expected = found.pop(threading.current_thread().name)
+    assert norm > 0.06 and float(torch.nn.utils.get_total_norm(expected)) == pytest.approx(0.05, rel=1e-3)
+    assert len(alone.batches.update(3)) > 2, "each process has several micro-batches"
+    for (their_sums, their_norm), theirs in found.values():
+        assert their_norm == pytest.approx(norm, rel=1e-4)
+        assert dataclasses.astuple(their_sums) == pytest.approx(dataclasses.astuple(sums), rel=1e-5)
+        for one, other in zip(theirs, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-7)
 
 
 @pytest.mark.slow

@@ -54,6 +54,14 @@ def test_many_in_a_row_end_the_training_and_name_step_batch_and_last_good_checkp
     assert not (run / "done.json").exists()
 
 
+def test_a_good_update_in_between_ends_the_row(new_run, spoil, monkeypatch):
+    monkeypatch.setattr(guards, "MOST_SKIPPED_IN_A_ROW", 4)
+    run = new_run()
+    spoil({0, 1, 2, 4, 5, 6, 8, 9, 10})
+    train_run(run, threads=1)
+    assert read_json(run / "done.json")["skipped_updates"] == 9
+
+
 def test_a_gradient_that_is_not_finite_changes_no_weight(new_run, monkeypatch):
     run = new_run(max_steps=2)
     seen = []

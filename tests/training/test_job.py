@@ -19,6 +19,7 @@ from pipeline.training.checkpoint import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key
 from pipeline.training.old_run import move_beside
+from pipeline.training.ownership import is_held
 from pipeline.training.trainer import Trainer
 
 
@@ -76,6 +77,27 @@ def test_final_weights_that_are_lost_are_written_again_from_the_last_checkpoint_
     train_run(disturbed, threads=1)
     assert outcome(disturbed) == before
     assert (disturbed / "model.safetensors.damaged").exists() is (fault != "missing")
+
+
+def test_no_other_process_can_train_a_run_that_is_being_trained(new_run, monkeypatch):
+    run, held = new_run(), []
+    monkeypatch.setattr(Trainer, "train", lambda self: held.append(is_held(run)))
+    monkeypatch.setattr("pipeline.training.job.finish", lambda trainer: held.append(is_held(run)))
+    for options in ([], ["--restart"]):
+        assert main(["train", "--run", str(run), "--threads", "1", "--device", "cpu", *options]) == 0
+    assert held == [True] * 4 and not is_held(run)
+
+
+def test_branch_weights_lie_on_the_simplex_in_every_weights_file(new_run):
+    """Learned to the last update, at a rate that leads well away from the simplex."""
+    weighted = {"branch_warmup_steps": 1, "branch_freeze_steps": 0}
+    run = new_run(architecture="weighted_transformer", **weighted)
+    train_run(run, threads=1)
+    for path in (run / "model.safetensors", *(path for _, path in weight_files(run))):
+        found = {name: weight for name, weight in load_file(path).items() if name.endswith(("kappa", "alpha"))}
+        assert len(found) == 4
+        for weight in found.values():
+            assert float(weight.min()) >= 0 and float(weight.sum()) == pytest.approx(1, abs=1e-6)
 
 
 def test_a_checkpoint_of_another_run_is_refused_and_stays_until_a_restart_is_asked_for(new_run, monkeypatch, capsys):

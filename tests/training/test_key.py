@@ -24,6 +24,34 @@ def test_the_key_follows_every_setting_and_the_corpus_but_not_the_order_of_keys(
     assert run_key(run) != key
 
 
+def test_the_key_follows_what_the_corpus_holds_where_it_lies(new_run, tmp_path):
+    run, corpus = new_run(), tmp_path / "encoded"
+    spec = yaml.safe_load((run / "run.yaml").read_text())
+    (run / "run.yaml").write_text(yaml.safe_dump(spec | {"corpus": str(corpus)}))
+    keys = []
+    for digest in ("one", "other", "one"):
+        parallel_corpus(7, digest=digest).write(corpus / "corpus.json")
+        keys.append(run_key(run))
+    assert keys[0] == keys[2] != keys[1]
+
+
+@pytest.mark.parametrize("part", ["initial", "language_model"])
+def test_the_key_follows_the_runs_whose_weights_are_taken(new_run, part):
+    """Their folder's name is the same before and after."""
+    run, taken = new_run(), new_run("taken")
+    spec, other = (yaml.safe_load((folder / "run.yaml").read_text()) for folder in (run, taken))
+    lm = {"architecture": "language_model", "num_layers": 1, "embedding_width": 4, "hidden_width": 4}
+    added = {"initial": str(taken)}
+    if part == "language_model":
+        added = {"fusion": {"kind": "cold", "width": 5}, "language_model": {"run": str(taken), "model": lm}}
+    (run / "run.yaml").write_text(yaml.safe_dump(spec | added))
+    keys = []
+    for seed in (1, 2, 1):
+        (taken / "run.yaml").write_text(yaml.safe_dump(other | {"seed": seed}))
+        keys.append(run_key(run))
+    assert keys[0] == keys[2] != keys[1]
+
+
 def test_a_corpus_without_digest_is_refused(new_run, tmp_path):
     run = new_run()
     spec = yaml.safe_load((run / "run.yaml").read_text())
