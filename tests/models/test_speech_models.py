@@ -173,3 +173,42 @@ def test_sequence_normalisation_is_torch_batch_norm_over_real_frames():
 
 def test_collapsing_merges_repeats_unless_a_blank_parts_them():
     assert collapse([BLANK, 5, 5, BLANK, 5, 6, 6, BLANK]) == [5, 5, 6]
+
+
+@torch.no_grad()
+def test_layers_of_the_encoder_add_to_what_they_read_where_the_widths_are_equal():
+    encoder, batch = SpeechEncoder(attention_config(pooled_layers=0)), speech([11], [1])
+    first, *others = encoder.layers
+    x = first(batch.frames, batch.frame_counts)
+    for layer in others:
+        x = x + layer(x, batch.frame_counts)
+    torch.testing.assert_close(encoder(batch.frames, batch.frame_counts)[0], x)
+
+
+def test_the_best_path_ends_with_the_utterance(monkeypatch):
+    model = CTC(ctc_config(), VOCAB)
+    paths = torch.tensor([[5, 5, BLANK, 5, 6, 7], [8, BLANK, 8, 9, 10, 11], [4, 5, 6, 7, 8, 9]])
+    log_probs = torch.nn.functional.one_hot(paths, VOCAB).float().log_softmax(-1)
+    monkeypatch.setattr(model, "log_probs", lambda batch: (log_probs, torch.tensor([4, 3, 6])))
+    assert model.best_path(speech([12, 8, 9], [1, 1, 1])) == [[5, 5], [8, 8], [4, 5, 6, 7, 8, 9]]
+
+
+@pytest.mark.parametrize("place", ["between layers", "before the output"])
+def test_each_dropout_of_a_language_model_acts_in_training_alone(place):
+    model, batch = LanguageModel(lm_config(dropout=0.5), VOCAB), speech([9, 9], [8, 5])
+    assert model.gru.dropout == 0.5
+    if place == "before the output":
+        model.gru.dropout = 0.0
+    else:
+        model.config = lm_config(dropout=0.0)
+    plain = LanguageModel(lm_config(dropout=0.0), VOCAB)
+    plain.load_state_dict(model.state_dict())
+
+    def losses():
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            yield model.loss(batch, 0.0).nll.item()
+
+    assert len(set(losses())) == 2
+    model.eval()
+    assert set(losses()) == {plain.loss(batch, 0.0).nll.item()}

@@ -130,3 +130,34 @@ def test_a_sublayer_is_followed_by_layer_norm():
     encoded = evaluated(transformer_config()).encode(torch.randint(4, VOCAB, (2, 10)), None)
     assert encoded.mean(-1).abs().max() < 1e-5
     assert (encoded.var(-1, unbiased=False) - 1).abs().max() < 1e-4
+
+
+def test_every_dropout_acts_in_training_alone(config):
+    """One place after the other drops half; evaluated, the model is what it is without."""
+    config = config.model_copy(update={"num_layers": 1})
+    model, batch = build_model(config, (VOCAB, VOCAB)), pairs([9, 4, 6], [3, 8, 5])
+
+    def losses():
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            yield model.loss(batch, 0.0).nll.item()
+
+    places = [module for module in model.modules() if isinstance(getattr(module, "dropout", None), float)]
+    for place in places:
+        place.dropout = 0.0
+    model.eval()
+    expected = set(losses())
+    assert len(expected) == 1
+
+    def check():
+        model.eval()
+        assert set(losses()) == expected
+        model.train()
+        assert len(set(losses())) == 2
+
+    for place in places:
+        place.dropout = 0.5
+        check()
+        place.dropout = 0.0
+    model.config = config.model_copy(update={"dropout": 0.5})  # of the embeddings
+    check()
