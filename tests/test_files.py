@@ -6,12 +6,51 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from pipeline import digests, files
 from pipeline.errors import UserError
-from pipeline.files import append_line, atomic_write, note_of, set_aside
+from pipeline.files import append_line, atomic_write, note_of, set_aside, whole_lines
+
+
+@pytest.fixture
+def events(monkeypatch):
+    """What is synced and renamed, in order: a folder's name, or a file's content as the disk has it by then."""
+    seen, fsync, replace = [], os.fsync, os.replace
+
+    def synced(descriptor):
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        seen.append(path.name if path.is_dir() else path.read_bytes())
+        fsync(descriptor)
+
+    def renamed(source, target):
+        seen.append(f"renamed to {os.path.basename(target)}")
+        replace(source, target)
+
+    monkeypatch.setattr("os.fsync", synced)
+    monkeypatch.setattr("os.replace", renamed)
+    return seen
+
+
+@pytest.mark.parametrize(("mode", "content"), [("w", "größer\n"), ("wb", b"\x00\xff")])
+def test_all_that_was_written_is_on_the_disk_before_the_name_and_then_the_name(tmp_path, events, mode, content):
+    """Whenever the power goes."""
+    with atomic_write(tmp_path / "folder" / "file", mode) as handle:
+        handle.write(content)
+    written = content if isinstance(content, bytes) else content.encode()
+    assert events == [written, "renamed to file", "folder"]
+    assert (tmp_path / "folder" / "file").read_bytes() == written
+
+
+def test_a_line_that_a_crash_cut_is_left_out_and_the_next_one_takes_its_place(tmp_path):
+    path = tmp_path / "lines"
+    for text, expected in (("", []), ("one\n", [b"one"]), ("one\ntw", [b"one"]), ("o", [])):
+        path.write_text(text)
+        assert whole_lines(path) == expected
+        append_line(path, b"new\n")
+        assert whole_lines(path) == [*expected, b"new"]
 
 
 def random_text() -> str:
