@@ -35,6 +35,7 @@ class Job:
 
     Attributes:
         done: share of it that is done already.
+        precision: of its operations, where it computes with a model.
         peak_bytes: on disk while it runs; disk_bytes: when it is done.
     """
 
@@ -44,6 +45,7 @@ class Job:
     done: float
     forecast: RunForecast | None = None
     flops: float = 0.0
+    precision: str = ""
     seconds: float | None = None
     disk_bytes: float = 0.0
     peak_bytes: float = 0.0
@@ -132,6 +134,7 @@ class Jobs:
             done_share(self.project.layout.run(run), forecast.steps),
             forecast=forecast,
             flops=forecast.flops,
+            precision=forecast.spec.training.precision,
             seconds=self.calibration.training_seconds(forecast, corpus) if self.calibration else None,
             disk_bytes=forecast.kept_bytes,
             peak_bytes=forecast.peak_bytes,
@@ -191,7 +194,8 @@ class Jobs:
     ) -> Job:
         cost, done = self.calibration, float(self.is_there(product))
         seconds = cost.decoding_seconds(forecast, self.corpus(dataset), flops) if cost else None
-        return Job(kind, name, product.run.dataset, done, flops=flops, seconds=seconds, run=product.run)
+        precision = forecast.spec.training.precision
+        return Job(kind, name, product.run.dataset, done, None, flops, precision, seconds, run=product.run)
 
     def is_there(self, product: Product) -> bool:
         return self.project.layout.path(product).exists()

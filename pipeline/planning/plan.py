@@ -71,8 +71,7 @@ def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
 
 def gpu_hours(job: Job, device: Device) -> float:
     """Device hours of a job that computes with a model, in the precision its run was given."""
-    precision = job.forecast.spec.training.precision if job.forecast else "bf16"
-    return job.flops / device.rate(precision) / 3600
+    return job.flops / device.rate(job.precision) / 3600
 
 
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:

@@ -11,7 +11,7 @@ from pipeline.__main__ import main
 from pipeline.experiment.graph import Graph
 from pipeline.files import sha256_file
 from pipeline.planning.free import unneeded
-from pipeline.products import OfRun, RunId
+from pipeline.products import Claims, OfRun, RunId
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 
@@ -161,3 +161,22 @@ def test_audio_may_go_once_it_is_features(tmp_path):
     assert not found()
     put(folder / "encoded/corpus.json")
     assert [path.name for one in found() for path in one.files] == ["spoken.json", "000000.flac"]
+
+
+def test_checkpoints_that_only_claims_still_need_are_kept(work):
+    """Their scores are not written yet; every table's are."""
+    project = project_at(work)
+    graph = Graph(project)
+    claims = [Claims(paper) for paper in project.papers]
+    reports = [report for report in graph.reports(project.papers) if report not in claims]
+    shown, judged = ({one for one in graph.closure(some) if isinstance(one, OfRun)} for some in (reports, claims))
+    alone = min(judged - shown, key=str)
+    folder = project.layout.run(alone.run)
+    for product in (one for one in judged | shown if one.run == alone.run):
+        put(project.layout.path(product))
+    put(folder / "checkpoints/step-1.safetensors")
+    put(folder / "model.safetensors", "final weights")
+    trained_run(weights_digest=sha256_file(folder / "model.safetensors")).write(folder / "done.json")
+    assert folder / "checkpoints/step-1.safetensors" in found(work, "checkpoints")
+    project.layout.path(alone).unlink()
+    assert folder / "checkpoints/step-1.safetensors" not in found(work, "checkpoints")

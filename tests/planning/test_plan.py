@@ -11,9 +11,22 @@ from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.planning.cost_table import compare, read_plan
+from pipeline.planning.devices import load_devices
 from pipeline.planning.jobs import Jobs, done_share
+from pipeline.planning.plan import gpu_hours, render
 from pipeline.planning.rates import Calibration, Point
-from pipeline.products import Alignments, AttentionMaps, Averaged, Parse, RunId, Trained, Transcript, Translation, Tuned
+from pipeline.products import (
+    Alignments,
+    AttentionMaps,
+    Averaged,
+    OfRun,
+    Parse,
+    RunId,
+    Trained,
+    Transcript,
+    Translation,
+    Tuned,
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +77,65 @@ def test_the_summary_has_totals_and_says_what_it_rests_on(planned_at):
     text = (planned_at / "plan.md").read_text()
     assert "| all " in text and "| left to do" in text and "on some processor, threads: 1" in text
     assert "Downloads: 0 B" in text and "python -m pipeline free" in text
+
+
+@pytest.fixture
+def half_done(tmp_path):
+    """Jobs of a paper of which one training is done, with its translations, and one is half done."""
+    project = project_at(tmp_path, scale="demo")
+    first, second, *_ = runs_in(Graph(project).closure(Graph(project).reports(["weighted"])))
+    for product in Graph(project).closure(Graph(project).reports(["weighted"])):
+        if isinstance(product, OfRun) and product.run == first:
+            path = project.layout.path(product)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    steps = project.run_spec(second).training.max_steps
+    (project.layout.run(second) / "checkpoints").mkdir(parents=True)
+    (project.layout.run(second) / f"checkpoints/step-{steps // 2}.resume.safetensors").touch()
+    return project, Jobs(project, ["weighted"], None), first, second
+
+
+def test_what_is_left_to_do_is_what_is_not_done(half_done):
+    project, jobs, first, second = half_done
+    done = {(job.kind, job.run): job.done for job in jobs.all if job.run in (first, second)}
+    assert done.pop(("train", second)) == pytest.approx(0.5, abs=0.01)
+    assert {share for (_, run), share in done.items() if run == first} == {1.0}
+    devices = load_devices(ROOT / "workflow/devices.yaml")
+    rows = [line.split("|") for line in render(project, jobs, devices).split("\n") if line.startswith("| ")]
+    operations = {row[1].strip(): float(row[2]) for row in rows if row[1].strip() in ("all", "left to do")}
+    computing = [job for job in jobs.all if job.on_device]
+    assert operations["all"] == pytest.approx(sum(job.flops for job in computing), rel=0.01)
+    left = sum(job.flops for job in computing if job.run not in (first, second))
+    left += sum(job.flops * (0.5 if job.kind == "train" else 1) for job in computing if job.run == second)
+    assert operations["left to do"] == pytest.approx(left, rel=0.01) != operations["all"]
+
+
+def test_averaging_is_a_job_where_a_decoding_averages(tmp_path):
+    project = project_at(tmp_path, scale="paper")
+    graph, jobs = Graph(project), Jobs(project, ["attention"], None)
+    made = [one for one in graph.closure(graph.reports(["attention"])) if isinstance(one, Averaged)]
+    averaging = [job for job in jobs.all if job.kind == "average"]
+    assert {job.name for job in averaging} == {f"{one.run.folder} {one.decoding}" for one in made} != set()
+    trained = {job.run: job.forecast.parameters for job in jobs.all if job.kind == "train"}
+    assert [job.disk_bytes for job in averaging] == [4 * trained[one.run] for one in made]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_every_job_of_a_run_is_priced_in_the_precision_that_the_run_has(tmp_path, monkeypatch, precision):
+    project = project_at(tmp_path)
+    specify = project.run_spec
+
+    def in_precision(run):
+        spec = specify(run)
+        return spec.model_copy(update={"training": spec.training.model_copy(update={"precision": precision})})
+
+    monkeypatch.setattr(project, "run_spec", in_precision)
+    a100 = load_devices(ROOT / "workflow/devices.yaml")["A100"]
+    rate = {"fp32": 0.55 * 1.95e13, "bf16": 0.30 * 3.12e14}[precision]
+    computing = [job for job in Jobs(project, ["weighted"], None).all if job.on_device]
+    assert {job.kind for job in computing} >= {"train", "translate"}
+    for job in computing:
+        assert gpu_hours(job, a100) == pytest.approx(job.flops / rate / 3600)
 
 
 def test_without_a_calibration_hours_here_are_unknown(tmp_path):
