@@ -197,3 +197,30 @@ def test_random_keys_are_a_function_of_the_place():
     assert len(np.unique(whole)) == 100
     others = [random_keys(8, 3, 0, 100, 0), random_keys(7, 4, 0, 100, 0), random_keys(7, 3, 0, 100, 1)]
     assert not any(np.isin(other, whole).any() for other in others)
+
+
+def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own(corpus):
+    """Their lengths, one after the other, are those of another epoch in another order."""
+    orders = [
+        [data.pairs.tgt_lengths[data.pairs_of(epoch * len(data) + step)].mean() for step in range(len(data))]
+        for data in (batches(corpus), batches(corpus, seed=2))
+        for epoch in range(3)
+    ]
+    alike = np.corrcoef(orders)[~np.eye(6, dtype=bool)]
+    assert np.abs(alike).max() < 0.75
+    assert all(abs(np.corrcoef(order, np.arange(len(order)))[0, 1]) < 0.75 for order in orders)
+
+
+@pytest.mark.parametrize("wider", ["src", "tgt"])
+def test_both_sides_count_in_updates_and_micro_batches_whichever_is_wider(tmp_path, seed, wider):
+    generator = np.random.default_rng(seed)
+    short = generator.integers(1, 13, 300)
+    long = 3 * short + generator.integers(-1, 2, 300)
+    write_encoded(tmp_path, *((long, short) if wider == "src" else (short, long)), seed)
+    data = batches(tmp_path)
+    for step in range(len(data)):
+        parts = data.update(step)
+        for side in ("src", "tgt_out"):
+            assert sum(len(part.src) for part in parts) * max(getattr(part, side).shape[1] for part in parts) <= BUDGET
+            assert all(getattr(part, side).numel() <= MICRO for part in parts)
+    assert all(max(part.src.numel(), part.tgt_out.numel()) <= MICRO for part in data.largest())

@@ -257,3 +257,40 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     (tmp_path / "text/corpus.json").write_text(text.replace('"text"', '"smell"'))
     with pytest.raises(UserError, match="unknown kind 'smell'"):
         training_batches(run(tmp_path / "text"))
+
+
+def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own():
+    lengths = np.random.default_rng(0).integers(100, 400, 3000)
+    orders = []
+    for seed in (2, 3):
+        updates = CountedUpdates(np.arange(3000), lengths, 16, seed=seed, sorted_first=False)
+        for epoch in range(3):
+            steps = range(epoch * len(updates), (epoch + 1) * len(updates))
+            orders.append([lengths[updates.numbers_of(step)].mean() for step in steps])
+    assert np.abs(np.corrcoef(orders)[~np.eye(6, dtype=bool)]).max() < 0.4
+
+
+def test_every_update_utterance_and_seed_has_noise_of_its_own(corpus):
+    folder, _ = corpus
+    always = NoiseSettings(1.0, (0.0, 15.0))
+    frames = np.random.default_rng(1).normal(0, 1, (30, FEATURES)).astype(np.float16)
+    heard = {
+        batches(folder, noise=always, seed=seed).noise.mixed(frames, step, utterance).tobytes()
+        for seed in (5, 6)
+        for step in (0, 1, 12)
+        for utterance in (0, 1)
+    }
+    assert len(heard) == 2 * 3 * 2
+
+
+def test_an_utterance_sounds_otherwise_in_every_epoch_and_undisturbed_where_it_is_only_measured(corpus):
+    folder, frames = corpus
+    data = batches(folder, noise=NoiseSettings(1.0, (0.0, 15.0)), micro_batch_frames=10_000)
+    heard = {index: [] for index in range(53)}
+    for step in range(2 * len(data)):
+        (batch,) = data.update(step)
+        for row, index in enumerate(data.updates.numbers_of(step).tolist()):
+            heard[index].append(batch.frames[row, : len(frames["train"][index])])
+    assert all(not torch.equal(*both) for both in heard.values())
+    (batch,) = data.largest()
+    assert same([batch], [data.pairs.batch(data.updates.longest())])

@@ -18,6 +18,7 @@ from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.wer import METRIC as WER
 from pipeline.records.corpus import SpeechCorpus
+from pipeline.records.decoding import Tuned, TunedPoint
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
 DECODING = {"beam_size": 3, "length_normalisation": "none", "max_extra_length": 1, "batch_tokens": 200}
@@ -129,6 +130,32 @@ def test_the_weights_of_least_error_on_the_development_set_are_chosen_and_used(t
     rates = WER.total(WER.statistics(Transcripts(references(corpus, "dev"), dev)).sum(axis=0))
     assert record["wer"] == pytest.approx(float(rates))
     assert transcribe(run, corpus, *beside, **settings) is None  # without the choice
+
+
+def test_both_tuned_weights_are_used(tmp_path, corpus, lm):
+    run, beside = write_run(tmp_path / "run", corpus, CTC), ["--language-model", str(lm)]
+    point = {"lm_weight": 0.4, "word_bonus": 6.0, "wer": 90.0, "cer": 80.0}
+    Tuned(**point, sentences=3, grid=[TunedPoint(**point)]).write(tmp_path / "tuned.json")
+    asked = {"language_model": "lm@text", "lm_weights": [0.4], "word_bonuses": [6.0], "tuning_sentences": 3}
+    tuned = transcribe(run, corpus, *beside, "--tuned", str(tmp_path / "tuned.json"), **asked)
+    said = [
+        transcribe(run, corpus, *beside, language_model="lm@text", lm_weight=weight, word_bonus=bonus)
+        for weight, bonus in ((0.4, 6.0), (0.4, 0.0), (0.0, 6.0))
+    ]
+    assert tuned == said[0] and said[0] not in said[1:]
+
+
+def test_what_is_tuned_reads_nothing_but_the_development_set(tmp_path, corpus, lm):
+    run, found = write_run(tmp_path / "run", corpus, RECOGNISER), []
+    settings = DECODING | {"language_model": "lm@text", "lm_weights": [0.0, 0.5], "tuning_sentences": 5}
+    options = ["--weights", str(run / "model.safetensors"), "--language-model", str(lm), "--threads", "1"]
+    for number in range(2):
+        out = tmp_path / f"tuned{number}.json"
+        assert main(["tune", *options, "--decoding", json.dumps(settings), "--out", str(out)]) == 0
+        found.append(read_json(out))
+        for path in (*corpus.glob("test*"), *corpus.glob("train*")):
+            path.unlink()
+    assert found[0] == found[1]
 
 
 def test_scores_are_those_of_the_transcripts(tmp_path, corpus):

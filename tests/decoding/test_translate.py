@@ -11,6 +11,8 @@ from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.data.batches import EvaluationBatches, ParallelSplit
 from pipeline.data.moses import detokenise
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.translate import replace_branch_weights
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.search.beam_search import beam_search
 from pipeline.search.greedy import greedy
@@ -63,6 +65,16 @@ def test_branch_weights_are_replaced_at_test_time_only_where_there_are_any(corpu
     assert len({tuple(one) for one in outputs}) > 1
     assert translate(plain, branch_weights="uniform") == 1
     assert "no Weighted Transformer" in capsys.readouterr().err
+
+
+def test_random_branch_weights_are_those_of_their_seed(corpus, tmp_path):
+    write_run(tmp_path / "run", corpus, WEIGHTED)
+    drawn = []
+    for seed in (5, 6, 5):
+        trained = TrainedModel.load(tmp_path / "run" / "model.safetensors", threads=1)
+        replace_branch_weights(trained, DecodingConfig(branch_weights="random", branch_weights_seed=seed))
+        drawn.append([weights.tolist() for weights in trained.model.parameter_groups()["branch_weights"]])
+    assert drawn[0] == drawn[2] != drawn[1]
 
 
 def learned_run(folder, corpus, positions):

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from pipeline.__main__ import main
+from pipeline.data.dataset import GrammarDataset
 from pipeline.errors import UserError
 from pipeline.evaluation.compare import compare_scores
 from pipeline.files import sha256_file
@@ -131,3 +132,34 @@ def test_tokenised_text_is_not_scored_as_raw(corpus, capsys, raw, tokenised):
 def test_scoring_needs_no_torch():
     code = "import sys, pipeline.evaluation.score; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_one_of_four_references_counts_and_their_order_does_not(corpus, tmp_path):
+    """Each sentence of the translation is that of one reference, in turn; the references share no word."""
+    count, prepared, raw = 4, tmp_path / "prepared", tmp_path / "raw"
+    words = [[f"w{number}x{place}" for place in range(6)] for number in range(count)]
+    suffixes = ["de", *(f"de{number}" for number in range(2, count + 1))]
+    for suffix, line in zip(suffixes, words, strict=True):
+        for folder in (raw, prepared):
+            write(folder / f"test.{suffix}", [line] * LINES, ".")
+        write(prepared / f"test.tok.{suffix}", [line] * LINES, " .")
+    for name, end in (("hyp.txt", "."), ("hyp.tok", " .")):
+        write(tmp_path / name, [words[number % count] for number in range(LINES)], end)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(GrammarDataset, "references", lambda self, split: suffixes)
+        describe(tmp_path, lines=LINES)
+        out = tmp_path / "all.json"
+        assert score(corpus, out) == 0
+        values = {name: metric["value"] for name, metric in json.loads(out.read_text())["metrics"].items()}
+        assert values == pytest.approx(dict.fromkeys(values, 100))
+        digest = json.loads(out.read_text())["references"]
+        for left_out in suffixes:
+            patched.setattr(
+                GrammarDataset,
+                "references",
+                lambda self, split, gone=left_out: [one for one in suffixes if one != gone],
+            )
+            assert score(corpus, out) == 0
+            found = json.loads(out.read_text())
+            assert all(metric["value"] < 90 for metric in found["metrics"].values())
+            assert found["references"] != digest

@@ -171,3 +171,22 @@ def test_a_metric_that_a_score_does_not_have_is_named_with_those_that_it_has(tmp
     write_json(path, record)
     with pytest.raises(UserError, match=r"dev\.json: no metric 'bleu_paper'; there are gleu"):
         table_rows(project, "attention", "table3")
+
+
+def test_the_interval_beside_a_mean_is_that_of_all_seeds(tmp_path):
+    project = project_in(tmp_path, seeds=[7, 2, 11])
+    cells = [cell for cell in cell_runs(project, "weighted", "table2") if cell.row == 1 and cell.cell == "bleu"]
+    for cell, value in zip(cells, (20.0, 26.0, 23.0), strict=True):
+        fabricate(project, cell, "dev", value)
+    row = table_rows(project, "weighted", "table2")[1]
+    assert [row[f"bleu_{name}"] for name in ("ours", "low", "high", "spread")] == ["23.00", "22.00", "24.00", "3.00"]
+
+
+def test_a_row_is_run_when_each_of_its_scores_is_there(tmp_path):
+    """Of the base model's two pairs of languages."""
+    project = project_in(tmp_path)
+    cells = {cell.cell: cell for cell in cell_runs(project, "attention", "table2") if cell.row == 8}
+    for cell, status in (("ende", "not run"), ("enfr", "run")):
+        fabricate(project, cells[cell], "test", 25.0)
+        row = table_rows(project, "attention", "table2")[8]
+        assert row["status"] == status and row[f"{cell}_ours"] == "25.00"

@@ -10,6 +10,8 @@ from made_claims import CONTRADICTED, DATA, NOT_RUN, SCORES, UNCLEAR, UPHELD, cl
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.metrics.gleu import gleu_statistics
+from pipeline.products import Score
+from pipeline.records.scores import ScoreFile
 
 
 @pytest.mark.parametrize(
@@ -185,3 +187,14 @@ def test_without_long_sentences_nothing_is_distinguished(project_with):
         write_score(project, runs(project, system)[0], "bleu_paper", "final", split, bleu_statistics(0.5))
     row = row_of(project)
     assert (row["verdict"], row["ours"]) == (UNCLEAR, "no source of more than 20 words, or nothing right")
+
+
+def test_systems_scored_on_two_test_sets_are_not_compared(project_with):
+    project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"]))
+    for system, test_set in (("A", "newstest2013"), ("C", "newstest2014")):
+        (run,) = runs(project, system)
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.5))
+        path = project.layout.path(Score(run, "scores", "final", "dev"))
+        ScoreFile.read(path).model_copy(update={"test_set": test_set}).write(path)
+    with pytest.raises(UserError, match=r"can't compare scores on newstest201\d and newstest201\d"):
+        row_of(project)
