@@ -1,0 +1,215 @@
+"""What is made of Slurm's words, recorded from squeue and sbatch: jobs are over, replaced, adopted or given up."""
+
+import re
+
+import pytest
+
+from pipeline.cluster import slurm as slurm_module
+from pipeline.cluster import wait
+from pipeline.cluster.job_process import JobOrder
+from pipeline.cluster.markers import read_submission, unfit_nodes
+from pipeline.cluster.queue import Queue, QueuedJob
+from pipeline.cluster.slurm import SlurmJobs, job_name
+from pipeline.cluster.wait import Waiter
+from pipeline.errors import UserError
+from pipeline.files import write_json
+from pipeline.records.jobs import Submission
+
+KEY = "the run's key"
+LOST = "NODE_FAIL|NodeDown|n2"
+TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+
+
+class Recorded:
+    """Slurm, as far as a launcher sees it: what squeue prints, and what sbatch answers."""
+
+    def __init__(self, run, monkeypatch):
+        self.run, self.listed, self.ends, self.complaints, self.notes = run, {}, [], [], []
+        monkeypatch.setattr("pipeline.cluster.queue.ask_slurm", self.squeue)
+        monkeypatch.setattr(SlurmJobs, "_sbatch", lambda jobs: self.sbatch(jobs.name))
+
+    def squeue(self):
+        return [f"{job}|{words}".split("|", 4) for job, words in self.listed.items()]
+
+    def sbatch(self, name: str) -> str:
+        """The next job, which ends as the next of `ends` says; with the last of them the run is done."""
+        self.notes.append(read_submission(self.run))
+        if self.complaints:
+            raise RuntimeError(self.complaints.pop(0))
+        job = str(41 + len(self.notes))
+        words = self.ends.pop(0)
+        if words == "done":
+            write_json(self.run / "done.json", {"key": KEY})
+        elif words != "gone":
+            self.listed[job] = f"{words}|{name}"
+        (self.run / "slurm" / job).mkdir(parents=True)
+        (self.run / "slurm" / job / f"{job}_0_log.out").touch()
+        return job
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "run").mkdir()
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def slurm(run, monkeypatch):
+    monkeypatch.setattr(wait, "SETTLE_S", 0.0)
+    monkeypatch.setattr(wait, "FIRST_LOOK_S", 0.001)
+    monkeypatch.setattr(slurm_module, "FIRST_DELAY_S", 0.0)
+    return Recorded(run, monkeypatch)
+
+
+def jobs_of(run, key: str = KEY) -> SlurmJobs:
+    order = JobOrder("toy_job:count_steps", str(run), key, 0, "code")
+    return SlurmJobs(run, order, None, Queue(run.parent / "queue", 0.0))
+
+
+def wait_for(run) -> None:
+    Waiter(run, KEY, jobs_of(run)).wait()
+
+
+def submitted(run, **changes) -> None:
+    """Leave the note of an earlier launcher."""
+    note = {"key": KEY, "launcher": "slurm", "job": "7", "name": "other", "time": 0.0, "code": "code"}
+    Submission.model_validate(note | changes).write(run / "job.json")
+
+
+OVER = ["BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"]
+OVER += ["REVOKED", "TIMEOUT", "GONE"]
+ALIVE = ["PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "REQUEUED", "REQUEUE_HOLD", "RESIZING", "SUSPENDED"]
+ALIVE += ["STOPPED", "SIGNALING", "STAGE_OUT", "SPECIAL_EXIT"]
+
+
+def test_every_state_of_slurm_is_over_or_not():
+    """The words of squeue's manual, of Slurm 23."""
+    assert [QueuedJob("7", state).is_over for state in OVER + ALIVE] == [True] * len(OVER) + [False] * len(ALIVE)
+
+
+@pytest.mark.parametrize(
+    "end", [LOST, "TIMEOUT|TimeLimit|n1", "PREEMPTED|None|n1", "COMPLETED|None|n1", "FAILED|NonZeroExitCode|n1", "gone"]
+)
+def test_a_job_that_ended_without_a_word_is_followed_by_another(run, slurm, end):
+    slurm.ends = [end, "done"]
+    wait_for(run)
+    assert len(slurm.notes) == 2 and not unfit_nodes(run)
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        ("OUT_OF_MEMORY|OutOfMemory|n1", "job 42 ran out of memory; give it more mem_mb"),
+        ("CANCELLED|None|n1", "job 42 was cancelled; the same command goes on from step 30"),
+    ],
+)
+def test_a_job_that_needs_more_memory_or_was_cancelled_is_not_tried_again(run, slurm, end, message):
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints/step-30.resume.safetensors").touch()
+    slurm.ends = [end, "done"]
+    with pytest.raises(UserError, match=message):
+        wait_for(run)
+    assert len(slurm.notes) == 1
+
+
+def test_jobs_that_die_are_given_up_after_three_that_got_no_further(run, slurm, monkeypatch):
+    """The second one got further, so that five are started in all."""
+    slurm.ends = [LOST, LOST, LOST, LOST, "done"]
+    (run / "checkpoints").mkdir()
+    accept = slurm.sbatch
+
+    def progressing(name):
+        if len(slurm.notes) == 1:
+            (run / "checkpoints/step-9.safetensors").touch()
+        return accept(name)
+
+    monkeypatch.setattr(SlurmJobs, "_sbatch", lambda jobs: progressing(jobs.name))
+    with pytest.raises(UserError, match=r"3 jobs in a row died at step 9, the last one 45 \(node_fail NodeDown\)"):
+        wait_for(run)
+    assert len(slurm.notes) == 4
+
+
+def test_a_node_on_which_a_job_could_not_even_open_its_log_is_excluded(run, slurm, monkeypatch):
+    slurm.ends = ["FAILED|NonZeroExitCode|n3", "done"]
+    accept = slurm.sbatch
+
+    def without_log(name):
+        job = accept(name)
+        (run / "slurm" / job / f"{job}_0_log.out").unlink()
+        return job
+
+    monkeypatch.setattr(SlurmJobs, "_sbatch", lambda jobs: without_log(jobs.name))
+    wait_for(run)
+    assert [(note.node, note.job) for note in unfit_nodes(run)] == [("n3", "42")]
+
+
+def test_a_note_says_that_a_job_will_be_submitted_before_it_is(run, slurm):
+    """Or a launcher that is killed right after sbatch would leave a job that nobody knows of."""
+    slurm.ends = ["done"]
+    wait_for(run)
+    (before,) = slurm.notes
+    assert (before.job, before.key, before.name) == (None, KEY, job_name(run, KEY))
+    assert read_submission(run).job == "42"
+
+
+@pytest.mark.parametrize(
+    ("note", "listed", "adopted"),
+    [
+        ({}, "RUNNING|None|n1|other", "7"),
+        ({}, "PENDING|Priority||other", "7"),
+        ({}, f"{LOST}|other", None),
+        ({"key": "of an older specification"}, "RUNNING|None|n1|other", None),
+        ({"launcher": "local"}, "RUNNING|None|n1|other", None),
+        ({"job": None}, "RUNNING|None|n1|other", None),
+        ({"job": None}, "RUNNING|None|n1|ours", "7"),
+        (None, "PENDING|Priority||ours", "7"),
+        (None, "COMPLETED|None|n1|ours", None),
+    ],
+)
+def test_the_job_of_a_dead_launcher_is_adopted_by_its_id_or_its_name_if_it_is_of_this_run_and_lives(
+    run, slurm, note, listed, adopted
+):
+    if note is not None:
+        submitted(run, **note)
+    slurm.listed["7"] = listed.replace("|ours", f"|{job_name(run, KEY)}")
+    assert jobs_of(run).adopt() == adopted
+    if adopted:
+        assert read_submission(run).job == "7"
+
+
+def test_names_of_jobs_differ_by_folder_and_key_and_are_words_that_slurm_takes(tmp_path):
+    deep = "a/very/long/path/of/folders"
+    places = [tmp_path / place / "CF4/grammar-en-de/seed1" for place in ("one", "other", deep, f"{deep}/again")]
+    names = [job_name(place, key) for place in places for key in (KEY, "another")]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[\w.-]+-[0-9a-f]{10}", name) for name in names)
+    places[0].mkdir(parents=True)
+    (tmp_path / "link").symlink_to(places[0])
+    assert job_name(tmp_path / "link", KEY) == job_name(places[0], KEY)
+
+
+def test_what_sbatch_refuses_for_good_is_tried_once(run, slurm):
+    slurm.complaints = ["sbatch: error: Batch job submission failed: Invalid partition name specified\n\n"] * 9
+    with pytest.raises(UserError, match=r"sbatch refuses the job: .*Invalid partition name specified; check slurm/pro"):
+        wait_for(run)
+    assert len(slurm.notes) == 1
+
+
+def test_a_controller_that_does_not_answer_is_asked_seven_times(run, slurm):
+    slurm.complaints, slurm.ends = [TIMED_OUT] * 6, ["done"]
+    wait_for(run)
+    assert len(slurm.notes) == 7
+    (run / "done.json").unlink()
+    slurm.complaints = [TIMED_OUT] * 7
+    with pytest.raises(UserError, match=r"sbatch refuses the job: .*Socket timed out"):
+        wait_for(run)
+
+
+def test_a_time_out_that_hides_a_success_leads_to_no_second_job(run, slurm, monkeypatch):
+    def hidden(jobs):
+        slurm.notes.append(read_submission(run))
+        slurm.listed["77"] = f"RUNNING|None|n1|{jobs.name}"
+        raise RuntimeError(TIMED_OUT)
+
+    monkeypatch.setattr(SlurmJobs, "_sbatch", hidden)
+    assert jobs_of(run).submit() == "77" and len(slurm.notes) == 1
