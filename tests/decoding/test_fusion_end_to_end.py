@@ -1,0 +1,128 @@
+"""From the papers' own systems to a scored transcript, on a corpus of noise: a recogniser fused with the language model
+of its seed, another language model in its place in decoding, and weights chosen on the way."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from made_records import text_corpus
+from speech_runs import FEATURES, write_corpus
+
+from pipeline.__main__ import main
+from pipeline.config import load_run
+from pipeline.data.frame_store import write_frames
+from pipeline.data.noise_mixing import NOISE_STEM
+from pipeline.experiment.graph import Graph, flat
+from pipeline.experiment.project import load_project
+from pipeline.files import read_json
+from pipeline.products import Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
+from pipeline.training.parts import assemble
+from pipeline.training.tensor_file import read_tensor_file
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE, TARGET, FULL, OTHER = (
+    f"grammar-smoke-{name}" for name in ("speech-source", "speech-target", "text-full", "text-target")
+)
+SHORT = {"max_steps": 4, "validate_every": 4, "checkpoint_every": 2, "sentences_per_update": 4}
+
+
+class Workflow:
+    """Makes products by the stages' commands, each after all that the graph says it is made from."""
+
+    def __init__(self, work: Path):
+        self.project = load_project(ROOT, {"scale": "smoke", "work": str(work), "seeds": [3, 7]})
+        self.graph, self.layout = Graph(self.project), self.project.layout
+        self.made: list = []
+
+    def make(self, target) -> None:
+        corpora = [Encoded(dataset) for dataset in (SOURCE, TARGET, FULL, OTHER)]
+        for seed, corpus in enumerate(corpora):
+            folder = write_corpus(self.layout.path(corpus).parent, seed, mean=float(seed))
+            with write_frames(folder / NOISE_STEM) as noises:
+                noises.append(np.random.default_rng(seed).normal(0, 1, (40, FEATURES)))
+            if corpus.dataset in (FULL, OTHER):
+                text_corpus(digest=corpus.dataset).write(folder / "corpus.json")
+        behind = {one for corpus in corpora for one in self.graph.closure([corpus])}
+        for product in self.graph.closure([target]):
+            if product not in behind and product not in self.made:
+                assert all(self.layout.path(one).exists() for one in flat(self.graph.inputs(product)))
+                self.run(product)
+                self.made.append(product)
+
+    def run(self, product) -> None:
+        out = self.layout.path(product)
+        match product:
+            case Specification(run):
+                settings = self.project.run_yaml(run)
+                settings["training"] |= SHORT
+                out.parent.mkdir(parents=True)
+                out.write_text(yaml.safe_dump(settings))
+            case Trained(run):
+                folder = self.layout.run(run)
+                assert main(["train", "--run", str(folder), "--threads", "1", "--device", "cpu"]) == 0
+                out.write_bytes((folder / "done.json").read_bytes())
+            case Tuned():
+                self.stage("tune", product, out)
+            case Transcript():
+                where = ["--corpus", str(self.layout.path(Encoded(product.scored_on)).parent)]
+                self.stage("transcribe", product, out, *where, "--split", product.split)
+            case Score():
+                inputs = self.graph.inputs(product)
+                dataset = ROOT / f"workflow/datasets/{product.scored_on}.yaml"
+                files = ["--transcripts", str(self.layout.path(inputs["transcript"])), "--dataset", str(dataset)]
+                corpus = str(self.layout.path(inputs["scored_on"]).parent)
+                assert main(["score-speech", *files, "--corpus", corpus, "--split", "test", "--out", str(out)]) == 0
+
+    def stage(self, name: str, product, out: Path, *options: str) -> None:
+        """One that reads a trained model, with what the graph says it reads beside."""
+        inputs, run = self.graph.inputs(product), product.run
+        decoding = self.project.decoding(run.paper, run.system, product.decoding).model_dump()
+        options = (*options, "--decoding", json.dumps(decoding | {"beam_size": 2}), "--threads", "1")
+        if "language_model" in inputs:
+            options += ("--language-model", str(self.layout.run(inputs["language_model"].run)))
+        if "tuned" in inputs:
+            options += ("--tuned", str(self.layout.path(inputs["tuned"])))
+        assert main([name, "--weights", str(self.layout.weights(run)), "--out", str(out), *options]) == 0
+
+
+def run_of(system: str, dataset: str, seed: int = 7) -> RunId:
+    return RunId("coldfusion", system, dataset, seed)
+
+
+@pytest.fixture
+def workflow(tmp_path):
+    return Workflow(tmp_path)
+
+
+def test_a_fused_recogniser_is_trained_with_its_language_model_and_scored_with_another(workflow):
+    target = Score(run_of("CF4", SOURCE), "scores", "swapped", "test", TARGET)
+    workflow.make(target)
+    cold, lm, other = run_of("CF4", SOURCE), run_of("lm-full", FULL), run_of("lm-target", OTHER)
+    steps = {name: workflow.made.index(one) for name, one in (("cold", Trained(cold)), ("lm", Trained(lm)))}
+    steps |= {"other": workflow.made.index(Trained(other)), "score": workflow.made.index(target)}
+    assert steps["lm"] < steps["cold"] < steps["score"] > steps["other"]
+    assert len(workflow.made) == 8, "three trainings with their specifications, a transcript, a score"
+    fused = assemble(load_run(workflow.layout.run(cold) / "run.yaml"))
+    trained, _ = read_tensor_file(workflow.layout.weights(lm))
+    held = fused.language_model.state_dict()
+    assert trained and all(held[name].equal(weight) for name, weight in trained.items())
+    scores = read_json(workflow.layout.path(target))
+    assert (
+        scores["dataset"] == TARGET
+        and scores["training"] == read_json(workflow.layout.path(Trained(cold)))["weights_digest"]
+    )
+
+
+def test_weights_of_shallow_fusion_are_chosen_before_they_are_used(workflow):
+    run = run_of("attention-source", SOURCE, seed=3)
+    target = Transcript(run, "shallow", "test", TARGET)
+    workflow.make(target)
+    lm = run_of("lm-full", FULL, seed=3)
+    kinds = [(type(one).__name__, getattr(one.run, "system", None)) for one in workflow.made]
+    assert kinds[-2:] == [("Tuned", run.system), ("Transcript", run.system)]
+    assert {one.run for one in workflow.made} == {run, lm}
+    tuned, used = (read_json(workflow.layout.path(one).with_suffix(".json")) for one in (workflow.made[-2], target))
+    for weight in ("lm_weight", "word_bonus"):
+        assert used["decoding"][weight] == tuned[weight]
