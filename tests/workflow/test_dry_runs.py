@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from copied_project import add_toy_paper, call, copy_project, jobs, require
 from lint import remaining
 
 from pipeline.data.dataset import Dataset
 from pipeline.experiment.project import load_project
 from pipeline.planning.schemas import RECORDS, schema_text
+from pipeline.products import RunId, Trained
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
@@ -88,3 +90,76 @@ def test_a_target_that_nothing_makes_names_those_that_exist_and_a_value_of_an_op
     assert done.returncode != 0 and "did you mean 'table2'?" in done.stdout + done.stderr
     done = snakemake("--nolock", "--report", "results/page.html", "--config", f"work={tmp_path}", "--", "weighted")
     assert "unknown name" not in done.stdout + done.stderr
+
+
+def edges(dot):
+    """Of a DAG in Graphviz's language, what each job waits for, jobs as (rule, system, seed)."""
+    labels = dict(re.findall(r'(\d+)\[label = "(.*?)"', dot))
+    waits = {
+        number: [before for before, after in re.findall(r"(\d+) -> (\d+)", dot) if after == number] for number in labels
+    }
+
+    def name(number):
+        rule, *wildcards = labels[number].split("\\n")
+        if rule == "train":  # what it shares with the job before it is left out of its label
+            (described,) = (one for one in waits[number] if labels[one].startswith("describe_run"))
+            wildcards = labels[described].split("\\n")
+        found = dict(one.split(": ") for one in wildcards if ": " in one)
+        return rule, found.get("system"), found.get("seed")
+
+    return {name(number): {name(before) for before in waits[number]} for number in labels}
+
+
+def test_a_fused_training_waits_for_the_language_model_of_its_seed(tmp_path):
+    settings = {"scale": "smoke", "work": str(tmp_path), "seeds": [3, 7], "licensed": {}}
+    layout = load_project(ROOT, settings).layout
+    targets = [
+        str(layout.path(Trained(RunId("coldfusion", system, "grammar-smoke-speech-source", seed))))
+        for system in ("CF4", "DF3")
+        for seed in (3, 7)
+    ]
+    config = [f"{key}={json.dumps(value)}" for key, value in settings.items() if key != "work"]
+    done = snakemake("--dag", "--nolock", "--config", *config, f"work={tmp_path}", "--", *targets)
+    assert done.returncode == 0, done.stderr
+    found = edges(done.stdout)
+    for seed in ("3", "7"):
+        lm, start = ("train", "lm-full", seed), ("train", "attention-source", seed)
+        features = ("features", None, None)
+        assert found["train", "CF4", seed] == {("describe_run", "CF4", seed), features, lm}
+        assert found["train", "DF3", seed] == {("describe_run", "DF3", seed), features, lm, start}
+        assert found[start] == {("describe_run", "attention-source", seed), features}
+        assert found[lm] == {("describe_run", "lm-full", seed), ("encode_text", None, None)}
+
+
+def test_a_training_is_given_the_gpus_of_its_paper(tmp_path):
+    project = load_project(ROOT, {"scale": "paper", "work": str(tmp_path)})
+    systems = (("attention", "base", "wmt14-en-de"), ("coldfusion", "ctc", "source"))
+    runs = [RunId(paper, system, project.stand_in(dataset), 1) for paper, system, dataset in systems]
+    targets = [str(project.layout.path(Trained(run))) for run in runs]
+    done = snakemake("-n", "-p", "--nolock", "--config", "scale=paper", f"work={tmp_path}", "--", *targets)
+    assert done.returncode == 0, done.stdout + done.stderr
+    given = dict(re.findall(r"--gpus (\d+) --run '?\S*/runs/(\w+/\w+)/", done.stdout))
+    assert {run: int(gpus) for gpus, run in given.items()} == {"attention/base": 8, "coldfusion/ctc": 1}
+
+
+@pytest.mark.slow
+def test_a_table_and_claims_are_written_anew_when_what_they_show_changed_and_only_then(tmp_path):
+    """Of cited rows alone and a claim that is proved, so that nothing has to be trained."""
+    folder = add_toy_paper(copy_project(tmp_path))
+    (folder / "table1.csv").write_text("model,bleu,system,source\nTheirs,20.0,,cited\n")
+    proof = "tests/test_files.py::test_damaged_files_are_kept_side_by_side"
+    claim = {"kind": "test", "statement": "It is so.", "printed": "Table 1", "tests": [proof]}
+    (folder / "claims.yaml").write_text(yaml.safe_dump({"scores": {}, "claims": {"one": claim}}))
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    reports = [f"results/smoke/toy/{name}.csv" for name in ("table1", "claims")]
+
+    def written_anew(*config):
+        done = call(tmp_path, "snakemake", "-n", "--config", "scale=smoke", *config, "--", *reports)
+        return set(jobs(require(done))) & {"table", "claims"}
+
+    require(call(tmp_path, "snakemake", "-j1", "--config", "scale=smoke", "--", *reports))
+    assert written_anew() == set()
+    assert written_anew("seeds=[2,5]") == {"table", "claims"}
+    paper = folder / "paper.yaml"
+    paper.write_text(paper.read_text().replace("BLEU of a toy.", "Another caption."))
+    assert written_anew() == {"table"}
