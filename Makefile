@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test chaos env check clean remove-work help
+.PHONY: demo test unit mutants chaos env check clean remove-work help
 help:
 	@sed -n '1p' Makefile | cut -c3-
 
@@ -32,6 +32,15 @@ test: env
 # faults, kills and damaged files in every stage: as many as fit into MINUTES; SEED= has the same ones again
 chaos: env
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),90) $(if $(SEED),--seed $(SEED))
+
+# what takes no more than a few seconds, and no Slurm
+unit: env
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not cluster"
+
+# one change of pipeline/ after the other, and whether the tests notice: make mutants PACKAGE="models data" MINUTES=10
+mutants: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'
+	$(BIN)/python tests/mutants/run.py --package $(PACKAGE) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .

@@ -1,0 +1,105 @@
+"""Mutation testing: change one thing in pipeline/ at a time, and see whether the tests of its package notice.
+
+    make mutants [PACKAGE="models training"] [MINUTES=10] [SEED=1]
+
+Runs in a copy of the project, one mutant after the other, and writes each to docs/measured/mutants.csv at once. Mutants
+that mean the same as the program are listed in equivalent.yaml, with the reason. `--again` tries those anew that were
+not noticed.
+"""
+
+import argparse
+import csv
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from candidates import TESTS, Mutant, equivalents, mutants
+from sandbox import Sandbox, Traces
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS, EQUIVALENT = ROOT / "docs/measured/mutants.csv", Path(__file__).with_name("equivalent.yaml")
+COLUMNS = ("file", "operator", "before", "after", "outcome", "by", "seconds")
+Row = dict[str, str]
+
+
+def key(row: Row) -> tuple[str, str, str]:
+    return row["file"], row["before"], row["after"]
+
+
+class Results:
+    """The table of what was tried; a mutant that is tried again replaces its row."""
+
+    def __init__(self, path: Path):
+        self.path, self.rows = path, {}
+        if path.exists():
+            with open(path, newline="", encoding="utf-8") as handle:
+                self.rows = {key(row): row for row in csv.DictReader(handle)}
+
+    def add(self, row: Row) -> None:
+        self.rows[key(row)] = row
+        with open(self.path, "w", newline="", encoding="utf-8") as handle:
+            writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows[one] for one in sorted(self.rows))
+
+    def table(self, same: dict[tuple[str, str, str], str]) -> str:
+        """By package: mutants, those that were noticed, those that nothing noticed, and equivalent ones."""
+        counts: dict[str, Counter] = {}
+        for row in self.rows.values():
+            package = row["file"].partition("/")[0] if "/" in row["file"] else "ground"
+            outcome = "equivalent" if key(row) in same else row["outcome"]
+            counts.setdefault(package, Counter())[outcome] += 1
+        lines = ["package      tried  noticed    share  not noticed  equivalent"]
+        for package, count in [*sorted(counts.items()), ("all", sum(counts.values(), Counter()))]:
+            tried = count.total() - count["equivalent"]
+            noticed = count["noticed"] + count["timeout"]
+            share = f"{100 * noticed / tried:.0f} %" if tried else ""
+            lines.append(f"{package:12} {tried:5} {noticed:8} {share:>8} {tried - noticed:12} {count['equivalent']:11}")
+        return "\n".join(lines)
+
+
+def tried(mutant: Mutant, sandbox: Sandbox, traces: Traces) -> Row:
+    source = sandbox.source(mutant.file)
+    before, after = mutant.change(source)
+    row = {"file": mutant.file, "operator": mutant.operator.removeprefix("core/"), "before": before, "after": after}
+    tests = traces.tests_of(mutant.file, mutant.line)
+    if not tests:
+        return row | {"outcome": "no test runs it", "by": "", "seconds": "0"}
+    found = sandbox.outcome(mutant.file, mutant.applied(source), tests, sum(traces.seconds[test] for test in tests))
+    return row | {"outcome": found.result, "by": found.by, "seconds": f"{found.seconds:.1f}"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--package", nargs="*", default=list(TESTS), choices=TESTS, metavar="PACKAGE")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="those that nothing noticed")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "reprise-mutants")
+    args = parser.parse_args()
+    packages, end = args.package or list(TESTS), time.monotonic() + 60 * args.minutes
+    sandbox, results, same = Sandbox(ROOT, args.folder), Results(RESULTS), equivalents(EQUIVALENT)
+    traces: dict[str, Traces] = {}
+    for mutant in mutants(sandbox.folder, packages, args.seed):
+        if time.monotonic() > end:
+            break
+        found = (mutant.file, *mutant.change(sandbox.source(mutant.file)))
+        before = results.rows.get(found)
+        noticed = before is None or before["outcome"] in ("noticed", "timeout")
+        if found in same or (noticed if args.again else before is not None):
+            continue
+        if mutant.package not in traces:
+            traces[mutant.package] = sandbox.traces(TESTS[mutant.package])
+            for test in traces[mutant.package].failed:
+                print(f"left out, fails without any change: {test}", flush=True)
+        row = tried(mutant, sandbox, traces[mutant.package])
+        results.add(row)
+        print(
+            f"{row['outcome']:15} {row['seconds']:>6} s  {row['file']}: {row['before']} -> {row['after']}", flush=True
+        )
+    print(results.table(same))
+
+
+if __name__ == "__main__":
+    main()

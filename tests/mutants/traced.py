@@ -1,0 +1,59 @@
+"""A plugin of pytest that writes down which test runs which line of pipeline/, and how long each takes."""
+
+import json
+from pathlib import Path
+
+import coverage
+import pytest
+
+
+class Traced:
+    def __init__(self):
+        self.cover = coverage.Coverage(data_file=None, source=["pipeline"], config_file=False, messages=False)
+        self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+        self.sharing: dict[str, set[str]] = {}
+        """Tests by the fixtures, made once for several of them, that they read."""
+        self.cover.start()
+
+    def pytest_collection_finish(self, session):
+        for item in session.items:
+            for name, definitions in item._fixtureinfo.name2fixturedefs.items():
+                if definitions[-1].scope != "function":
+                    self.sharing.setdefault(f"{definitions[-1].baseid} {name}", set()).add(item.nodeid)
+
+    def pytest_runtest_setup(self, item):
+        self.cover.switch_context(f"setup {item.nodeid}")
+
+    def pytest_runtest_call(self, item):
+        self.cover.switch_context(f"call {item.nodeid}")
+
+    def pytest_runtest_logreport(self, report):
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session):
+        self.cover.stop()
+        data, root = self.cover.get_data(), Path.cwd() / "pipeline"
+        lines = {
+            str(Path(file).relative_to(root)): {
+                line: sorted({test for context in contexts for test in self.tests(context)})
+                for line, contexts in data.contexts_by_lineno(file).items()
+            }
+            for file in data.measured_files()
+        }
+        found = {"lines": lines, "seconds": self.seconds, "failed": self.failed}
+        Path("traces.json").write_text(json.dumps(found))
+
+    def tests(self, context: str) -> set[str]:
+        """What is made for several tests is made when the first of them is set up."""
+        phase, _, test = context.partition(" ")
+        if phase != "setup":
+            return {test}
+        return {test}.union(*(tests for tests in self.sharing.values() if test in tests))
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Traced())
