@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from small_models import VOCAB, transformer_config
 
 from pipeline.errors import UserError
 from pipeline.models.build import build_model
@@ -29,6 +30,12 @@ def test_a_shift_is_a_fixed_linear_map(offset):
 def test_sinusoid_table_grows_on_demand():
     encode = SinusoidPositions(8)
     torch.testing.assert_close(encode(700, 702), sinusoids(700, 702, 8), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "last"), [("learned", 20), ("sinusoid", None)])
+def test_only_a_model_of_learned_positions_has_a_last_one(kind, last):
+    model = build_model(transformer_config(positions=kind, max_positions=20), (VOCAB, VOCAB))
+    assert model.max_positions == last
 
 
 def test_learned_table_refuses_positions_it_has_not():
