@@ -179,7 +179,10 @@ def test_the_job_of_a_dead_launcher_is_adopted_by_its_id_or_its_name_if_it_is_of
 
 def test_names_of_jobs_differ_by_folder_and_key_and_are_words_that_slurm_takes(tmp_path):
     deep = "a/very/long/path/of/folders"
-    places = [tmp_path / place / "CF4/grammar-en-de/seed1" for place in ("one", "other", deep, f"{deep}/again")]
+    places = [
+        tmp_path / place / "runs/coldfusion/CF4/grammar-en-de/seed1"
+        for place in ("one", "other", deep, f"{deep}/again")
+    ]
     names = [job_name(place, key) for place in places for key in (KEY, "another")]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[\w.-]+-[0-9a-f]{10}", name) for name in names)
