@@ -1,12 +1,13 @@
 """Which mutants there are: cosmic-ray's operators over the files of a package, one of them chosen at each place."""
 
 import ast
+import itertools
 import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import yaml
@@ -59,9 +60,7 @@ class Mutant:
         return self.file.partition("/")[0] if "/" in self.file else GROUND
 
     def applied(self, source: str) -> str:
-        found = mutate_code(source, get_operator(self.operator)(), self.occurrence)
-        assert found is not None, f"{self} is not in {self.file}"
-        return found
+        return mutated(self.operator, self.occurrence, source)
 
     def change(self, source: str) -> tuple[str, str]:
         """The lines that differ, before and after."""
@@ -75,35 +74,44 @@ class Mutant:
         )
 
 
+@lru_cache(maxsize=1)
+def mutated(operator: str, occurrence: int, source: str) -> str:
+    found = mutate_code(source, operators()[operator], occurrence)
+    assert found is not None, f"{operator} has no occurrence {occurrence}"
+    return found
+
+
 def mutants(root: Path, packages: list[str], seed: int) -> Iterator[Mutant]:
-    """Without end of a package before the others': one of each in turn, in a random order that `seed` fixes."""
-    waiting = {package: in_package(root / "pipeline", package, seed) for package in packages}
-    while waiting:
-        for package in list(waiting):
-            if waiting[package]:
-                yield waiting[package].pop()
-            else:
-                del waiting[package]
+    """One of each package in turn, in a random order that `seed` fixes, until there are no more."""
+    waiting = [in_package(root / "pipeline", package, seed) for package in packages]
+    for turn in itertools.zip_longest(*waiting):
+        yield from filter(None, turn)
 
 
-def in_package(pipeline: Path, package: str, seed: int) -> list[Mutant]:
+def in_package(pipeline: Path, package: str, seed: int) -> Iterator[Mutant]:
+    """A file is as likely as it is large, and each of its places as every other."""
     generator = random.Random(f"{seed} {package}")
     folder, pattern = (pipeline, "*.py") if package == GROUND else (pipeline / package, "**/*.py")
-    files = sorted(path for path in folder.glob(pattern) if WORD_LISTS not in str(path))
-    found = []
-    for path in files:
-        found += [generator.choice(choices) for choices in by_place(path, str(path.relative_to(pipeline)))]
-    generator.shuffle(found)
-    return found
+    sizes = {path: path.stat().st_size for path in sorted(folder.glob(pattern)) if WORD_LISTS not in str(path)}
+    places: dict[Path, list[list[Mutant]]] = {}
+    while sizes:
+        path = generator.choices(list(sizes), list(sizes.values()))[0]
+        if path not in places:
+            places[path] = by_place(path, str(path.relative_to(pipeline)))
+            generator.shuffle(places[path])
+        if places[path]:
+            yield generator.choice(places[path].pop())
+        else:
+            del sizes[path]
 
 
 def by_place(path: Path, file: str) -> list[list[Mutant]]:
     """The mutants of each place of a file, of which what is only a type is none."""
     source = path.read_text(encoding="utf-8")
-    tree, types = get_ast(source), type_ranges(source)
+    nodes, types = list(ast_nodes(get_ast(source))), type_ranges(source)
     found: dict[Place, list[Mutant]] = {}
     for name, operator in operators().items():
-        places = (place for node in ast_nodes(tree) for place in operator.mutation_positions(node))
+        places = (place for node in nodes for place in operator.mutation_positions(node))
         for occurrence, (start, _) in enumerate(places):
             if not any(begin <= start < end for begin, end in types):
                 found.setdefault(start, []).append(Mutant(file, name, occurrence, start[0]))
