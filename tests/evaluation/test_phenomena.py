@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +97,12 @@ def test_other_than_as_many_lines_is_refused(corpus, capsys):
     arguments = ["--dataset", str(folder / "toy.yaml"), "--corpus", str(folder), "--tokenised", str(folder / "hyp.tok")]
     assert main(["phenomena", *arguments, "--out", str(folder / "out.json")]) == 1
     assert "119 lines, but the test set has 120" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["grammar-smoke-en-de", "grammar-smoke-en-fr", "news-zh-en"])
+def test_what_the_grammar_did_not_write_into_english_is_refused(corpus, capsys, name):
+    folder, _ = corpus
+    dataset = Path(__file__).parents[2] / f"workflow/datasets/{name}.yaml"
+    arguments = ["--dataset", str(dataset), "--corpus", str(folder), "--tokenised", str(folder / "hyp.tok")]
+    assert main(["phenomena", *arguments, "--out", str(folder / "out.json")]) == 1
+    assert f"{name}.yaml: is not written by the grammar into English" in capsys.readouterr().err

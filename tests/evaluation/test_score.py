@@ -73,6 +73,14 @@ def test_a_score_file_names_each_metric_with_interval_and_signature(corpus, tmp_
     assert "compounds:split" in found["metrics"]["bleu_paper"]["signature"]
     assert read_statistics(out, "bleu_paper").shape == (LINES, 10)
     assert found["inputs"][str(corpus / "hyp.tok")] == sha256_file(corpus / "hyp.tok")
+    assert found["references"] == sha256_file(corpus / "prepared" / "test.de")
+
+
+def test_a_test_set_of_nist_is_also_counted_by_the_closest_reference(corpus, tmp_path):
+    path = corpus / "toy.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"bleu": "nist"}))
+    assert score(corpus, tmp_path / "nist.json") == 0
+    assert "bleu_closest" in json.loads((tmp_path / "nist.json").read_text())["metrics"]
 
 
 def test_the_same_inputs_give_the_same_bytes(corpus, tmp_path):

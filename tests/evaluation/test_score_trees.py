@@ -112,3 +112,9 @@ def test_words_of_another_test_set_are_refused(tmp_path, gold):
     write_lines(tmp_path / "prepared/test.tok.en", [*(" ".join(words(tree)) for tree in gold[:-1]), "other words"])
     with pytest.raises(UserError, match=r"test\.tok\.en: line 30 is not the sentence of the gold tree"):
         score(tmp_path, ["NN"] * 30)
+
+
+def test_a_gold_tree_that_is_none_is_named_by_its_line(tmp_path, gold):
+    write_lines(tmp_path / "prepared/test.trees", [str(gold[0]), "(S (NN", *map(str, gold[2:])])
+    with pytest.raises(UserError, match=r"test\.trees: line 2"):
+        score(tmp_path, ["NN"] * 30)
