@@ -17,20 +17,21 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 GROUND = "ground"
 """The name here of pipeline/*.py."""
+STAGES = ["test_stages.py"]
 TESTS = {
     "models": ["models", "search"],
     "search": ["search", "decoding"],
-    "training": ["training"],
-    "decoding": ["decoding"],
-    "probes": ["probes"],
-    "evaluation": ["evaluation", "metrics"],
+    "training": ["training", *STAGES],
+    "decoding": ["decoding", *STAGES],
+    "probes": ["probes", *STAGES, "decoding/test_translate.py", "decoding/test_transcribe.py"],
+    "evaluation": ["evaluation", "metrics", *STAGES, "decoding/test_transcribe.py"],
     "metrics": ["metrics", "evaluation"],
     "kinds": ["kinds", "reporting"],
-    "reporting": ["reporting", "kinds"],
-    "experiment": ["experiment", "planning", "reporting"],
-    "planning": ["planning"],
-    "data": ["data"],
-    "cluster": ["cluster"],
+    "reporting": ["reporting", "kinds", *STAGES],
+    "experiment": ["experiment", *STAGES, "planning", "reporting"],
+    "planning": ["planning", *STAGES],
+    "data": ["data", *STAGES],
+    "cluster": ["cluster", *STAGES],
     "config": ["experiment", "training/test_key.py", "test_schema.py"],
     "records": ["records", "reporting"],
     "grammar": ["grammar"],
