@@ -9,10 +9,12 @@ from made_records import speech_corpus
 from speech_runs import COLD, CTC, LM, RECOGNISER, UTTERANCES, write_corpus, write_run
 
 from pipeline.__main__ import main
-from pipeline.config import load_run
+from pipeline.config import DecodingConfig, load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import evaluation_batches, normalised_as, training_batches
 from pipeline.data.token_store import TokenStore
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.tune import sample
 from pipeline.files import read_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import read_statistics
@@ -143,6 +145,22 @@ def test_both_tuned_weights_are_used(tmp_path, corpus, lm):
         for weight, bonus in ((0.4, 6.0), (0.4, 0.0), (0.0, 6.0))
     ]
     assert tuned == said[0] and said[0] not in said[1:]
+
+
+@pytest.mark.parametrize("sentences", [4, 500])
+def test_what_is_tuned_is_a_sample_from_the_first_to_the_last_however_it_is_batched(tmp_path, corpus, sentences):
+    run = write_run(tmp_path / "run", corpus, CTC)
+    trained, seen = TrainedModel.load(run / "model.safetensors", threads=1), []
+    for batch_tokens in (1, 100, 10_000):
+        batches, texts = sample(trained, DecodingConfig(tuning_sentences=sentences, batch_tokens=batch_tokens))
+        assert all(len(one.frames) == 1 or one.frames.shape[:2].numel() <= batch_tokens for one in batches)
+        frames = [row[:count] for one in batches for row, count in zip(one.frames, one.frame_counts, strict=True)]
+        seen.append((texts, [float(one.sum()) for one in frames]))
+    assert [texts for texts, _ in seen] == [seen[0][0]] * 3
+    assert all(sums == pytest.approx(seen[0][1]) for _, sums in seen)
+    dev = references(corpus, "dev")
+    expected = [dev[index] for index in (0, 4, 8, 12)] if sentences == 4 else dev
+    assert sorted(seen[0][0]) == sorted(expected) and len(batches) <= 2
 
 
 def test_what_is_tuned_reads_nothing_but_the_development_set(tmp_path, corpus, lm):

@@ -11,6 +11,7 @@ from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.data.batches import EvaluationBatches, ParallelSplit
 from pipeline.data.moses import detokenise
+from pipeline.decoding import trained_model
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
 from pipeline.metrics.statistics.score_file import read_statistics
@@ -65,6 +66,18 @@ def test_branch_weights_are_replaced_at_test_time_only_where_there_are_any(corpu
     assert len({tuple(one) for one in outputs}) > 1
     assert translate(plain, branch_weights="uniform") == 1
     assert "no Weighted Transformer" in capsys.readouterr().err
+
+
+def test_a_model_is_decoded_on_the_first_gpu_where_there_is_one(corpus, tmp_path, monkeypatch):
+    write_run(tmp_path / "run", corpus)
+    asked = []
+    monkeypatch.setattr(
+        trained_model,
+        "choose_device",
+        lambda choice, local_rank: asked.append((choice, local_rank)) or torch.device("cpu"),
+    )
+    trained = TrainedModel.load(tmp_path / "run" / "model.safetensors", threads=1)
+    assert asked == [("auto", 0)] and not trained.model.training
 
 
 def test_random_branch_weights_are_those_of_their_seed(corpus, tmp_path):
