@@ -26,6 +26,7 @@ def outputs(work, scale, paper):
     return {line.split("\t")[0] for line in done.stdout.splitlines() if line.count("\t") == 5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_graph_has_the_files_of_snakemakes_own(scale, paper, tmp_path):
