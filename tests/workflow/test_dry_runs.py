@@ -147,7 +147,7 @@ def test_a_table_and_claims_are_written_anew_when_what_they_show_changed_and_onl
     """Of cited rows alone and a claim that is proved, so that nothing has to be trained."""
     folder = add_toy_paper(copy_project(tmp_path))
     (folder / "table1.csv").write_text("model,bleu,system,source\nTheirs,20.0,,cited\n")
-    proof = "tests/test_files.py::test_damaged_files_are_kept_side_by_side"
+    proof = "tests/test_files.py::test_what_is_written_is_read_back_and_nothing_else_lies_beside"
     claim = {"kind": "test", "statement": "It is so.", "printed": "Table 1", "tests": [proof]}
     (folder / "claims.yaml").write_text(yaml.safe_dump({"scores": {}, "claims": {"one": claim}}))
     (tmp_path / "tests").symlink_to(ROOT / "tests")
