@@ -33,9 +33,9 @@ test: env
 chaos: env
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),90) $(if $(SEED),--seed $(SEED))
 
-# what takes no more than a few seconds, and no Slurm
+# what takes no more than a few seconds, and neither Slurm nor Snakemake
 unit: env
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not cluster"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not cluster" --ignore tests/workflow
 
 # one change of pipeline/ after the other, and whether the tests notice: make mutants PACKAGE="models data" MINUTES=10
 mutants: env

@@ -76,10 +76,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="those that nothing noticed")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "reprise-mutants")
     args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="reprise-mutants-") as folder:
+        print(sample(Sandbox(ROOT, Path(folder)), args).table(equivalents(EQUIVALENT)))
+
+
+def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
+    """Try mutants until the time is over."""
     packages, end = args.package or list(TESTS), time.monotonic() + 60 * args.minutes
-    sandbox, results, same = Sandbox(ROOT, args.folder), Results(RESULTS), equivalents(EQUIVALENT)
+    results, same = Results(RESULTS), equivalents(EQUIVALENT)
     traces: dict[str, Traces] = {}
     for mutant in mutants(sandbox.folder, packages, args.seed):
         if time.monotonic() > end:
@@ -98,7 +103,7 @@ def main() -> None:
         print(
             f"{row['outcome']:15} {row['seconds']:>6} s  {row['file']}: {row['before']} -> {row['after']}", flush=True
         )
-    print(results.table(same))
+    return results
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 WARM = ("torch", "numpy", "pandas", "pydantic", "yaml", "pytest", "hypothesis", "safetensors.torch", "sentencepiece")
 WARM += ("sacrebleu", "rapidfuzz", "requests", "soundfile", "coverage", "torch.utils._pytree", "numpy.testing")
 MARKS = "not slow and not cluster"
+TOO_SLOW = "*/test_fuzz.py"
 MEMORY = 8 << 30
 TRACED = Path(__file__).with_name("traced.py")
 
@@ -133,9 +134,8 @@ class Sandbox:
                 "no:cacheprovider",
                 "-p",
                 "no:xdist",
-                "-p",
-                "no:randomly",
                 "--durations=0",
+                f"--ignore-glob={TOO_SLOW}",
             ]
             code = int(pytest.main([*quiet, *arguments]))
         os._exit(code)
