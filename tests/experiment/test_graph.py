@@ -8,7 +8,21 @@ import pytest
 
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
-from pipeline.products import Averaged, Claims, Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
+from pipeline.products import (
+    Averaged,
+    Claims,
+    Encoded,
+    Prepared,
+    Raw,
+    RunId,
+    Score,
+    Specification,
+    Spoken,
+    Trained,
+    Transcript,
+    Tuned,
+    Vocabulary,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
@@ -102,3 +116,14 @@ def test_averaged_weights_are_read_where_a_decoding_averages_and_claims_are_repo
     assert averaging["averaged"] == (Averaged(run, "averaged") if last > 1 else Trained(run))
     papers = graph.project.papers
     assert {one.paper for one in graph.reports(papers) if isinstance(one, Claims)} == set(papers)
+
+
+def test_features_are_those_of_what_was_read_aloud_or_of_recordings_as_they_are(graph):
+    assert graph.inputs(Encoded(SOURCE)) == {"spoken": Spoken(SOURCE)}
+    assert graph.inputs(Spoken(SOURCE)) == {"raw": Raw(SOURCE)} and graph.inputs(Raw(SOURCE)) == {}
+    assert graph.inputs(Encoded("an4")) == {"raw": Raw("an4")}
+    assert graph.inputs(Encoded(TEXT)) == {"raw": Raw(TEXT)}
+    pairs = "grammar-smoke-en-de"
+    assert graph.inputs(Encoded(pairs)) == {"prepared": Prepared(pairs), "vocabulary": Vocabulary(pairs)}
+    assert graph.inputs(Vocabulary(pairs)) == {"prepared": Prepared(pairs)}
+    assert graph.inputs(Prepared(pairs)) == {"raw": Raw(pairs)}
