@@ -42,7 +42,7 @@ check: env
 
 # only copies of what lies in results/<scale>/: trained models, corpora and downloads stay
 clean:
-	rm -f $(filter-out results/README.md,$(wildcard results/*.csv results/*.md))
+	rm -rf results/site $(filter-out results/README.md,$(wildcard results/*.csv results/*.md))
 	@echo "Removed the views in results/ of the configured paper; models, corpora and downloads stay in work/ (make remove-work)."
 
 # every trained model, corpus and download of the default `work:`

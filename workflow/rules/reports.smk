@@ -135,6 +135,28 @@ use rule table as claims with:
         command=stage("claims --paper {wildcards.paper} {settings} --out {output.csv}"),
 
 
+rule site:
+    """Make pages of all results, to be opened from disk."""
+    input:
+        reports(*project.papers),
+    output:
+        SITE,
+    log:
+        str(layout.scale_folder / "logs/site.log"),
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    params:
+        shown=json.dumps([SCALE, project.config.seed_list]),
+        command=stage(f"site {{settings}} --out {os.path.dirname(SITE)}"),
+    message:
+        "{rule} -> {output}"
+    shell:
+        """
+        python -m pipeline {params.command:q} >{log:q} 2>&1
+        """
+
+
 rule view:
     """Show a table or the claims of the configured paper at the configured scale at the top of results/."""
     input:

@@ -1,0 +1,209 @@
+"""Tables as pages show them: cells with a verdict in words and colour, their runs, and notes below."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.kinds.cells.score import ScoreCell
+from pipeline.kinds.cells.shared.cell import Cell, is_ours, short
+from pipeline.metrics import metric_named
+from pipeline.products import ExampleTable, LayerTable, RunId, Table, TranscriptTable
+from pipeline.reporting.filled_table import FilledTable, fill
+from pipeline.reporting.markdown import note, scale_rules
+from pipeline.site.charts import Chart, comparison
+from pipeline.site.present import Present
+
+PLAIN = "plain"
+WORDS = {
+    "agrees": "the printed number lies in our interval",
+    "higher": "ours is higher than the printed number: it lies below our interval",
+    "lower": "ours is lower than the printed number: it lies above our interval",
+    "not-comparable": "not comparable with the printed number",
+    "provisional": "one seed: the spread between trainings is not known",
+    "not-run": "not run yet",
+    "failed": "a run of it failed",
+    "cited": "the paper cites it; it is not ours to run",
+}
+"""What each mark of a cell means."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A cell: texts as they are shown, marks (classes, each with words), and the runs behind it."""
+
+    printed: str = ""
+    ours: str = ""
+    spread: str = ""
+    interval: str = ""
+    difference: str = ""
+    marks: list[str] = field(default_factory=list)
+    why_not: str = ""
+    runs: list[RunId] = field(default_factory=list)
+
+    @property
+    def hint(self) -> str:
+        return "; ".join([*(WORDS[mark] for mark in self.marks), *filter(None, [self.why_not])])
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """A measured table. rows: labels, settings, cells by name, deviations by number, status."""
+
+    name: str
+    caption: str
+    labels: list[str]
+    settings: list[str]
+    cells: list[str]
+    rows: list[dict]
+    notes: dict[str, str]
+    rules: list[str]
+    columns: dict[str, list[str]]
+    """Of each cell, which of printed, ours, interval and difference any row has."""
+
+
+@dataclass(frozen=True)
+class PlainTable:
+    """Any other table, as its CSV has it."""
+
+    name: str
+    caption: str
+    header: list[str]
+    rows: list[list[str]]
+
+
+def measured_tables(present: Present, paper: str) -> dict[str, FilledTable | str]:
+    """The tables of a paper that can be measured here, or why one can't be filled in."""
+    found: dict[str, FilledTable | str] = {}
+    for name in present.project.tables_here(paper):
+        try:
+            found[name] = fill(present.project, paper, name)
+        except UserError as error:
+            found[name] = str(error)
+    return found
+
+
+def shown_table(present: Present, paper: str, name: str, filled: FilledTable) -> ShownTable:
+    entry, cells = filled.entry, {key: filled.values(key) for key in filled.entry.cells}
+    rows = []
+    for index, row in enumerate(filled.table.rows):
+        shown = {key: shown_cell(present, filled, key, index, cells[key][index]) for key in cells}
+        deviations = [int(number) for number in filled.runs["deviations"][index].split()]
+        rows.append(
+            {
+                "labels": [row[label] for label in entry.label],
+                "settings": [row[setting] for setting in entry.settings],
+                "cells": shown,
+                "deviations": deviations,
+                "status": filled.runs["status"][index],
+                "hours": filled.runs["device_hours"][index],
+                "steps": filled.runs["steps"][index],
+            }
+        )
+    kinds = ("printed", "ours", "interval", "difference")
+    columns = {
+        key: [kind for kind in kinds if kind == "ours" or any(getattr(row["cells"][key], kind) for row in rows)]
+        for key in cells
+    }
+    return ShownTable(
+        name=name,
+        caption=entry.caption.strip(),
+        labels=list(entry.label),
+        settings=list(entry.settings),
+        cells=list(cells),
+        rows=rows,
+        notes={key: note(filled, key) for key in cells},
+        rules=scale_rules(present.project, filled.all_runs),
+        columns=columns,
+    )
+
+
+def shown_cell(present: Present, filled: FilledTable, name: str, index: int, values: Mapping[str, str]) -> Shown:
+    cell, row = filled.entry.cells[name], filled.table.rows[index]
+    runs = cell.runs(filled.table.view, row)
+    printed, ours = short(values["printed"]) if not cell_is_score(cell) else values["printed"], values["ours"]
+    low, high = values.get("low", ""), values.get("high", "")
+    why_not = values.get("why_not", "")
+    difference = values.get("difference", "") if not why_not else ""
+    if not is_ours(row):
+        return Shown(printed=printed, marks=["cited"] if printed else [])
+    if not ours:
+        states = {present.status(run) for run in runs}
+        marks = ["failed"] if "failed" in states else ["not-run"] if cell.systems(row) else []
+        return Shown(printed=printed, marks=marks, runs=runs)
+    marks = ["not-comparable"] if why_not else verdict(cell, values)
+    if cell_is_score(cell) and not values.get("spread"):
+        marks.append("provisional")
+    return Shown(
+        printed=printed,
+        ours=ours if cell_is_score(cell) else short(ours),
+        spread=values.get("spread", ""),
+        interval=f"{low} – {high}" if low else "",
+        difference=difference,
+        marks=marks,
+        why_not=why_not,
+        runs=runs,
+    )
+
+
+def cell_is_score(cell: Cell) -> bool:
+    return isinstance(cell, ScoreCell)
+
+
+def verdict(cell: Cell, values: Mapping[str, str]) -> list[str]:
+    """Where a printed number that ours can be set against lies."""
+    printed, low, high = values["printed"], values.get("low"), values.get("high")
+    if not printed or not low or not high:
+        return []
+    return ["higher" if float(printed) < float(low) else "lower" if float(printed) > float(high) else "agrees"]
+
+
+def headline(tables: Mapping[str, FilledTable | str]) -> tuple[str, Chart] | None:
+    """The first score with a printed number: its table, and a chart of the rows that are ours to run."""
+    for name, filled in tables.items():
+        if isinstance(filled, str):
+            continue
+        for key, cell in filled.entry.cells.items():
+            if isinstance(cell, ScoreCell) and cell.printed:
+                return name, comparison(
+                    compared(filled, key), f"{cell.metric}, {metric_named(cell.metric).better} is better"
+                )
+    return None
+
+
+def compared(filled: FilledTable, key: str) -> list[dict]:
+    rows = []
+    for index, values in enumerate(filled.values(key)):
+        if is_ours(filled.table.rows[index]) and (values["printed"] or values["ours"]):
+            numbers = {
+                name: float(values[name]) if values[name] else None for name in ("printed", "ours", "low", "high")
+            }
+            rows.append({"label": " ".join(filter(None, map(str, filled.labels.loc[index]))), **numbers})
+    return rows
+
+
+def other_tables(present: Present, paper: str) -> list[PlainTable]:
+    """Tables of sentences, transcripts and layer types, as far as they were made."""
+    record, found = present.project.papers[paper], []
+    kinds = ((ExampleTable, record.examples), (TranscriptTable, record.transcripts), (LayerTable, record.layer_costs))
+    for kind, entries in kinds:
+        for name, entry in entries.items():
+            path, dataset = (
+                present.path(kind(paper, name)),
+                getattr(entry, "scored_on", getattr(entry, "dataset", None)),
+            )
+            shown = dataset is None or present.is_shown(present.project.stand_in(dataset))
+            header, *rows = read_csv(path) if path.exists() and shown else [[]]
+            why = "" if shown else " Its text may not be passed on: it is shown with --private only."
+            found.append(PlainTable(name, entry.caption.strip() + why, header, rows))
+    return found
+
+
+def read_csv(path: Path) -> list[list[str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file)) or [[]]
+
+
+def files_of(present: Present, paper: str, name: str) -> Path:
+    return present.path(Table(paper, name))
