@@ -12,6 +12,7 @@ Row = dict[str, Any]
 OURS, PRINTED = "ours, with its 95 % interval", "printed"
 HEIGHT = 240
 MOST_POINTS = 400
+LEGEND = alt.Legend(title=None, orient="top", columns=1, labelLimit=280)
 PALETTE = [colour for colour in COLOURS if colour != "#000000"]
 
 
@@ -53,7 +54,7 @@ def comparison(rows: Sequence[Row], metric: str) -> Chart:
         "series",
         type="nominal",
         scale=alt.Scale(domain=[PRINTED, OURS], range=[COLOURS[1], COLOURS[0]]),
-        legend=alt.Legend(title=None, orient="top", columns=1, labelLimit=250),
+        legend=LEGEND,
     )
     points = [
         base.transform_calculate(series=f"'{name}'")
@@ -85,13 +86,13 @@ def evidence(rows: Sequence[Row]) -> Chart:
 def curves(rows: Sequence[Row], y: str, title: str, x: str = "update") -> Chart:
     """rows: x, y, series."""
     names = list(dict.fromkeys(str(row["series"]) for row in rows))
-    legend = alt.Legend(title=None, orient="top", columns=3, labelLimit=300) if len(names) > 1 else None
+    legend = LEGEND if len(names) > 1 else None
     drawn = (
         alt.Chart(values(rows))
         .mark_line(point={"size": 12} if len(rows) < 60 * len(names) else False)
         .encode(
             x=alt.X("x", type="quantitative", title=x),
-            y=alt.Y("y", type="quantitative", title=y, scale=alt.Scale(zero=False)),
+            y=alt.Y("y", type="quantitative", title=y, scale=alt.Scale(zero=False), axis=alt.Axis(format="~r")),
             color=alt.Color("series", type="nominal", sort=None, scale=alt.Scale(range=PALETTE), legend=legend),
             tooltip=[alt.Tooltip(field, type="nominal") for field in ("series", "x", "y")],
         )
@@ -114,7 +115,7 @@ def by_group(rows: Sequence[Row], y: str, title: str, x: str) -> Chart:
                 type="nominal",
                 sort=None,
                 scale=alt.Scale(range=PALETTE),
-                legend=alt.Legend(title=None, orient="top", columns=2, labelLimit=300),
+                legend=LEGEND,
             ),
             tooltip=[alt.Tooltip(field, type="nominal") for field in ("series", "group", "y", "of")],
         )

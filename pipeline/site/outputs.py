@@ -196,14 +196,14 @@ def by_length(of: OutputSet) -> Chart:
     words = np.array([len(line.split()) for line in (of.references if of.record.form == "speech" else of.sources)])
     edges = np.unique(np.quantile(words, np.linspace(0, 1, BUCKETS + 1)).astype(int))
     rows: list[Row] = []
-    for low, high in zip(edges[:-1], [*(edges[1:-1] - 1), edges[-1]], strict=True):
+    lows = edges[:-1] if len(edges) > 1 else edges
+    for low, high in zip(lows, [*(lows[1:] - 1), edges[-1]], strict=True):
         chosen = (words >= low) & (words <= high)
         for output in of.outputs if chosen.any() else []:
             value = float(of.metric.total(output.statistics[chosen].sum(axis=0)))
             if np.isfinite(value):
-                rows.append(
-                    {"group": f"{low}–{high}", "y": round(value, 2), "series": output.name, "of": int(chosen.sum())}
-                )
+                group, count = f"{low}–{high}" if low < high else str(low), int(chosen.sum())
+                rows.append({"group": group, "y": round(value, 2), "series": output.name, "of": count})
     return by_group(rows, of.metric.name, f"{of.metric.name} by length", "words of the sentence")
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
@@ -33,7 +32,7 @@ class Pages:
         found = Environment(
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        found.filters["json"] = lambda value: Markup(as_json(value))
+        found.filters["json"] = as_json
         found.globals |= {
             "run_page": run_page,
             "scale": self.present.project.config.scale,

@@ -15,7 +15,7 @@ from pipeline.site.claims import shown_claims, tally
 from pipeline.site.compare import compare_page, write_comparison
 from pipeline.site.pages import Pages
 from pipeline.site.present import Present
-from pipeline.site.tables import WORDS, files_of, headline, measured_tables, other_tables, read_csv, shown_table
+from pipeline.site.tables import SHORT, WORDS, files_of, headline, measured_tables, other_tables, read_csv, shown_table
 
 CHARTED = 40
 """Rows of a figure's numbers that a page shows."""
@@ -78,6 +78,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         figures=[figure(pages, paper, name) for name in record.figures],
         claims=claims,
         words=WORDS,
+        short=SHORT,
     )
     return card, standing(paper, filled)
 

@@ -27,6 +27,8 @@ WORDS = {
     "cited": "the paper cites it; it is not ours to run",
 }
 """What each mark of a cell means."""
+SHORT = {"not-comparable": "n/c", "provisional": "1 seed", "not-run": "not run"}
+"""How a mark is written in a cell, where it is not by its name."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,12 @@ class ShownTable:
     rules: list[str]
     columns: dict[str, list[str]]
     """Of each cell, which of printed, ours, interval and difference any row has."""
+
+    @property
+    def marks(self) -> list[str]:
+        """Those that any cell has."""
+        found = {mark for row in self.rows for cell in row["cells"].values() for mark in cell.marks}
+        return [mark for mark in WORDS if mark in found]
 
 
 @dataclass(frozen=True)

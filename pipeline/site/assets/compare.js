@@ -41,7 +41,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const names = a === b ? [a] : [a, b];
     const values = names.flatMap((place) => sides[place].curve.map(([x, y]) => ({ x, y, series: sides[place].label })));
     const spec = structuredClone(chart.spec);
-    spec.encoding.color.legend = { title: null, orient: "top" };
+    spec.encoding.color.legend = { title: null, orient: "top", columns: 1, labelLimit: 280 };
     draw(chart, { ...spec, data: { values } });
   }
 
