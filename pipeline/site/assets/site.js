@@ -16,7 +16,7 @@ function draw(element, spec) {
   spec = spec || JSON.parse(element.querySelector("script").textContent);
   element.spec = element.spec || spec;
   return vegaEmbed(element, { ...spec, config: theme() }, { actions: false, renderer: "svg" })
-    .then((result) => { element.dataset.drawn = "yes"; return result; }, (error) => console.error(error));
+    .then(() => { element.querySelector("svg").setAttribute("aria-hidden", "true"); element.dataset.drawn = "yes"; }, (error) => console.error(error));
 }
 
 // Keeps the first of what a chart is made from, and shows the rows of these series alone.
