@@ -12,8 +12,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from pipeline.experiment.project import load_project
-from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.products import RunId
 from pipeline.site.outputs import output_sets, write_outputs
 from pipeline.site.pages import Pages
@@ -25,15 +24,13 @@ log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--private", action="store_true", help="show text that nobody may pass on, too")
     parser.add_argument("--out", type=Path, default=Path("results/site"), help="folder to write (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
-    pages = Pages(args.out, Present(project, args.private))
+    pages = Pages(args.out, Present(project_of(args), args.private))
     build(pages)
     log.info("%s: %d files", args.out / "index.html", len(pages.written))
 

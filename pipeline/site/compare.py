@@ -66,10 +66,9 @@ def sides(present: Present, paper: str, filled: FilledTable, key: str) -> list[d
         if not runs or not filled.cells[key]["ours"][index]:
             continue
         decoding, run = cell.decodings_of(row)[0], runs[0]
-        label = " ".join(filter(None, map(str, filled.labels.loc[index])))
         found.append(
             {
-                "label": label,
+                "label": filled.names[index],
                 "system": system_name(run),
                 "page": run_page(run),
                 "output": f"{system_name(run)} {decoding}",

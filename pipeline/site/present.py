@@ -10,7 +10,6 @@ from typing import TypeVar
 from pipeline.data.dataset import LicensedPackages, sources_of
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
-from pipeline.kinds.measured import RunFolders
 from pipeline.products import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
 from pipeline.records.jobs import Failure
 from pipeline.schema import load_yaml
@@ -31,10 +30,6 @@ class Present:
     @cached_property
     def graph(self) -> Graph:
         return Graph(self.project)
-
-    @cached_property
-    def folders(self) -> RunFolders:
-        return RunFolders(self.project)
 
     @cached_property
     def products(self) -> list[Product]:

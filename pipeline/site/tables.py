@@ -7,15 +7,14 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from pipeline.kinds.cells.score import ScoreCell
-from pipeline.kinds.cells.shared.cell import Cell, is_ours, short
+from pipeline.kinds.cells.shared.cell import is_ours, short
 from pipeline.metrics import metric_named
 from pipeline.products import ExampleTable, LayerTable, RunId, Table, TranscriptTable
-from pipeline.reporting.filled_table import FilledTable, fill
+from pipeline.reporting.filled_table import NOT_RUN, FilledTable, fill
 from pipeline.reporting.markdown import note, scale_rules
 from pipeline.site.charts import Chart, comparison
 from pipeline.site.present import Present
 
-PLAIN = "plain"
 WORDS = {
     "agrees": "the printed number lies in our interval",
     "higher": "ours is higher than the printed number: it lies below our interval",
@@ -128,43 +127,22 @@ def shown_table(present: Present, paper: str, name: str, filled: FilledTable) ->
 
 
 def shown_cell(present: Present, filled: FilledTable, name: str, index: int, values: Mapping[str, str]) -> Shown:
-    cell, row = filled.entry.cells[name], filled.table.rows[index]
-    runs = cell.runs(filled.table.view, row)
-    printed, ours = short(values["printed"]) if not cell_is_score(cell) else values["printed"], values["ours"]
-    low, high = values.get("low", ""), values.get("high", "")
-    why_not = values.get("why_not", "")
-    difference = values.get("difference", "") if not why_not else ""
-    if not is_ours(row):
-        return Shown(printed=printed, marks=["cited"] if printed else [])
-    if not ours:
-        states = {present.status(run) for run in runs}
-        marks = ["failed"] if "failed" in states else ["not-run"] if cell.systems(row) else []
-        return Shown(printed=printed, marks=marks, runs=runs)
-    marks = ["not-comparable"] if why_not else verdict(cell, values)
-    if cell_is_score(cell) and not values.get("spread"):
-        marks.append("provisional")
+    cell = filled.entry.cells[name]
+    runs, is_score = cell.runs(filled.table.view, filled.table.rows[index]), isinstance(cell, ScoreCell)
+    standing, as_shown = filled.standing(name, index), str if is_score else short
+    if standing == NOT_RUN and "failed" in {present.status(run) for run in runs}:
+        standing = "failed"
+    one_seed = is_score and bool(values["ours"]) and not values.get("spread")
     return Shown(
-        printed=printed,
-        ours=ours if cell_is_score(cell) else short(ours),
+        printed=as_shown(values["printed"]),
+        ours=as_shown(values["ours"]),
         spread=values.get("spread", ""),
-        interval=f"{low} – {high}" if low else "",
-        difference=difference,
-        marks=marks,
-        why_not=why_not,
+        interval=f"{values['low']} – {values['high']}" if values.get("low") else "",
+        difference="" if values.get("why_not") else values.get("difference", ""),
+        marks=[mark.replace(" ", "-") for mark in (standing, "provisional" if one_seed else "") if mark],
+        why_not=values.get("why_not", ""),
         runs=runs,
     )
-
-
-def cell_is_score(cell: Cell) -> bool:
-    return isinstance(cell, ScoreCell)
-
-
-def verdict(cell: Cell, values: Mapping[str, str]) -> list[str]:
-    """Where a printed number that ours can be set against lies."""
-    printed, low, high = values["printed"], values.get("low"), values.get("high")
-    if not printed or not low or not high:
-        return []
-    return ["higher" if float(printed) < float(low) else "lower" if float(printed) > float(high) else "agrees"]
 
 
 def headline(tables: Mapping[str, FilledTable | str]) -> tuple[str, Chart] | None:
@@ -187,7 +165,7 @@ def compared(filled: FilledTable, key: str) -> list[dict]:
             numbers = {
                 name: float(values[name]) if values[name] else None for name in ("printed", "ours", "low", "high")
             }
-            rows.append({"label": " ".join(filter(None, map(str, filled.labels.loc[index]))), **numbers})
+            rows.append({"label": filled.names[index], **numbers})
     return rows
 
 

@@ -17,7 +17,6 @@ from pipeline.site.build import build
 from pipeline.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.site.pages import Pages, as_json, vega_file
 from pipeline.site.present import Present
-from pipeline.site.tables import verdict
 
 EVIL = "<script>alert(1)</script>"
 
@@ -155,11 +154,6 @@ def test_what_an_earlier_site_had_is_removed(site, tmp_path):
     (out / "run-gone.html").touch()
     site_of(site[0], out)
     assert not (out / "run-gone.html").exists()
-
-
-@pytest.mark.parametrize(("printed", "expected"), [("20", ["agrees"]), ("10", ["higher"]), ("30", ["lower"]), ("", [])])
-def test_a_verdict_says_where_the_printed_number_lies(printed, expected):
-    assert verdict(None, {"printed": printed, "low": "15", "high": "25"}) == expected
 
 
 def test_word_accuracy_counts_each_word_as_often_as_both_have_it():
