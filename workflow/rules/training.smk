@@ -1,6 +1,16 @@
 # One run: its specification, then its training. The run folder itself is not an output: it survives every failure.
 
 
+# What is seen of a training: its start, validations and end; details and samples are in its log, and how far it is, too,
+# unless somebody watches. It outlives an interrupt, as `tee -i` does, so that the training can say where it stops.
+EVENTS = """ | (
+    trap '' INT
+    unseen='^[0-9:]{{8}} {{3}}'
+    [ -t 1 ] || unseen+='|  step [0-9]+/[0-9]+  |is running on|is fit'
+    grep --line-buffered -vE "$unseen" || true
+)"""
+
+
 rule describe_run:
     """Write the run's resolved specification, all that its training reads."""
     output:
@@ -40,4 +50,4 @@ rule train:
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
     shell:
-        LAUNCH + " --run {params.folder:q} --out {output:q} --nodes {resources.nodes} 2>&1 | tee -i {log:q}"
+        LAUNCH + " --run {params.folder:q} --out {output:q} --nodes {resources.nodes} 2>&1 | tee -i {log:q}" + EVENTS
