@@ -146,16 +146,19 @@ def shown_cell(present: Present, filled: FilledTable, name: str, index: int, val
 
 
 def headline(tables: Mapping[str, FilledTable | str]) -> tuple[str, Chart] | None:
-    """The first score with a printed number: its table, and a chart of the rows that are ours to run."""
-    for name, filled in tables.items():
-        if isinstance(filled, str):
-            continue
-        for key, cell in filled.entry.cells.items():
-            if isinstance(cell, ScoreCell) and cell.printed:
-                return name, comparison(
-                    compared(filled, key), f"{cell.metric}, {metric_named(cell.metric).better} is better"
-                )
-    return None
+    """The first score with a printed number that something was measured for, else the first: its table, and a chart."""
+    found = [
+        (name, cell, compared(filled, key))
+        for name, filled in tables.items()
+        if not isinstance(filled, str)
+        for key, cell in filled.entry.cells.items()
+        if isinstance(cell, ScoreCell) and cell.printed
+    ]
+    if not found:
+        return None
+    measured = [one for one in found if any(row["ours"] is not None for row in one[2])]
+    name, cell, rows = (measured or found)[0]
+    return name, comparison(rows, f"{cell.metric}, {metric_named(cell.metric).better} is better")
 
 
 def compared(filled: FilledTable, key: str) -> list[dict]:

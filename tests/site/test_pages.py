@@ -1,7 +1,10 @@
 """Pages hold what was measured, say what was not, escape every text, and are the same bytes for the same results."""
 
+import html
 import random
 import re
+import shlex
+import subprocess
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +19,8 @@ from pipeline.experiment.project import load_project
 from pipeline.site.build import build
 from pipeline.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from pipeline.site.pages import Pages, as_json, vega_file
-from pipeline.site.present import Present
+from pipeline.site.present import Present, run_page
+from pipeline.stages import parse
 
 EVIL = "<script>alert(1)</script>"
 
@@ -107,6 +111,19 @@ def test_a_cell_leads_to_its_run_and_a_failed_a_provisional_and_a_not_comparable
     assert re.search(r'<span class="badge failed"[^>]*><a href="run-weighted-A-', page)
     failed = next(site[1].glob("run-weighted-A-*en-de*"))
     assert "does not fit &lt;b&gt;" in read(failed)
+
+
+def test_the_commands_that_verify_a_number_do_that(site):
+    run = site[0].runs_of("weighted", "C", "wmt14-en-de")[0]
+    page = html.unescape(read(site[1] / run_page(run)))
+    commands = [shlex.split(line) for line in re.findall(r"(?:<pre>|\n)((?:snakemake|python) [^<\n]*)", page)]
+    again, retrained = commands[0], next(command for command in commands if command[0] == "python")
+    arguments = [*again[:1], "-n", "--nolock", *again[1:]]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^score +1$", done.stdout, re.MULTILINE), done.stdout
+    assert retrained[:4] == ["python", "-m", "pipeline", "train"] and parse(retrained[3:]).restart
+    assert Path(retrained[retrained.index("--run") + 1]) == site[0].layout.run(run)
 
 
 def test_markup_in_a_sentence_a_name_or_a_folder_is_text(tmp_path):
