@@ -88,3 +88,11 @@ def test_a_target_that_nothing_makes_names_those_that_exist_and_a_value_of_an_op
     assert done.returncode != 0 and "did you mean 'table2'?" in done.stdout + done.stderr
     done = snakemake("--nolock", "--report", "results/page.html", "--config", f"work={tmp_path}", "--", "weighted")
     assert "unknown name" not in done.stdout + done.stderr
+
+
+def test_every_result_of_a_report_has_one_label():
+    """Of two that halve a category Snakemake makes a switch; its page stays white where one of four is missing."""
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    labels = re.findall(r"labels=\{(.*)\},$", rules, re.MULTILINE)
+    assert len(labels) == rules.count("category=") > 4
+    assert [one for one in labels if not re.fullmatch(r'"result": "[^"]+"', one)] == []

@@ -5,9 +5,8 @@
 # unless somebody watches. It outlives an interrupt, as `tee -i` does, so that the training can say where it stops.
 EVENTS = """ | (
     trap '' INT
-    unseen='^[0-9:]{{8}} {{3}}'
-    [ -t 1 ] || unseen+='|  step [0-9]+/[0-9]+  |is running on|is fit'
-    grep --line-buffered -vE "$unseen" || true
+    [ -t 1 ] && unseen='   ' || unseen='(   |.*(  step [0-9]*/|is running on|is fit))'
+    grep --line-buffered -vE "^[0-9:]{{8}}$unseen" || true
 )"""
 
 
