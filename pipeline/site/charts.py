@@ -41,8 +41,8 @@ def text(field: str, title: str) -> alt.Y:
     return alt.Y(field, type="nominal", sort=None, title=title, axis=alt.Axis(labelLimit=220))
 
 
-def comparison(rows: Sequence[Row], metric: str) -> Chart:
-    """rows: label, printed, ours, low, high; each but the label may be None."""
+def comparison(rows: Sequence[Row], metric: str, remark: str) -> Chart:
+    """rows: label, printed, ours, low, high; each but the label may be None. remark: for the title."""
     base = alt.Chart(values(rows)).encode(y=text("label", ""))
     axis = alt.Scale(zero=False)
     tooltip = [alt.Tooltip(field, type="nominal") for field in ("label", "printed", "ours", "low", "high")]
@@ -65,7 +65,7 @@ def comparison(rows: Sequence[Row], metric: str) -> Chart:
     ]
     drawn = alt.layer(*([interval] if measured else []), *points)
     said = "; ".join(f"{row['label']}: printed {row['printed']}, ours {row['ours']}" for row in rows)
-    return chart(drawn, f"Printed beside ours ({metric})", said, 40 + 22 * len(rows))
+    return chart(drawn, f"Printed beside ours{', ' if remark else ''}{remark}", said, 40 + 22 * len(rows))
 
 
 def evidence(rows: Sequence[Row]) -> Chart:

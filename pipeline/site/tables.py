@@ -158,7 +158,9 @@ def headline(tables: Mapping[str, FilledTable | str]) -> tuple[str, Chart] | Non
         return None
     measured = [one for one in found if any(row["ours"] is not None for row in one[2])]
     name, cell, rows = (measured or found)[0]
-    return name, comparison(rows, f"{cell.metric}, {metric_named(cell.metric).better} is better")
+    apart = any(row["why_not"] for row in rows)
+    metric = f"{cell.metric}, {metric_named(cell.metric).better} is better"
+    return name, comparison(rows, metric, "not comparable: what counts is the order of rows" if apart else "")
 
 
 def compared(filled: FilledTable, key: str) -> list[dict]:
@@ -168,7 +170,7 @@ def compared(filled: FilledTable, key: str) -> list[dict]:
             numbers = {
                 name: float(values[name]) if values[name] else None for name in ("printed", "ours", "low", "high")
             }
-            rows.append({"label": filled.names[index], **numbers})
+            rows.append({"label": filled.names[index], "why_not": values.get("why_not", ""), **numbers})
     return rows
 
 
