@@ -25,7 +25,7 @@ $(VENV)/ready: constraints.txt pyproject.toml
 # what Snakemake says between two jobs
 DETAILS := '^$$|^(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete)|^\[... '
 demo: env
-	@echo "Writes a corpus, trains ten small models and scores them; a line an event, details in work/demo/runs/*/*/*/*/logs."
+	@echo "Writes a corpus, trains ten small models and scores them; about 5 minutes on two idle cores. Details are in work/demo/runs/*/*/*/*/logs."
 	@set -o pipefail; $(BIN)/snakemake --quiet rules host reason -- results/table2.csv 2>&1 \
 		| (trap '' INT; grep --line-buffered -vE $(DETAILS) || true)
 	@$(BIN)/python -m pipeline site

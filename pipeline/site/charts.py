@@ -36,14 +36,14 @@ def values(rows: Sequence[Row]) -> alt.Data:
     return alt.Data(values=list(rows))
 
 
-def text(field: str, title: str) -> alt.Y:
-    """Rows by name, in the order of the data."""
-    return alt.Y(field, type="nominal", sort=None, title=title, axis=alt.Axis(labelLimit=220))
+def named_rows(rows: Sequence[Row], field: str) -> alt.Y:
+    """Rows by name, in their order, whichever of them a layer draws."""
+    return alt.Y(field, type="nominal", sort=[row[field] for row in rows], title="", axis=alt.Axis(labelLimit=220))
 
 
 def comparison(rows: Sequence[Row], metric: str, remark: str) -> Chart:
     """rows: label, printed, ours, low, high; each but the label may be None. remark: for the title."""
-    base = alt.Chart(values(rows)).encode(y=text("label", ""))
+    base = alt.Chart(values(rows)).encode(y=named_rows(rows, "label"))
     axis = alt.Scale(zero=False)
     tooltip = [alt.Tooltip(field, type="nominal") for field in ("label", "printed", "ours", "low", "high")]
     measured = any(row["low"] is not None for row in rows)
@@ -70,7 +70,7 @@ def comparison(rows: Sequence[Row], metric: str, remark: str) -> Chart:
 
 def evidence(rows: Sequence[Row]) -> Chart:
     """rows: name, value, low, high of quantities that are positive if a claim is true."""
-    base = alt.Chart(values(rows)).encode(y=text("name", ""))
+    base = alt.Chart(values(rows)).encode(y=named_rows(rows, "name"))
     zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 3]).encode(x=alt.X("zero:Q"))
     interval = base.mark_rule(strokeWidth=3, color=COLOURS[0]).encode(
         x=alt.X("low", type="quantitative", title="above zero: as the paper says"), x2=alt.X2("high")
