@@ -22,9 +22,20 @@ $(VENV)/ready: constraints.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# what Snakemake says between two jobs
+DETAILS := '^$$|^(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete)|^\[... '
 demo: env
-	$(BIN)/snakemake results/table2.csv
-	@cat results/table2.md
+	@echo "Writes a corpus, trains ten small models and scores them; about 5 minutes on two idle cores. Details are in work/demo/runs/*/*/*/*/logs."
+	@set -o pipefail; $(BIN)/snakemake --quiet rules host reason -- results/table2.csv 2>&1 \
+		| (trap '' INT; grep --line-buffered -vE $(DETAILS) || true)
+	@$(BIN)/python -m pipeline site
+	@echo
+	@$(BIN)/python -m pipeline show
+	@echo
+	@echo "Open results/site/index.html in a browser: every number leads to its run, its curves and its outputs. Next:"
+	@echo "  $(BIN)/snakemake results/claims.csv       what the paper says, judged; then again: $(BIN)/python -m pipeline site"
+	@echo "  $(BIN)/snakemake coldfusion               another paper: tables, figures and claims"
+	@echo "  $(BIN)/snakemake -n --config scale=small -- weighted   what public real data would take"
 
 test: env
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -51,7 +62,7 @@ check: env
 
 # only copies of what lies in results/<scale>/: trained models, corpora and downloads stay
 clean:
-	rm -f $(filter-out results/README.md,$(wildcard results/*.csv results/*.md))
+	rm -rf results/site $(filter-out results/README.md,$(wildcard results/*.csv results/*.md))
 	@echo "Removed the views in results/ of the configured paper; models, corpora and downloads stay in work/ (make remove-work)."
 
 # every trained model, corpus and download of the default `work:`

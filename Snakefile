@@ -67,10 +67,11 @@ onerror:
 
 
 rule all:
-    """Every table, claim and figure of every paper at the configured scale."""
+    """Every table, claim and figure of every paper at the configured scale, and the site of them."""
     default_target: True
     input:
         reports(*project.papers),
+        SITE,
 
 
 for paper in project.papers:

@@ -21,6 +21,8 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
     match PurePosixPath(target).parts:
         case [name] if rules and "." not in name:
             return unknown(name, rules, f"target {target}")
+        case ["results", "site", *_]:
+            return None
         case ["results", file]:
             return unknown_report(project, project.config.paper, file, target, pictures=False)
         case ["results", scale, file]:

@@ -9,12 +9,13 @@ from pandas import DataFrame, concat
 from pipeline.experiment.comparability import Comparability, Reason, in_words
 from pipeline.experiment.paper import TableEntry
 from pipeline.experiment.project import Project
-from pipeline.kinds.cells.shared.cell import Cell, Place, PrintedTable, Row, is_ours
+from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, Cell, Place, PrintedTable, Row, is_ours
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
 from pipeline.products import RunId, Trained
 
 NOT_RUN, CITED = "not run", "cited"
+AGREES, HIGHER, LOWER = "agrees", "higher", "lower"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,32 @@ class FilledTable:
     def values(self, name: str) -> list[dict[str, str]]:
         """A cell's columns, row by row."""
         return [{str(key): value for key, value in row.items()} for row in self.cells[name].to_dict("records")]
+
+    @property
+    def names(self) -> list[str]:
+        """What rows are called: their labels and, of equal ones, the settings in which they differ."""
+        rows = self.table.rows
+        labels = [" ".join(filter(None, (row[key] for key in self.entry.label))) for row in rows]
+        found = []
+        for row, label in zip(rows, labels, strict=True):
+            twins = [other for other, same in zip(rows, labels, strict=True) if same == label]
+            differing = [key for key in self.entry.settings if len({twin[key] for twin in twins}) > 1]
+            found.append(" ".join([label, *(f"{key} = {row[key]}" for key in differing)]))
+        return found
+
+    def standing(self, name: str, index: int) -> str:
+        """How a cell stands to the printed number; a number outside our interval is `higher` or `lower` than it."""
+        cell, row, values = self.entry.cells[name], self.table.rows[index], self.values(name)[index]
+        if not is_ours(row):
+            return CITED if values["printed"] else ""
+        if not values["ours"]:
+            return NOT_RUN if cell.systems(row) else ""
+        if values.get("why_not"):
+            return NOT_COMPARABLE
+        if not values["printed"] or not values.get("low"):
+            return ""
+        printed = float(values["printed"])
+        return HIGHER if printed < float(values["low"]) else LOWER if printed > float(values["high"]) else AGREES
 
     @property
     def all_runs(self) -> list[RunId]:

@@ -163,3 +163,11 @@ def test_a_table_and_claims_are_written_anew_when_what_they_show_changed_and_onl
     paper = folder / "paper.yaml"
     paper.write_text(paper.read_text().replace("BLEU of a toy.", "Another caption."))
     assert written_anew() == {"table"}
+
+
+def test_every_result_of_a_report_has_one_label():
+    """Of two that halve a category Snakemake makes a switch; its page stays white where one of four is missing."""
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    labels = re.findall(r"labels=\{(.*)\},$", rules, re.MULTILINE)
+    assert len(labels) == rules.count("category=") > 4
+    assert [one for one in labels if not re.fullmatch(r'"result": "[^"]+"', one)] == []

@@ -53,6 +53,7 @@ except UserError as error:
 
 SCALE = project.config.scale
 DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
+SITE = "results/site/index.html"
 PRINTED = "workflow/papers/{paper}/{table}.csv"
 OPTIONS = {
     "downloads": [str(layout.downloads)],

@@ -1,4 +1,7 @@
-# Tables, figures and claims, and the view of the configured paper's tables at the top of results/.
+# Tables, figures and claims, their site, and the view of the configured paper's tables at the top of results/.
+#
+# Each is labelled once for `--report`: of two labels that halve a category Snakemake makes a switch, and its page breaks
+# where one of the four combinations is not there.
 
 
 rule table:
@@ -11,7 +14,7 @@ rule table:
             pattern(Table),
             caption="../report/table.rst",
             category="{paper}",
-            labels={"table": "{table}", "format": "CSV"},
+            labels={"result": "{table}"},
         ),
         markdown=pattern(Table).replace(".csv", ".md"),
     log:
@@ -68,14 +71,14 @@ use rule table as layer_table with:
             pattern(Table),
             caption="../report/layers.rst",
             category="{paper}",
-            labels={"table": "{table}", "format": "CSV"},
+            labels={"result": "{table}"},
         ),
         markdown=pattern(Table).replace(".csv", ".md"),
         svg=report(
             pattern(Table).replace(".csv", ".svg"),
             caption="../report/layers.rst",
             category="{paper}",
-            labels={"table": "{table}", "format": "SVG"},
+            labels={"result": "{table}, drawn"},
         ),
         png=pattern(Table).replace(".csv", ".png"),
     wildcard_constraints:
@@ -98,7 +101,7 @@ use rule table as figure with:
             pattern(Figure),
             caption="../report/figure.rst",
             category="{paper}",
-            labels={"table": "{figure}", "format": "SVG"},
+            labels={"result": "{figure}"},
         ),
         png=pattern(Figure).replace(".svg", ".png"),
         csv=pattern(Figure).replace(".svg", ".csv"),
@@ -123,7 +126,7 @@ use rule table as claims with:
             pattern(Claims),
             caption="../report/claims.rst",
             category="{paper}",
-            labels={"table": "claims", "format": "CSV"},
+            labels={"result": "claims"},
         ),
         markdown=pattern(Claims).replace(".csv", ".md"),
     log:
@@ -133,6 +136,28 @@ use rule table as claims with:
     params:
         shown=lambda wildcards: json.dumps([project.claims[wildcards.paper].model_dump(), project.config.seed_list]),
         command=stage("claims --paper {wildcards.paper} {settings} --out {output.csv}"),
+
+
+rule site:
+    """Make pages of all results, to be opened from disk."""
+    input:
+        reports(*project.papers),
+    output:
+        SITE,
+    log:
+        str(layout.scale_folder / "logs/site.log"),
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    params:
+        shown=json.dumps([SCALE, project.config.seed_list]),
+        command=stage(f"site {{settings}} --out {os.path.dirname(SITE)}"),
+    message:
+        "{rule} -> {output}"
+    shell:
+        """
+        python -m pipeline {params.command:q} >{log:q} 2>&1
+        """
 
 
 rule view:

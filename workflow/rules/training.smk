@@ -1,6 +1,15 @@
 # One run: its specification, then its training. The run folder itself is not an output: it survives every failure.
 
 
+# What is seen of a training: its start, validations and end; details and samples are in its log, and how far it is, too,
+# unless somebody watches. It outlives an interrupt, as `tee -i` does, so that the training can say where it stops.
+EVENTS = """(
+    trap '' INT
+    [ -t 1 ] && unseen='   ' || unseen='(   |.*(  step [0-9]*/|is running on|is fit))'
+    grep --line-buffered -vE "^[0-9:]{8}$unseen" || true
+)"""
+
+
 rule describe_run:
     """Write the run's resolved specification, all that its training reads."""
     output:
@@ -37,7 +46,9 @@ rule train:
         nodes=resource("train", "nodes"),
     params:
         folder=folder,
+        events=lambda wildcards: EVENTS,  # braces in it are no wildcards
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
     shell:
-        LAUNCH + " --run {params.folder:q} --out {output:q} --nodes {resources.nodes} 2>&1 | tee -i {log:q}"
+        LAUNCH
+        + " --run {params.folder:q} --out {output:q} --nodes {resources.nodes} 2>&1 | tee -i {log:q} | {params.events}"

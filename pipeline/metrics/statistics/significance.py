@@ -65,7 +65,11 @@ def paired_bootstrap(
     if len(a) != len(b):
         raise UserError(f"can't compare scores of {len(a)} and {len(b)} sentences: they are not of one test set")
     difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
-    differences = resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed)
+    return compared(difference, resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed))
+
+
+def compared(difference: float, differences: np.ndarray) -> Comparison:
+    """Of a difference, and the same on each resample."""
     low, high = np.percentile(differences, [2.5, 97.5])
     as_far = np.abs(differences - differences.mean()) >= abs(difference)
-    return Comparison(difference, float(low), float(high), float((as_far.sum() + 1) / (resamples + 1)))
+    return Comparison(difference, float(low), float(high), float((as_far.sum() + 1) / (len(differences) + 1)))

@@ -1,0 +1,87 @@
+"""A table for a terminal: printed, ours and what follows, within a hundred columns; then what it means.
+
+    python -m pipeline show --paper weighted --table table2
+
+reads what the stage `table` reads, and writes nothing; `--wide` shows all that its Markdown twin does.
+"""
+
+import argparse
+from collections import Counter
+from itertools import accumulate
+from textwrap import fill as fill_text
+
+from pipeline.experiment.arguments import add_project_arguments, project_of
+from pipeline.experiment.project import Project
+from pipeline.kinds.cells.score import ScoreCell
+from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, is_ours
+from pipeline.kinds.measured import Measured
+from pipeline.kinds.view import PaperView
+from pipeline.reporting.filled_table import FilledTable, fill
+from pipeline.reporting.markdown import grid, render
+
+WIDTH = 100
+LABEL = 34
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_project_arguments(parser)
+    parser.add_argument("--paper", help="default: that of config.yaml")
+    parser.add_argument("--table", default="table2", help="default: %(default)s")
+    parser.add_argument("--wide", action="store_true", help="show every column and note, however wide")
+
+
+def run(args: argparse.Namespace) -> None:
+    project = project_of(args, [args.paper] if args.paper else [])
+    paper = args.paper or project.config.paper
+    filled = fill(project, paper, args.table)
+    if args.wide:
+        print(render(project, paper, args.table, filled))
+        return
+    print(f"{project.papers[paper].title}: {args.table}, scale {project.config.scale}\n")
+    print(narrow(filled))
+    print("\n" + meaning(project, paper, filled))
+
+
+def narrow(filled: FilledTable) -> str:
+    """Of the scores as many as fit, at least the first: printed, ours with its interval, verdict."""
+    rows = range(len(filled.table.rows))
+    labels = [shortened(name) for name in filled.names]
+    scores = [name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
+    columns = {name: [column(filled, name, index) for index in rows] for name in scores}
+    headers = {name: [f"{name} printed", "ours", "verdict"] for name in scores}
+    widths = [max(map(len, labels)) + 4, *(width(headers[name], columns[name]) for name in scores)]
+    fitting = sum(total <= WIDTH for total in accumulate(widths)) - 1
+    shown = scores[: max(1, fitting)]
+    header = ["", *(title for name in shown for title in headers[name])]
+    lines = [[labels[index], *(value for name in shown for value in columns[name][index])] for index in rows]
+    left_out = f"\n(also measured: {', '.join(scores[len(shown) :])}; --wide shows all)" if scores[len(shown) :] else ""
+    return grid(header, lines) + left_out
+
+
+def shortened(label: str) -> str:
+    return label if len(label) <= LABEL else label[: LABEL - 1] + "…"
+
+
+def width(header: list[str], rows: list[list[str]]) -> int:
+    """Of columns as `grid` draws them."""
+    return sum(max(map(len, cells)) + 3 for cells in zip(header, *rows, strict=True))
+
+
+def column(filled: FilledTable, name: str, index: int) -> list[str]:
+    values = filled.values(name)[index]
+    interval = f" ({values['low']}–{values['high']})" if values["low"] else ""
+    return [values["printed"], values["ours"] + interval, filled.standing(name, index)]
+
+
+def meaning(project: Project, paper: str, filled: FilledTable) -> str:
+    """Two sentences: how the rows stand, and how large the models really were."""
+    name = next(name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell))
+    ours = [index for index, row in enumerate(filled.table.rows) if is_ours(row)]
+    found = Counter(filled.standing(name, index) or "without a printed number" for index in ours)
+    said = ", ".join(f"{count} {what}" for what, count in found.items())
+    measured = Measured(PaperView(project, paper))
+    sizes = [record.parameters.total for run in filled.all_runs if (record := measured.trained(run))]
+    size = f"{min(sizes):,} to {max(sizes):,} parameters" if sizes else "no parameters yet: nothing was trained"
+    text = f"Of {len(ours)} rows that are ours to run: {said}. At scale {project.config.scale} the models have {size}"
+    order = ", so that the order of rows, not their numbers, can be set against the paper's"
+    return fill_text(f"{text}{order if NOT_COMPARABLE in found else ''}.", WIDTH)

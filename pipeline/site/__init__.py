@@ -1,0 +1,1 @@
+"""The results as pages: static, self-contained, opened from disk."""

@@ -1,0 +1,51 @@
+"use strict";
+// Two rows of a table beside each other.
+
+document.addEventListener("DOMContentLoaded", () => {
+  const { sides, pairs } = window.comparison;
+  const of = (name) => document.getElementById(name);
+  const [one, other, body, test, changed, chart] = ["one", "other", "differences", "test", "changed", "curve"].map(of);
+  const cell = (name, text) => { const made = document.createElement(name); made.textContent = text ?? ""; return made; };
+  sides.forEach((side, place) => { for (const select of [one, other]) { const option = cell("option", side.label); option.value = place; select.append(option); } });
+  other.value = Math.min(1, sides.length - 1);
+
+  function paired(a, b) {
+    const found = pairs[a < b ? `${a},${b}` : `${b},${a}`];
+    if (!found) return "No paired test: the same row twice, or another test set.";
+    const sign = a < b ? 1 : -1;
+    const bounds = [sign * found.low, sign * found.high].sort((x, y) => x - y).map((x) => x.toFixed(2));
+    const told = bounds[0] > 0 || bounds[1] < 0 ? "They are told apart" : "They are not told apart";
+    return `${sides[a].label} less ${sides[b].label}: ${(sign * found.difference).toFixed(2)} ${sides[a].metric}, 95 % ${bounds[0]} to ${bounds[1]}, p = ${found.p_value.toFixed(3)} (paired bootstrap over the sentences of one seed). ${told}.`;
+  }
+
+  function show() {
+    const [a, b] = [+one.value, +other.value];
+    const keys = [...new Set([...Object.keys(sides[a].settings), ...Object.keys(sides[b].settings)])];
+    const rows = keys.filter((key) => sides[a].settings[key] !== sides[b].settings[key]).map((key) => {
+      const row = document.createElement("tr");
+      const header = cell("th", key);
+      header.scope = "row";
+      row.append(header, cell("td", sides[a].settings[key]), cell("td", sides[b].settings[key]));
+      return row;
+    });
+    body.replaceChildren(...rows);
+    of("none").hidden = rows.length > 0;
+    for (const [name, place] of [["first", a], ["second", b]]) {
+      const link = cell("a", sides[place].label);
+      link.href = sides[place].page;
+      of(name).replaceChildren(link, ` ${sides[place].metric} ${sides[place].score}`);
+    }
+    test.textContent = paired(a, b);
+    changed.href = `${sides[a].outputs}#${new URLSearchParams({ a: sides[a].output, b: sides[b].output })}`;
+    chart.spec = chart.spec || JSON.parse(chart.querySelector("script").textContent);
+    const names = a === b ? [a] : [a, b];
+    const values = names.flatMap((place) => sides[place].curve.map(([x, y]) => ({ x, y, series: sides[place].label })));
+    const spec = structuredClone(chart.spec);
+    spec.encoding.color.legend = { title: null, orient: "top", columns: 1, labelLimit: 280 };
+    draw(chart, { ...spec, data: { values } });
+  }
+
+  one.addEventListener("change", show);
+  other.addEventListener("change", show);
+  show();
+});

@@ -1,0 +1,117 @@
+"""Runs that a table sets side by side: settings that differ, curves laid over each other, the paired test."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pipeline.kinds.cells.score import ScoreCell
+from pipeline.kinds.cells.shared.cell import is_ours
+from pipeline.kinds.scored import ScoredSplits
+from pipeline.kinds.view import PaperView
+from pipeline.layout import PROGRESS_FILE
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.statistics.significance import compared, resampled
+from pipeline.products import RunId
+from pipeline.reporting.filled_table import FilledTable
+from pipeline.site.charts import curves
+from pipeline.site.pages import Pages
+from pipeline.site.present import Present, run_page, system_name
+from pipeline.site.runs import flat, run_curves
+
+
+def compare_page(paper: str, table: str) -> str:
+    return f"compare-{paper}-{table}.html"
+
+
+def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -> bool:
+    """Of a table with at least two scores of ours; whether there is something to compare."""
+    present = pages.present
+    found = [
+        one
+        for key, cell in filled.entry.cells.items()
+        if isinstance(cell, ScoreCell) and len(one := sides(present, paper, filled, key)) > 1
+    ]
+    if not found:
+        return False
+    chosen = found[0]
+    blank = curves([{"x": 0, "y": 0, "series": ""}], "nats a symbol", "Development loss")
+    pages.script(
+        f"compare-{paper}-{name}",
+        "comparison",
+        {"sides": [without_draws(one) for one in chosen], "pairs": pairs(chosen)},
+    )
+    pages.page(
+        compare_page(paper, name),
+        "compare.html",
+        title=f"Compare: {present.project.papers[paper].title}, {name}",
+        paper=paper,
+        table=name,
+        sides=chosen,
+        metric=chosen[0]["metric"],
+        chart_=blank,
+        data=f"compare-{paper}-{name}",
+    )
+    return True
+
+
+def sides(present: Present, paper: str, filled: FilledTable, key: str) -> list[dict[str, Any]]:
+    """Each row of ours that has a score in this cell: its first run, settings, development loss, statistics."""
+    cell, view = filled.entry.cells[key], PaperView(present.project, paper)
+    assert isinstance(cell, ScoreCell)
+    found = []
+    for index, row in enumerate(filled.table.rows):
+        runs = cell.runs(view, row) if is_ours(row) else []
+        if not runs or not filled.cells[key]["ours"][index]:
+            continue
+        decoding, run = cell.decodings_of(row)[0], runs[0]
+        found.append(
+            {
+                "label": filled.names[index],
+                "system": system_name(run),
+                "page": run_page(run),
+                "output": f"{system_name(run)} {decoding}",
+                "outputs": outputs_page(cell, run, view),
+                "settings": flat(present.project.run_spec(run)),
+                "curve": development(present, run),
+                "metric": cell.metric,
+                "score": filled.cells[key]["ours"][index],
+                "statistics": statistics(view, cell, run, decoding),
+            }
+        )
+    return found
+
+
+def outputs_page(cell: ScoreCell, run: RunId, view: PaperView) -> str:
+    dataset = view.experiment.stand_in(cell.scored_on) if cell.scored_on else run.dataset
+    return f"outputs-{dataset}-{cell.splits[0]}.html"
+
+
+def development(present: Present, run: RunId) -> list[tuple[float, float]]:
+    if not (present.project.layout.run(run) / PROGRESS_FILE).exists():
+        return []
+    losses = run_curves(present, run).get("loss", [])
+    return [(one["x"], round(one["y"], 4)) for one in losses if one["series"] == "development"]
+
+
+def statistics(view: PaperView, scored: ScoredSplits, run: RunId, decoding: str) -> np.ndarray:
+    """(N, F) of the first split."""
+    return read_statistics(view.layout.path(view.scores(run, scored, [decoding])[0]), scored.metric)
+
+
+def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """The paired test of every two, by their places, `first,second`: first less second."""
+    total = metric_named(sides[0]["metric"]).total
+    draws = [resampled(side["statistics"], total) for side in sides]
+    values = [float(total(side["statistics"].sum(axis=0))) for side in sides]
+    found = {}
+    for one, other in combinations(range(len(sides)), 2):
+        if len(sides[one]["statistics"]) == len(sides[other]["statistics"]):
+            result = compared(values[one] - values[other], draws[one] - draws[other])
+            found[f"{one},{other}"] = {name: round(value, 4) for name, value in vars(result).items()}
+    return found
+
+
+def without_draws(side: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in side.items() if key != "statistics"}

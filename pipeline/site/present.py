@@ -1,0 +1,97 @@
+"""What there is to show: the products of every report, of which any may not be made yet."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from pipeline.data.dataset import LicensedPackages, sources_of
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.project import Project
+from pipeline.products import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
+from pipeline.records.jobs import Failure
+from pipeline.schema import load_yaml
+
+Made = TypeVar("Made", bound=OfRun)
+Written = Translation | Parse | Transcript
+"""What a system wrote of a split."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """Everything that the site is made from."""
+
+    project: Project
+    private: bool
+    """Whether text may be shown that nobody may pass on."""
+
+    @cached_property
+    def graph(self) -> Graph:
+        return Graph(self.project)
+
+    @cached_property
+    def products(self) -> list[Product]:
+        """All that the reports of every paper are made from, in the order in which it is made."""
+        return self.graph.closure(self.graph.reports(self.project.papers))
+
+    @cached_property
+    def runs(self) -> list[RunId]:
+        return [product.run for product in self.products if isinstance(product, Trained)]
+
+    def path(self, product: Product) -> Path:
+        return self.project.layout.path(product)
+
+    def made(self, kind: type[Made], run: RunId | None = None) -> Iterator[Made]:
+        """Products of a kind whose file is there; run: those of one alone."""
+        for product in self.products:
+            if isinstance(product, kind) and run in (None, product.run) and self.path(product).exists():
+                yield product
+
+    def status(self, run: RunId) -> str:
+        """How far a run is."""
+        if self.path(Trained(run)).exists():
+            return "run"
+        folder = self.project.layout.run(run)
+        return "failed" if (folder / "failed.json").exists() else "under way" if folder.exists() else "not run"
+
+    def failure(self, run: RunId) -> str:
+        """Why a run failed; empty if it did not."""
+        if self.status(run) != "failed":
+            return ""
+        failed = Failure.read(self.project.layout.run(run) / "failed.json")
+        return failed.error
+
+    def is_shown(self, dataset: str) -> bool:
+        """Whether text of a dataset may stand on a page."""
+        return self.private or is_open(self.project, dataset)
+
+    @cached_property
+    def settings(self) -> str:
+        """Options of a Snakemake command that has this configuration, where config.yaml has another."""
+        there = load_yaml(self.project.root / "config.yaml") or {}
+        config = self.project.config.model_dump()
+        changed = [f"{key}={value}" for key, value in config.items() if there.get(key, value) != value]
+        return "".join(f" {word}" for word in ["--config", *map(shlex.quote, changed)] if changed)
+
+
+def is_open(project: Project, dataset: str) -> bool:
+    """Whether anyone may pass on the text of a dataset: all that it is made of says so, and nothing is licensed."""
+    record = project.dataset_records[dataset]
+    licensed = isinstance(record, LicensedPackages) and bool(record.packages)
+    return not licensed and all(source.redistributable for source in sources_of(record).values())
+
+
+def run_page(run: RunId) -> str:
+    """The name of a run's page."""
+    return f"run-{run.folder.replace('/', '-')}.html"
+
+
+def system_name(run: RunId) -> str:
+    return f"{run.paper}/{run.system}"
+
+
+def written(present: Present, run: RunId | None = None) -> list[Written]:
+    """All that is there; run: of one alone."""
+    return [*present.made(Translation, run), *present.made(Parse, run), *present.made(Transcript, run)]

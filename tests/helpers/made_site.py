@@ -1,0 +1,153 @@
+"""Results as the stages leave them, with made-up texts that are really scored, for pages to be made of."""
+
+import math
+import random
+import wave
+from pathlib import Path
+
+import numpy as np
+from fabricated import append, folder_of, write_training
+from made_records import decoded
+
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.linearisation import Repairs
+from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
+from pipeline.data.token_store import write_tokens
+from pipeline.data.trees import parse_tree
+from pipeline.experiment.project import Project
+from pipeline.metrics.statistics.brackets import Parses
+from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.statistics.metric import Inputs
+from pipeline.metrics.statistics.score_file import write_score
+from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.products import Parse, RunId, Score, Transcript, Translation
+from pipeline.records.jobs import Failure
+from pipeline.records.scores import Scored
+from pipeline.records.training import ProgressLine, SampleLine
+
+WORDS = ["the", "old", "baker", "of", "our", "town", "sold", "a", "warm", "loaf", "to", "first", "guest", "train"]
+SENTENCES = 40
+TREE = "(TOP (S (NP (DT the) (NN dog)) (VP (VBD barked)) (. .)))"
+
+
+def make_results(project: Project, marker: str = "warm") -> None:
+    """Two systems of each form, one run that failed; `marker` stands in every text."""
+    make_translations(project, marker)
+    make_transcripts(project, marker)
+    make_parses(project)
+    failed = project.runs_of("weighted", "A", "wmt14-en-de")[0]
+    text = "micro-batch of 3 x 9 tokens does not fit <b>"
+    note = Failure(key="toy", job="toy", node="toy", rank=0, time=0.0, error=text, traceback=None)
+    note.write(folder_of(project, failed) / "failed.json")
+
+
+def sentences(marker: str) -> list[str]:
+    generator = random.Random(1)
+    return [" ".join([marker, *generator.choices(WORDS, k=generator.randint(2, 20))]) for _ in range(SENTENCES)]
+
+
+def spoilt(lines: list[str], share: float) -> list[str]:
+    generator = random.Random(2)
+    kept = ([word for word in line.split() if generator.random() > share] or ["a"] for line in lines)
+    return [" ".join(words) for words in kept]
+
+
+def write_lines(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def train(project: Project, run: RunId, marker: str, loss: float) -> None:
+    losses = [loss + math.exp(-step) for step in range(5)]
+    write_training(project, run, losses, losses)
+    progress = (
+        ProgressLine(
+            step=10 * step,
+            max_steps=500,
+            loss_per_token=loss + 1 / step,
+            nll_per_token=loss + 1 / step,
+            perplexity=math.exp(loss),
+            lr=step * 1e-5,
+            gradient_norm=1.0,
+            tokens_per_s=1000.0 + step,
+            loader_share=0.01,
+            seconds_left=1.0,
+        )
+        for step in range(1, 51)
+    )
+    append(folder_of(project, run), progress)
+    line = SampleLine(step=100, source=marker, reference=marker, hypothesis=f"{marker} a")
+    (folder_of(project, run) / "samples.jsonl").write_text(line.line())
+
+
+def write_scored(project: Project, score: Score, inputs: Inputs, lines: int) -> None:
+    record = Scored(
+        dataset=score.scored_on or score.run.dataset,
+        split=score.split,
+        test_set=f"toy {score.split}",
+        lines=lines,
+        references="toy",
+    )
+    path = project.layout.path(score)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_score(path, inputs, record)
+
+
+def make_translations(project: Project, marker: str) -> None:
+    references = sentences(marker)
+    prepared = project.layout.corpus(project.stand_in("wmt14-en-de")) / "prepared"
+    for name in ("dev.en", "dev.de", "dev.tok.en", "dev.tok.de", "train.tok.de"):
+        write_lines(prepared / name, references)
+    for system, share in (("attention/C1", 0.5), ("C", 0.1)):
+        run = project.runs_of("weighted", system, "wmt14-en-de")[0]
+        train(project, run, marker, 2 + share)
+        product = Translation(run, "final", "dev")
+        lines = spoilt(references, share)
+        write_lines(project.layout.path(product), lines)
+        write_lines(project.layout.text(product), lines)
+        decoded(lines=len(lines)).write(project.layout.path(product).with_suffix(".json"))
+        texts = Texts(lines, [references])
+        write_scored(project, Score(run, "scores", "final", "dev"), Translations(texts, texts), len(lines))
+
+
+def make_transcripts(project: Project, marker: str) -> None:
+    spoken = [line.lower() for line in sentences("film")]
+    dataset = project.stand_in("target")
+    corpus, alphabet = project.layout.corpus(dataset), Alphabet()
+    write_audio(corpus / "audio/toy.wav", seconds=2 * SENTENCES)
+    utterances = [
+        Utterance(corpus / "audio/toy.wav", text, "reader", "film", 2.0, 2.0 * number)
+        for number, text in enumerate(spoken)
+    ]
+    write_manifest(manifest_path(corpus, "test"), utterances)
+    (corpus / "encoded").mkdir(parents=True, exist_ok=True)
+    with write_tokens(corpus / "encoded/test.tgt", len(alphabet)) as writer:
+        writer.append(*alphabet.flat(spoken))
+    for system, share in (("attention-source", 0.4), ("CF4", 0.1)):
+        run = project.runs_of("coldfusion", system, "source")[0]
+        train(project, run, marker, 1 + share)
+        lines = spoilt(spoken, share)
+        write_lines(project.layout.path(Transcript(run, "final", "test", dataset)), lines)
+        write_scored(project, Score(run, "scores", "final", "test", dataset), Transcripts(spoken, lines), len(lines))
+
+
+def write_audio(path: Path, seconds: int, rate: int = 16000) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tone = (3000 * np.sin(np.arange(seconds * rate) / 20)).astype("<i2")
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, rate, 0, "NONE", ""))
+        file.writeframes(tone.tobytes())
+
+
+def make_parses(project: Project) -> None:
+    prepared = project.layout.corpus(project.stand_in("wsj")) / "prepared"
+    run = project.runs_of("attention", "parsing", "wsj")[0]
+    train(project, run, "dog", 1.0)
+    split, decoding = "test", "parsing"
+    score = Score(run, "scores", decoding, split)
+    write_lines(prepared / f"{split}.tok.en", ["the dog barked ."] * SENTENCES)
+    write_lines(prepared / f"{split}.trees", [TREE] * SENTENCES)
+    write_lines(project.layout.path(Parse(run, decoding, split)), ["(S"] * SENTENCES)
+    write_lines(project.layout.trees(score), [TREE] * SENTENCES)
+    gold = [parse_tree(TREE, "toy")] * SENTENCES
+    write_scored(project, score, Parses(gold, gold, [Repairs()] * SENTENCES), SENTENCES)

@@ -1,0 +1,61 @@
+"""A table in a terminal: within its width, with what follows from each number and what all of it means."""
+
+import random
+
+import pytest
+from copied_project import ROOT
+from fabricated import bleu_statistics, write_score, write_training
+
+from pipeline.__main__ import main
+from pipeline.experiment.project import load_project
+from pipeline.kinds.cells.score import ScoreCell
+from pipeline.reporting.filled_table import fill
+from pipeline.reporting.show import WIDTH, narrow
+
+
+def tables():
+    project = load_project(ROOT)
+    for paper in project.papers:
+        for table in project.tables_here(paper):
+            if any(isinstance(cell, ScoreCell) for cell in project.table(paper, table).cells.values()):
+                yield paper, table
+
+
+@pytest.mark.parametrize(("paper", "table"), list(tables()))
+def test_a_table_is_as_wide_as_a_terminal_at_most(paper, table, tmp_path):
+    lines = narrow(fill(load_project(ROOT, {"work": str(tmp_path)}), paper, table)).split("\n")
+    assert len(lines) > 2 and max(map(len, lines)) <= WIDTH
+
+
+def test_what_was_measured_is_shown_with_its_interval_and_its_true_size(tmp_path, capsys):
+    project = load_project(ROOT, {"work": str(tmp_path)})
+    run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
+    write_training(project, run, [2.0], [2.0])
+    for metric in ("bleu_paper", "gleu"):
+        write_score(project, run, metric, "final", "dev", bleu_statistics(0.5))
+    assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2"]) == 0
+    shown = capsys.readouterr().out
+    ours = fill(project, "weighted", "table2").values("bleu")[1]["ours"]
+    row = next(line for line in shown.split("\n") if "| Weighted Transformer C " in line)
+    assert ours in row and "24.8" in row and "not comparable" in row
+    assert "9 not run, 1 not comparable" in shown and "1 to 1 parameters" in " ".join(shown.split())
+    assert max(map(len, shown.split("\n"))) <= WIDTH
+    assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2", "--wide"]) == 0
+    assert "Deviations:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["below", "inside", "above"])
+def test_a_printed_number_outside_our_interval_is_told_from_one_within(place, tmp_path):
+    filled = fill(load_project(ROOT, {"work": str(tmp_path)}), "weighted", "table2")
+    low = random.uniform(10, 20)
+    high = low + random.uniform(1, 5)
+    ours, printed = (low + high) / 2, {"below": low - 0.1, "inside": (low + high) / 2, "above": high + 0.1}[place]
+    for key, value in (("ours", ours), ("printed", printed), ("low", low), ("high", high), ("why_not", "")):
+        filled.cells["bleu"].loc[1, key] = str(value) if value != "" else ""
+    assert filled.standing("bleu", 1) == {"below": "higher", "inside": "agrees", "above": "lower"}[place]
+
+
+def test_rows_of_one_label_are_told_apart_by_the_settings_in_which_they_differ(tmp_path):
+    names = fill(load_project(ROOT, {"work": str(tmp_path)}), "weighted", "table2").names
+    assert len(set(names)) == len(names)
+    assert "Transformer N = 4" in names and "Transformer C" in names

@@ -1,0 +1,152 @@
+"""Pages in a real browser: nothing on the console, sorting, search, links, charts, player, and no violation in axe."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from copied_project import ROOT
+from made_site import make_results
+
+from pipeline.experiment.project import load_project
+from pipeline.site.build import build
+from pipeline.site.pages import Pages
+from pipeline.site.present import Present
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium")
+KINDS = ["index", "paper-weighted", "run-weighted-C", "outputs-grammar-en-de", "outputs-grammar-speech-target"]
+KINDS += ["outputs-grammar-trees", "compare-weighted-table2"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    project = load_project(ROOT, {"work": str(folder / "work")})
+    make_results(project)
+    build(Pages(folder / "site", Present(project, False)))
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def opened(site, browser):
+    """Opens a page by the beginning of its name; in the end nothing may have been said on the console."""
+    said, pages = [], []
+
+    def open_page(name: str, width: int = 1400, **options):
+        page = browser.new_page(viewport={"width": width, "height": 900}, **options)
+        page.on("console", lambda line: said.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(path_of(site, name).as_uri())
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()
+    assert said == []
+
+
+def path_of(site: Path, name: str) -> Path:
+    return next(path for path in sorted(site.glob("*.html")) if path.name.startswith(name))
+
+
+def see_everything(page) -> None:
+    """Charts are drawn when they come into view."""
+    height = page.evaluate("document.documentElement.scrollHeight")
+    page.set_viewport_size({"width": page.viewport_size["width"], "height": height})
+    page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1400, "light")])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_page_is_drawn_fits_and_has_no_violation(opened, name, width, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = opened(name, width, color_scheme=scheme)
+    see_everything(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+
+
+def test_a_column_is_sorted_by_its_numbers_and_back_by_keyboard(opened):
+    page = opened("run-weighted-C")
+    button = page.locator("#scores th", has_text="value").get_by_role("button")
+    values = "[...document.querySelectorAll('#scores td.number:nth-child(2)')].map((cell) => +cell.textContent)"
+    for reverse in (False, True):
+        button.focus()
+        page.keyboard.press("Enter")
+        numbers = page.evaluate(values)
+        assert len(set(numbers)) > 2 and numbers == sorted(numbers, reverse=reverse)
+
+
+def test_search_leaves_the_rows_that_hold_the_words(opened):
+    page = opened("index")
+    page.get_by_label("Search runs").fill("coldfusion/CF4")
+    shown = page.locator("#all-runs tbody tr:visible")
+    assert 0 < shown.count() < 10 and all("CF4" in text for text in shown.all_text_contents())
+
+
+def test_columns_are_folded(opened):
+    page = opened("paper-weighted")
+    assert page.locator("#table-table2 th.settings").first.is_visible()
+    page.locator("input[data-fold=settings][data-of=table-table2]").uncheck()
+    assert not page.locator("#table-table2 th.settings").first.is_visible()
+
+
+def test_a_cell_leads_to_its_run(opened):
+    page = opened("paper-weighted")
+    page.locator("#table-table2 td.ours a", has_text=".").first.click()
+    assert "run-" in page.url and page.locator("h1").inner_text() in ("weighted/C, seed 1", "attention/C1, seed 1")
+
+
+def test_outputs_are_sorted_searched_and_marked(opened):
+    page = opened("outputs-grammar-en-de")
+    assert page.locator("#sentences article").count() == 25
+    page.get_by_role("button", name="more sentences").click()
+    assert page.locator("#sentences article").count() == 40
+    page.get_by_label("Order").select_option("line")
+    assert page.locator("#sentences h3").first.inner_text() == "line 1"
+    page.get_by_label("Search texts").fill("baker")
+    articles = page.locator("#sentences article").all_text_contents()
+    assert 0 < len(articles) < 40 and all("baker" in text for text in articles)
+
+
+def test_recordings_can_be_played_and_errors_are_coloured(opened):
+    page = opened("outputs-grammar-speech-target")
+    audio = page.locator("audio").first
+    audio.evaluate("(player) => { player.preload = 'auto'; player.load(); }")
+    page.wait_for_function("document.querySelector('audio').readyState > 0")
+    assert abs(audio.evaluate("(player) => player.duration") - 2) < 0.1
+    assert page.locator("mark.missing").count() > 10
+
+
+def test_trees_are_drawn(opened):
+    page = opened("outputs-grammar-trees")
+    words = page.locator(".tree svg").first.locator("text.word").all_text_contents()
+    assert words == ["the", "dog", "barked", "."]
+
+
+def test_rows_are_compared(opened):
+    page = opened("compare-weighted-table2")
+    assert "They are told apart" in page.locator("#test").inner_text()
+    assert page.locator("#differences tr").count() > 2
+    page.get_by_label("Second").select_option("0")
+    assert page.locator("#differences tr").count() == 0 and page.get_by_text("None.").is_visible()
+    page.get_by_label("Second").select_option("1")
+    page.get_by_role("link", name="Sentences that changed").click()
+    page.wait_for_selector("#sentences article")
+    chosen = page.locator("#one, #other").evaluate_all("(all) => all.map((one) => one.selectedOptions[0].text)")
+    assert chosen == ["attention/C1 final", "weighted/C final"]

@@ -1,0 +1,188 @@
+"""Pages hold what was measured, say what was not, escape every text, and are the same bytes for the same results."""
+
+import html
+import random
+import re
+import shlex
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from copied_project import ROOT, copy_project
+from made_site import make_results, sentences
+
+from pipeline.__main__ import main
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+from pipeline.site.build import build
+from pipeline.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
+from pipeline.site.pages import Pages, as_json, vega_file
+from pipeline.site.present import Present, run_page
+from pipeline.stages import parse
+
+EVIL = "<script>alert(1)</script>"
+
+
+class Page(HTMLParser):
+    """Links, anchors, and the text of scripts of one page."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.links += [found[key] for key in ("href", "src") if found.get(key)]
+        self.anchors += [found["id"]] if "id" in found else []
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.lasttag == "script":
+            self.scripts[-1] += data
+
+
+def site_of(project, out: Path, private: bool = False) -> Path:
+    """Vega's script, which takes seconds to write, is as good as there."""
+    (out / "assets").mkdir(parents=True, exist_ok=True)
+    (out / "assets/site.css").touch()
+    (out / "assets" / vega_file()).touch()
+    build(Pages(out, Present(project, private)))
+    return out
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    project = load_project(ROOT, {"work": str(folder / "work")})
+    make_results(project)
+    return project, site_of(project, folder / "site")
+
+
+def test_the_same_results_make_the_same_bytes(site, tmp_path):
+    project, first = site
+    second = site_of(project, tmp_path / "site")
+    files = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
+    assert files == sorted(path.relative_to(second) for path in second.rglob("*") if path.is_file())
+    assert [name for name in files if (first / name).read_bytes() != (second / name).read_bytes()] == []
+
+
+def check_links(site: Path) -> None:
+    pages = {path.name: Page(path) for path in site.glob("*.html")}
+    for name, page in pages.items():
+        for link in page.links:
+            if re.match(r"https://arxiv\.org/abs/|data:,$", link):
+                continue
+            file, _, anchor = link.partition("#")
+            assert (site / (file or name)).exists(), f"{name}: {link}"
+            assert not anchor or anchor in pages[file or name].anchors, f"{name}: {link}"
+        assert len(page.anchors) == len(set(page.anchors)), f"{name}: an id stands twice"
+
+
+def test_every_link_leads_somewhere_on_disk_and_nothing_is_fetched(site):
+    check_links(site[1])
+    assert not re.search(
+        r"\bfetch\(|XMLHttpRequest|\bimport\b", "".join(map(read, (site[1] / "assets").glob("[!v]*.js")))
+    )
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_site_of_nothing_says_so_and_its_links_hold(tmp_path):
+    site = site_of(load_project(ROOT, {"work": str(tmp_path / "work")}), tmp_path / "site")
+    check_links(site)
+    assert "0 of " in read(site / "index.html") and "not run" in read(site / "paper-weighted.html")
+
+
+def test_a_cell_leads_to_its_run_and_a_failed_a_provisional_and_a_not_comparable_one_are_marked(site):
+    page = read(site[1] / "paper-weighted.html")
+    ours = re.search(
+        r'<a href="(run-weighted-C-[^"]*)">(\d+\.\d+)</a> <span class="badge not-comparable"[^>]*>n/c', page
+    )
+    assert ours and f">{ours[2]}</td>" in read(site[1] / ours[1])
+    assert re.search(r'<span class="badge provisional"[^>]*>1 seed', page)
+    assert re.search(r'<span class="badge failed"[^>]*><a href="run-weighted-A-', page)
+    failed = next(site[1].glob("run-weighted-A-*en-de*"))
+    assert "does not fit &lt;b&gt;" in read(failed)
+
+
+def test_the_commands_that_verify_a_number_do_that(site):
+    run = site[0].runs_of("weighted", "C", "wmt14-en-de")[0]
+    page = html.unescape(read(site[1] / run_page(run)))
+    commands = [shlex.split(line) for line in re.findall(r"(?:<pre>|\n)((?:snakemake|python) [^<\n]*)", page)]
+    again, retrained = commands[0], next(command for command in commands if command[0] == "python")
+    arguments = [*again[:1], "-n", "--nolock", *again[1:]]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^score +1$", done.stdout, re.MULTILINE), done.stdout
+    assert retrained[:4] == ["python", "-m", "pipeline", "train"] and parse(retrained[3:]).restart
+    assert Path(retrained[retrained.index("--run") + 1]) == site[0].layout.run(run)
+
+
+def test_markup_in_a_sentence_a_name_or_a_folder_is_text(tmp_path):
+    (tmp_path / "project").mkdir()
+    root = copy_project(tmp_path / "project")
+    printed, paper = root / "workflow/papers/weighted/table2.csv", root / "workflow/papers/weighted/paper.yaml"
+    printed.write_text(printed.read_text().replace("Weighted Transformer,C,", f"{EVIL},C,"))
+    paper.write_text(paper.read_text().replace("Weighted Transformer, N = 2", EVIL))
+    project = load_project(root, {"work": str(tmp_path / "<script>x<")})
+    make_results(project, EVIL)
+    site = site_of(project, tmp_path / "site")
+    for path in site.glob("*.html"):
+        assert not [text for text in Page(path).scripts if "alert" in text and "<" in text], path
+        assert EVIL not in read(path) and "<script>x" not in read(path)
+    for path in (site / "data").glob("*.js"):
+        assert "<" not in read(path), path
+    assert "&lt;script&gt;alert(1)" in read(site / "paper-weighted.html")
+
+
+def test_json_in_a_page_ends_no_script():
+    assert as_json({"a": "</script><!--\u2028"}) == '{"a":"\\u003c/script>\\u003c!--\\u2028"}'
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_text_that_may_not_be_passed_on_is_shown_privately_only(private, tmp_path):
+    project = load_project(ROOT, {"work": str(tmp_path / "work"), "scale": "small"})
+    make_results(project, "heimlich")
+    site = site_of(project, tmp_path / "site", private)
+    shown = [path.name for path in site.rglob("*") if path.suffix in (".html", ".js") and "heimlich" in read(path)]
+    assert any(name.startswith("multi30k-en-de") for name in shown) == private
+    assert bool(shown) == private
+    assert "Multi30K: Multilingual" in read(site / "outputs-multi30k-en-de-dev.html").replace("Multi30k:", "Multi30K:")
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UserError, match="something else than a site"):
+        Pages(tmp_path, Present(load_project(ROOT), False))
+    assert main(["site", "--out", str(tmp_path)]) == 1
+
+
+def test_what_an_earlier_site_had_is_removed(site, tmp_path):
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "run-gone.html").touch()
+    site_of(site[0], out)
+    assert not (out / "run-gone.html").exists()
+
+
+def test_word_accuracy_counts_each_word_as_often_as_both_have_it():
+    references = sentences("x")
+    generator = random.Random(random.random())
+    outputs = [" ".join(generator.sample(line.split(), k=max(1, len(line.split()) // 2))) for line in references]
+    counts = Counter({word: generator.choice((0, 1, 7, 2000)) for line in references for word in line.split()})
+    for bucket, (value, words) in word_accuracy(counts, references, outputs).items():
+        inside = [[w for w in line.split() if bucket_of(counts[w]) == bucket] for line in (*references, *outputs)]
+        theirs, ours = inside[: len(references)], inside[len(references) :]
+        right = sum(min(a.count(w), b.count(w)) for a, b in zip(theirs, ours, strict=True) for w in set(a))
+        total = sum(map(len, theirs)) + sum(map(len, ours))
+        assert (value, words) == (pytest.approx(200 * right / total), sum(map(len, theirs)))
+    names = [bucket_name(place) for place in range(len(FREQUENCIES))]
+    assert ", ".join(names) == "0, 1, 2–4, 5–9, 10–99, 100–999, 1000+"
