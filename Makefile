@@ -28,12 +28,12 @@ demo: env
 	@echo "Writes a corpus, trains ten small models and scores them; about 5 minutes on two idle cores. Details are in work/demo/runs/*/*/*/*/logs."
 	@set -o pipefail; $(BIN)/snakemake --quiet rules host reason -- results/table2.csv 2>&1 \
 		| (trap '' INT; grep --line-buffered -vE $(DETAILS) || true)
-	@$(BIN)/python -m pipeline site
+	@$(BIN)/reprise site
 	@echo
 	@$(BIN)/python -m pipeline show
 	@echo
 	@echo "Open results/site/index.html in a browser: every number leads to its run, its curves and its outputs. Next:"
-	@echo "  $(BIN)/snakemake results/claims.csv       what the paper says, judged; then again: $(BIN)/python -m pipeline site"
+	@echo "  $(BIN)/snakemake results/claims.csv       what the paper says, judged; then again: $(BIN)/reprise site"
 	@echo "  $(BIN)/snakemake coldfusion               another paper: tables, figures and claims"
 	@echo "  $(BIN)/snakemake -n --config scale=small -- weighted   what public real data would take"
 

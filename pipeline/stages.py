@@ -35,7 +35,6 @@ STAGES = {
         "set what systems write down of a few utterances next to what a paper printed",
     ),
     "show": ("pipeline.reporting.show", "show a table in a terminal, with what it means"),
-    "site": ("pipeline.site.build", "make pages of all results, to be opened from disk"),
     "check-data": ("pipeline.planning.check_data", "say which files of the data are here, and how to get the others"),
     "calibrate": ("pipeline.planning.calibrate", "measure how fast this machine trains and decodes"),
     "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),

@@ -10,6 +10,7 @@ COMMANDS = {
     "unpack": ("reprise.commands.unpack", "unpack and verify the .tar file of a model"),
     "export": ("reprise.commands.export", "write a Transformer for CTranslate2"),
     "new": ("reprise.commands.new", "begin a dataset or a paper of one's own"),
+    "site": ("reprise.site.build", "make pages of all results, to be opened from disk"),
     "report": ("reprise.commands.report", "say what is in a prepared dataset"),
 }
 """Command -> (module, one-line help)."""

@@ -9,9 +9,9 @@ from copied_project import ROOT
 from made_site import make_results
 
 from pipeline.experiment.project import load_project
-from pipeline.site.build import build
-from pipeline.site.pages import Pages
-from pipeline.site.present import Present
+from reprise.site.build import build
+from reprise.site.pages import Pages
+from reprise.site.present import Present
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium")

@@ -13,14 +13,14 @@ import pytest
 from copied_project import ROOT, copy_project
 from made_site import make_results, sentences
 
-from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.site.build import build
-from pipeline.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
-from pipeline.site.pages import Pages, as_json, vega_file
-from pipeline.site.present import Present, run_page
 from pipeline.stages import parse
+from reprise.__main__ import main
+from reprise.site.build import build
+from reprise.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
+from reprise.site.pages import Pages, as_json, vega_file
+from reprise.site.present import Present, run_page
 
 EVIL = "<script>alert(1)</script>"
 

@@ -156,7 +156,7 @@ rule site:
         "{rule} -> {output}"
     shell:
         """
-        python -m pipeline {params.command:q} >{log:q} 2>&1
+        python -m reprise {params.command:q} >{log:q} 2>&1
         """
 
 

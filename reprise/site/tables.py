@@ -12,8 +12,8 @@ from pipeline.metrics import metric_named
 from pipeline.products import ExampleTable, LayerTable, RunId, Table, TranscriptTable
 from pipeline.reporting.filled_table import NOT_RUN, FilledTable, fill
 from pipeline.reporting.markdown import note, scale_rules
-from pipeline.site.charts import Chart, comparison
-from pipeline.site.present import Present
+from reprise.site.charts import Chart, comparison
+from reprise.site.present import Present
 
 WORDS = {
     "agrees": "the printed number lies in our interval",

@@ -1,6 +1,6 @@
 """The site of all results: pages that are opened from disk, with whatever is there; the rest says `not run`.
 
-    python -m pipeline site --set scale=demo --out results/site
+    reprise site --set scale=demo --out results/site
 
 reads   tables, figures, claims, and the folders of runs and corpora
 writes  <out>/index.html, a page for each paper, run, test set and comparison, and what they show
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.products import RunId
-from pipeline.site.outputs import output_sets, write_outputs
-from pipeline.site.pages import Pages
-from pipeline.site.papers import write_paper
-from pipeline.site.present import Present
-from pipeline.site.runs import write_run
+from reprise.site.outputs import output_sets, write_outputs
+from reprise.site.pages import Pages
+from reprise.site.papers import write_paper
+from reprise.site.present import Present
+from reprise.site.runs import write_run
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from pipeline.records.probes import AlignmentMaps, AttentionMap
 from pipeline.records.record import read_lines_as, read_note
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
-from pipeline.site.charts import Chart, Row, curves, heat, thinned
-from pipeline.site.pages import Pages
-from pipeline.site.present import Present, Written, run_page, system_name, written
+from reprise.site.charts import Chart, Row, curves, heat, thinned
+from reprise.site.pages import Pages
+from reprise.site.present import Present, Written, run_page, system_name, written
 
 SECTIONS = ("model", "fusion", "training")
 FOLLOWED = {

@@ -15,10 +15,10 @@ from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.statistics.significance import compared, resampled
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import FilledTable
-from pipeline.site.charts import curves
-from pipeline.site.pages import Pages
-from pipeline.site.present import Present, run_page, system_name
-from pipeline.site.runs import flat, run_curves
+from reprise.site.charts import curves
+from reprise.site.pages import Pages
+from reprise.site.present import Present, run_page, system_name
+from reprise.site.runs import flat, run_curves
 
 
 def compare_page(paper: str, table: str) -> str:

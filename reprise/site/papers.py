@@ -10,12 +10,12 @@ from pipeline.layout import COST_FILE
 from pipeline.products import Alignments, AttentionMaps, Figure, RunId, Trained
 from pipeline.records.training import TrainedRun, TrainingCost
 from pipeline.reporting.filled_table import FilledTable
-from pipeline.site.charts import Chart
-from pipeline.site.claims import shown_claims, tally
-from pipeline.site.compare import compare_page, write_comparison
-from pipeline.site.pages import Pages
-from pipeline.site.present import Present
-from pipeline.site.tables import SHORT, WORDS, files_of, headline, measured_tables, other_tables, read_csv, shown_table
+from reprise.site.charts import Chart
+from reprise.site.claims import shown_claims, tally
+from reprise.site.compare import compare_page, write_comparison
+from reprise.site.pages import Pages
+from reprise.site.present import Present
+from reprise.site.tables import SHORT, WORDS, files_of, headline, measured_tables, other_tables, read_csv, shown_table
 
 CHARTED = 40
 """Rows of a figure's numbers that a page shows."""

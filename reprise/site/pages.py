@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
-from pipeline.site.present import Present, run_page
+from reprise.site.present import Present, run_page
 
 MARK = "assets/site.css"
 """A folder that has it is a site, and may be written over."""
@@ -28,7 +28,7 @@ class Pages:
 
     @cached_property
     def templates(self) -> Environment:
-        loader = PackageLoader("pipeline.site")
+        loader = PackageLoader("reprise.site")
         found = Environment(
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
@@ -61,7 +61,7 @@ class Pages:
 
     def assets(self) -> None:
         """Our own style and scripts, and Vega's, which altair's companion package carries."""
-        for asset in (resources.files("pipeline.site") / "assets").iterdir():
+        for asset in (resources.files("reprise.site") / "assets").iterdir():
             self.write(f"assets/{asset.name}", asset.read_bytes())
         vega = self.out / "assets" / vega_file()
         self.written.add(vega)

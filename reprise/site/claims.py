@@ -9,8 +9,8 @@ from pipeline.kinds.claims.shared.claim import Claim, NotRun
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.evidence import Verdict
 from pipeline.kinds.view import PaperView
-from pipeline.site.charts import Chart, evidence
-from pipeline.site.present import Present
+from reprise.site.charts import Chart, evidence
+from reprise.site.present import Present
 
 
 @dataclass(frozen=True)
