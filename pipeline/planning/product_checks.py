@@ -134,6 +134,9 @@ class Inspection:
         if kept == needed:
             return []
         finding.stale |= {folder / DONE_FILE, self.layout.weights(run), self.layout.path(Trained(run))}
+        finding.stale |= set(
+            (folder / "checkpoints").glob("step-*.resume.safetensors")
+        )  # it would go on behind the gap
         return [Checked(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
 
     def checks(self, product: Product) -> list[Checked]:

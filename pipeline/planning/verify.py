@@ -13,23 +13,27 @@ wrong, after a repair only when something stays so. Writes no other file.
 import argparse
 import logging
 import os
+import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import permutations
 from os.path import exists
 from pathlib import Path
 
 from pipeline.disk import size
 from pipeline.errors import UserError
+from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.graph import Graph
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.project import Project
 from pipeline.experiment.targets import unknown_target
 from pipeline.files import set_aside, sweep
-from pipeline.layout import RESULTS
-from pipeline.planning.file_checks import Checked
+from pipeline.layout import DONE_FILE, RESULTS
+from pipeline.planning.file_checks import Checked, checked
 from pipeline.planning.product_checks import Finding, Inspection, is_needed
-from pipeline.products import OfDataset, OfRun, Product
+from pipeline.products import OfDataset, OfRun, Product, Trained
+from pipeline.records.record import read_note
+from pipeline.records.training import TrainedRun
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +43,12 @@ AGAIN = "the ordinary snakemake command makes it again"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="a paper, `all`, or a file; default: what is here")
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--repair", action="store_true", help="set aside what is damaged or stands for what is missing")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args)
     if args.repair and any((args.root / LOCKS).glob("*.lock")):
         raise UserError("snakemake works in this folder, or was killed: end it, or `python -m pipeline unlock` first")
     graph = Graph(project)
@@ -53,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     wrong = {one.path: one for finding in findings for one in finding.checks if one.state != "good"}
     if args.repair:
         sweep_all(project)
-        done = {path: aside for finding in findings for path, aside in repair(finding)}
+        done = {path: aside for finding in findings for path, aside in repair(project, finding)}
     show(
         [
             *good_rows(project, findings),
@@ -90,8 +93,14 @@ def asked(graph: Graph, names: list[str]) -> list[Product]:
     return found
 
 
-def repair(finding: Finding) -> Iterator[tuple[Path, Path]]:
+def repair(project: Project, finding: Finding) -> Iterator[tuple[Path, Path]]:
     """Rename what is damaged and what stands for it; gives the new names. What can't be read is left alone."""
+    if copy := copy_of_record(project, finding):
+        lost, whole = copy
+        if exists(lost):
+            yield lost, set_aside(lost)
+        shutil.copy2(whole, lost)
+        return
     unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
     for one in finding.checks:
         if one.state == "damaged" and exists(one.path):
@@ -99,6 +108,19 @@ def repair(finding: Finding) -> Iterator[tuple[Path, Path]]:
     for path in sorted(finding.stale - unreadable):
         if exists(path):
             yield path, set_aside(path, "stale")
+
+
+def copy_of_record(project: Project, finding: Finding) -> tuple[Path, Path] | None:
+    """The one of a training's two equal records that alone is lost, and the other: Snakemake would not always miss it."""
+    if not isinstance(finding.product, Trained):
+        return None
+    mark, weights = project.layout.path(finding.product), project.layout.weights(finding.product.run)
+    bad = {one.path for one in finding.checks if one.state != "good" and is_needed(one.path)}
+    for lost, whole in permutations((mark, mark.with_name(DONE_FILE))):
+        record = read_note(TrainedRun, whole) if bad <= {lost} and checked(whole).state == "good" else None
+        if record and checked(lost).state != "good" and checked(weights, None, record.weights_digest).state == "good":
+            return lost, whole
+    return None
 
 
 def sweep_all(project: Project) -> None:

@@ -85,7 +85,7 @@ def take_up(checkpoints: Checkpoints, shorter: Path, continued: bool = False) ->
         except DamagedFileError as error:
             log.warning("%s: is damaged (`verify` says more), so training does not go on from it: %s", path, error)
             continue
-        if facts["key"] != key:
+        if facts["key"] != key or not is_complete(shorter, step):
             continue
         for name in (PROGRESS_FILE, SAMPLES_FILE, COST_FILE):
             if (shorter / name).exists():
@@ -97,6 +97,13 @@ def take_up(checkpoints: Checkpoints, shorter: Path, continued: bool = False) ->
         log.info("going on from update %d of %s, which was trained with the same settings", step, shorter.name)
         return step
     return None
+
+
+def is_complete(shorter: Path, last: int) -> bool:
+    """Whether the weights that it kept for averaging are all there: a longer run averages some of them, perhaps."""
+    training = load_run(shorter / RUN_FILE).training
+    due = range(training.checkpoint_every, last + 1, training.checkpoint_every)[-training.keep_checkpoints :]
+    return set(due) <= {step for step, _ in numbered(shorter / "checkpoints", WEIGHTS)}
 
 
 def take_weights(checkpoints: Checkpoints, shorter: Path, key: str, last: int) -> None:
