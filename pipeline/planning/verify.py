@@ -111,7 +111,7 @@ def repair(project: Project, finding: Finding) -> Iterator[tuple[Path, Path]]:
 
 
 def copy_of_record(project: Project, finding: Finding) -> tuple[Path, Path] | None:
-    """The one of a training's two equal records that alone is lost, and the other: Snakemake would not always miss it."""
+    """The one of a training's two equal records that alone is lost, and the other: Snakemake may not miss the first."""
     if not isinstance(finding.product, Trained):
         return None
     mark, weights = project.layout.path(finding.product), project.layout.weights(finding.product.run)

@@ -46,6 +46,15 @@ def test_the_shorter_training_stays_as_it_was(new_run, outcome):
     assert outcome(shorter) == before
 
 
+def test_a_gap_among_the_weights_kept_for_averaging_is_not_taken_over(new_run, updates):
+    shorter = new_run("seed1-00000001", max_steps=12)
+    train_run(shorter, threads=1)
+    (shorter / "checkpoints/step-8.safetensors").unlink()
+    updates.clear()
+    train_run(new_run("seed1-00000002", max_steps=14), threads=1)
+    assert updates == list(range(14))
+
+
 def test_a_longer_training_goes_on_from_one_that_was_not_finished(new_run, outcome, updates, monkeypatch):
     at_once = new_run("elsewhere-00000000", max_steps=20)
     train_run(at_once, threads=1)
