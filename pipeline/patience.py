@@ -28,8 +28,10 @@ def persevere(work: Callable[[], None]) -> None:
             return work()
         except (UserError, OSError) as error:
             refusal = refusal_behind(error)
-            if refusal is None or refusal.errno not in PASSING or pause is None:
-                raise (error if refusal is None else LastingError(explained(error))) from error
+            if refusal is None:
+                raise
+            if refusal.errno not in PASSING or pause is None:
+                raise LastingError(explained(error)) from error
             log.warning("%s; trying again in %g s", error, pause)
         time.sleep(pause)
     return None
