@@ -9,7 +9,12 @@ from pipeline.stages import STAGES, parse
 
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}
 """Options that are none where they are not given, whatever the stage."""
-OF_A_STAGE = {"launch": {"--run", "--folder", "--out"}, "translate": {"--text"}, "perplexity": {"--corpus"}}
+OF_A_STAGE = {
+    "launch": {"--run", "--folder", "--out"},
+    "show": {"--paper"},
+    "translate": {"--text"},
+    "perplexity": {"--corpus"},
+}
 ASKED_FOR = {"tune": {"--language-model"}}
 
 
