@@ -10,7 +10,8 @@ from pipeline.errors import UserError
 from pipeline.yaml_file import MAX_BYTES, load_yaml, parse_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = sorted([*ROOT.glob("workflow/**/*.yaml"), ROOT / "config.yaml", *ROOT.glob("slurm/*.yaml")])
+FILES = [*ROOT.glob("workflow/**/*.yaml"), ROOT / "config.yaml", *ROOT.glob("slurm/*.yaml")]
+FILES = sorted(path for path in FILES if path.parent.name != "scaffold")  # templates, no YAML before they are filled in
 BOMB = "a: &a [x, x, x, x]\n" + "".join(
     f"b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 9)}]\n" for n in range(1, 25)
 ).replace("*b0", "*a")
