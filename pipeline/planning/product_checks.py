@@ -156,7 +156,7 @@ class Inspection:
                 case Score():
                     return self.of_score(product)
         except (UserError, OSError):
-            return [checked(mark, MARKS.get(type(product)))]  # it can't be read, or understood
+            pass  # a record can't be read, or understood: which one, the files themselves tell
         encoded = Encoded(product.dataset) if isinstance(product, Prepared) else product
         freed = isinstance(product, Prepared) and exists(self.layout.path(encoded))
         found = [checked(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
@@ -264,5 +264,8 @@ class Inspection:
         digest = TrainedRun.read(done.path).weights_digest if done.state == "good" else None
         copied = checked(mark)
         if copied.state == done.state == "good" and mark.read_bytes() != done.path.read_bytes():
-            copied = replace(copied, state="damaged", fault=f"is no copy of {DONE_FILE}")
+            if noted(mark):  # the copy is what was written, then
+                done = replace(done, state="damaged", fault=f"is not what {mark.name} is a copy of")
+            else:
+                copied = replace(copied, state="damaged", fault=f"is no copy of {DONE_FILE}")
         return [done, copied, checked(weights, None, digest), *kept, *told]
