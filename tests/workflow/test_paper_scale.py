@@ -15,7 +15,7 @@ from pipeline.experiment.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/paper-scale.md"
-DEEPEST, LONGEST_S = 10, 5.0
+DEEPEST, LONGEST_S = 11, 5.0
 
 
 def printed_graph(work):
@@ -47,7 +47,7 @@ def test_the_page_counts_the_jobs_of_every_rule(graph):
     assert [(rule, int(jobs)) for rule, jobs in rows] == counted, f"the table of jobs should be\n{expected}"
 
 
-def test_the_graph_is_at_most_ten_levels_deep(graph):
+def test_the_graph_is_as_deep_as_the_page_says(graph):
     rules, needs = graph
     levels = {}
 

@@ -85,7 +85,8 @@ def spoil(path: Path) -> str:
 
 
 def any_file(project: Path, kind: str) -> Path:
-    return random.choice([path for path in sorted(project.glob(KINDS[kind])) if path.is_file()])
+    found = (path for path in sorted(project.glob(KINDS[kind])) if path.is_file())
+    return random.choice([path for path in found if not path.name.startswith(".")])  # those are notes of what was seen
 
 
 def test_a_whole_target_is_good_and_every_change_of_a_single_file_is_found_and_named(project):
