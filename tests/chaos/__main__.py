@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument("--world", type=Path, help="folder in which the undisturbed world is kept for the next time")
     args = parser.parse_args()
     print(f"chaos with SEED={args.seed}", flush=True)
+    os.environ |= NO_COMMIT
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as scratch:
         folder = args.world or Path(scratch)
@@ -42,11 +43,14 @@ def main() -> int:
     return int(any(end.verdict in FAILURES for _, end in ends))
 
 
+NO_COMMIT = {"GIT_DIR": os.devnull}
+"""A commit that is made meanwhile is to be no other provenance."""
+
+
 def run(
     folder: Path, seed: int, numbers, seconds: float, targets: tuple[Product, ...] = TARGETS
 ) -> list[tuple[Case, End]]:
     """Have the cases of these numbers happen, as long as the time lasts; tells of each that fails."""
-    os.environ["GIT_DIR"] = os.devnull  # a commit that is made meanwhile is to be no other provenance
     injector = Injector(folder)
     server = Server(injector.environment())
     ends: list[tuple[Case, End]] = []
