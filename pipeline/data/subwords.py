@@ -126,16 +126,27 @@ def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -
         UserError: the text has too few distinct pieces or words, or more characters than entries.
     """
     size = {"use_all_vocab": True} if vocab_size is None else {"vocab_size": vocab_size}
-    model = io.BytesIO()
+    model, unread = io.BytesIO(), list[UserError | OSError]()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines, model_writer=model, model_type=kind, **size, **TRAINER
+            sentence_iterator=until_unread(lines, unread), model_writer=model, model_type=kind, **size, **TRAINER
         )
     except RuntimeError as error:
-        raise UserError(f"{where} = {vocab_size} does not fit this text: {error}") from error
+        if not unread:
+            raise UserError(f"{where} = {vocab_size} does not fit this text: {error}") from error
+    if unread:
+        raise unread[0]
     if vocab_size is not None and (found := entries(model.getvalue())) != vocab_size:
         raise UserError(f"{where} = {vocab_size}, but the text has only {found} distinct pieces; ask for no more")
     return model.getvalue()
+
+
+def until_unread(lines: Iterator[str], unread: list[UserError | OSError]) -> Iterator[str]:
+    """Lines up to one that can't be read, which `unread` tells of: sentencepiece hides what an iterator raises."""
+    try:
+        yield from lines
+    except (UserError, OSError) as error:
+        unread.append(error)
 
 
 def entries(model: bytes) -> int:

@@ -1,0 +1,21 @@
+"""What can't be read while a vocabulary is learnt is the error of its file, not one of the text."""
+
+import pytest
+
+from pipeline.data.subwords import train
+from pipeline.errors import UserError
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+@pytest.mark.parametrize(
+    "error", [UserError("train.tok.en: is damaged"), OSError(5, "Input/output error", "train.tok.en")]
+)
+@pytest.mark.parametrize("read", [0, 2000])
+def test_an_error_of_the_text_that_is_read_comes_through_as_it_is(kind, error, read):
+    def lines():
+        yield from ["a dog sleeps", "the cat sees a bird"] * (read // 2)
+        raise error
+
+    with pytest.raises(type(error)) as found:
+        train(kind, lines(), 30, "subwords.vocab_size")
+    assert found.value is error
