@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from reprise.model import Model
 from reprise.named_run import find_run
@@ -31,7 +32,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """What every command that opens a model is told."""
     parser.add_argument("model", metavar="RUN", help="paper/system/dataset/seed, a run's folder, or a packed model's")
     parser.add_argument("--decoding", default="", metavar="NAME,KEY=VALUE,…", help="e.g. averaged, or beam=8,alpha=1.0")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    add_settings_argument(parser)
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
 
 

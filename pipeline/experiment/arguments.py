@@ -8,9 +8,13 @@ from pipeline.experiment.project import Project, load_project
 from pipeline.experiment.settings import parse_settings
 
 
+def add_settings_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+
+
 def add_project_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    add_settings_argument(parser)
 
 
 def add_report_arguments(parser: argparse.ArgumentParser, *names: str, out: str) -> None:

@@ -26,10 +26,10 @@ from pathlib import Path
 
 from pipeline.data.dataset import sources_of
 from pipeline.disk import size
+from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.content import DIGITS
 from pipeline.experiment.graph import Graph, datasets_in
-from pipeline.experiment.project import Project, load_project
-from pipeline.experiment.settings import parse_settings
+from pipeline.experiment.project import Project
 from pipeline.files import sha256_file
 from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.planning.data_files import is_extracted
@@ -56,13 +56,12 @@ class Unneeded:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: %(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of config.yaml")
+    add_project_arguments(parser)
     parser.add_argument("--remove", nargs="+", choices=KINDS, default=[], metavar="KIND", help=f"{', '.join(KINDS)}")
 
 
 def run(args: argparse.Namespace) -> None:
-    project = load_project(args.root, parse_settings(args.set))
+    project = project_of(args)
     found, readers = list(unneeded(project)), reports_by_folder(project)
     for one in found:
         log.info(

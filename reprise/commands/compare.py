@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from pipeline.evaluation.compare import compare_scores
+from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from pipeline.kinds.scored import measure_of
 from pipeline.layout import path_in_run
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", help="default: bleu_paper, f1 or wer, by what the models make")
     parser.add_argument("--split", default="test", help="dev, test, test2, … (default: test)")
     parser.add_argument("--decoding", default="", metavar="NAME", help="of both (default: the usual)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    add_settings_argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.errors import UserError
+from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from pipeline.files import read_json
 from pipeline.layout import Layout
@@ -24,7 +25,7 @@ SHOWN = 80
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", metavar="DATASET", help="a file of workflow/datasets, without .yaml")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
+    add_settings_argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -25,7 +25,6 @@ from pipeline.products import (
     LayerTable,
     LayerTimes,
     ModelSizes,
-    ModelSizes,
     Parse,
     Placeholders,
     Prepared,
