@@ -1,11 +1,12 @@
 """Runs of one system, dataset and seed with other settings: they lie side by side, and a longer one goes on from a
 shorter one."""
 
-import itertools
 import logging
 import shutil
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
@@ -81,16 +82,16 @@ def take_up(checkpoints: Checkpoints, shorter: Path, continued: bool = False) ->
     key = run_key(shorter)
     for step, path in reversed(numbered(shorter / "checkpoints", RESUME)):
         try:
-            tensors, facts = read_tensor_file(path)
+            tensors, facts = of_key(path, key)
+            for kept in kept_until(shorter, step)[-checkpoints.keep :]:
+                weights, _ = of_key(shorter / "checkpoints" / f"step-{kept}.{WEIGHTS}", key)
+                write_tensor_file(checkpoints.kept(kept), weights, {"key": checkpoints.key, "step": kept})
         except DamagedFileError as error:
-            log.warning("%s: is damaged (`verify` says more), so training does not go on from it: %s", path, error)
-            continue
-        if facts["key"] != key or not is_complete(shorter, step):
+            log.warning("training does not go on from %s (`verify` says more): %s", path, error)
             continue
         for name in (PROGRESS_FILE, SAMPLES_FILE, COST_FILE):
             if (shorter / name).exists():
                 shutil.copyfile(shorter / name, checkpoints.run_folder / name)
-        take_weights(checkpoints, shorter, key, step)
         state = facts["state"] | ({"continued_from": shorter.name} if continued else {})
         own = {"key": checkpoints.key, "step": step, "state": state, "machine": facts["machine"]}
         write_tensor_file(checkpoints.folder / path.name, tensors, own)  # last: from now on the run has begun
@@ -99,18 +100,15 @@ def take_up(checkpoints: Checkpoints, shorter: Path, continued: bool = False) ->
     return None
 
 
-def is_complete(shorter: Path, last: int) -> bool:
-    """Whether the weights that it kept for averaging are all there: a longer run averages some of them, perhaps."""
+def of_key(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and facts of a checkpoint. Raises DamagedFileError, too, when it is another run's."""
+    tensors, facts = read_tensor_file(path)
+    if facts["key"] != key:
+        raise DamagedFileError(f"{path}: is another run's")
+    return tensors, facts
+
+
+def kept_until(shorter: Path, last: int) -> list[int]:
+    """After which updates a run kept weights that a longer one would keep, too."""
     training = load_run(shorter / RUN_FILE).training
-    due = range(training.checkpoint_every, last + 1, training.checkpoint_every)[-training.keep_checkpoints :]
-    return set(due) <= {step for step, _ in numbered(shorter / "checkpoints", WEIGHTS)}
-
-
-def take_weights(checkpoints: Checkpoints, shorter: Path, key: str, last: int) -> None:
-    """The weights kept for averaging that a longer training would have kept, too."""
-    every = load_run(shorter / RUN_FILE).training.checkpoint_every
-    for step, path in itertools.islice(reversed(numbered(shorter / "checkpoints", WEIGHTS)), checkpoints.keep):
-        if step % every == 0 and step <= last:
-            tensors, facts = read_tensor_file(path)
-            if facts["key"] == key:
-                write_tensor_file(checkpoints.folder / path.name, tensors, {"key": checkpoints.key, "step": step})
+    return list(range(training.checkpoint_every, last + 1, training.checkpoint_every))[-training.keep_checkpoints :]

@@ -55,6 +55,18 @@ def test_a_gap_among_the_weights_kept_for_averaging_is_not_taken_over(new_run, u
     assert updates == list(range(14))
 
 
+def test_damaged_weights_kept_for_averaging_are_not_taken_over_and_stay_as_they_are(new_run, updates, outcome, caplog):
+    shorter = new_run("seed1-00000001", max_steps=12)
+    train_run(shorter, threads=1)
+    (shorter / "checkpoints/step-8.safetensors").write_bytes(b"damaged")
+    before = outcome(shorter)
+    updates.clear()
+    longer = new_run("seed1-00000002", max_steps=14)
+    train_run(longer, threads=1)
+    assert updates == list(range(14)) and outcome(shorter) == before and "step-8" in caplog.text
+    assert len(read_json(longer / "cost.json")["starts"]) == 1
+
+
 def test_a_longer_training_goes_on_from_one_that_was_not_finished(new_run, outcome, updates, monkeypatch):
     at_once = new_run("elsewhere-00000000", max_steps=20)
     train_run(at_once, threads=1)
