@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import DecodingConfig, RunSpec, load_run
+from pipeline.config import DecodingConfig, RunSpec, load_run, run_folder_above
 from pipeline.data.dataset import AnyDataset
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project, load_project
@@ -73,7 +73,7 @@ def find_root() -> Path:
 
 def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
     """Raises UserError when there is no such run, with the names that there are, or when it is not trained yet."""
-    if folder := folder_above(Path(name)):
+    if folder := run_folder_above(Path(name)):
         spec = load_run(folder / RUN_FILE)
         return FoundRun(folder, spec, find_project({"scale": spec.scale} | settings))
     if Path(name).exists():
@@ -87,12 +87,6 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
             f"`snakemake {project.layout.path(Trained(run))}` trains it, `--set scale=…` looks at another scale"
         )
     return FoundRun(folder, load_run(folder / RUN_FILE), project)
-
-
-def folder_above(path: Path) -> Path | None:
-    """The nearest folder that holds a run: `path` itself or one that it lies in; None where `path` is nothing."""
-    above = (path, *path.resolve().parents) if path.exists() else ()
-    return next((one for one in above if (one / RUN_FILE).exists()), None)
 
 
 def named(project: Project, name: str) -> RunId:

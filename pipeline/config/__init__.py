@@ -5,7 +5,7 @@ The JSON schemas under `workflow/schemas/` are generated from these classes (`py
 """
 
 from pipeline.config.decoding import DecodingConfig, DecodingSettings
-from pipeline.config.run import LanguageModelRun, ModelConfig, RunSpec, load_run
+from pipeline.config.run import LanguageModelRun, ModelConfig, RunSpec, load_run, run_folder_above
 from pipeline.config.training import TrainingConfig
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "RunSpec",
     "TrainingConfig",
     "load_run",
+    "run_folder_above",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 from pydantic import Field, model_validator
 
 from pipeline.config.training import TrainingConfig
+from pipeline.layout import RUN_FILE
 from pipeline.models.architectures import architectures
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
@@ -67,6 +68,12 @@ class RunSpec(Closed):
     def name(self) -> str:
         return f"{self.paper}/{self.system} seed {self.seed}"
 
+    @property
+    def taken(self) -> dict[str, str]:
+        """Folders of the runs whose weights it takes, by key."""
+        named = {"language_model": self.language_model and self.language_model.run, "initial": self.initial}
+        return {key: folder for key, folder in named.items() if folder}
+
     def content(self) -> dict[str, Any]:
         """What decides the weights besides the data and other runs' weights: settings that are not at their defaults.
 
@@ -85,6 +92,12 @@ class RunSpec(Closed):
             "language_model": model and model.model_copy(update={"run": place(model.run)}),
         }
         return self.model_copy(update=changed)
+
+
+def run_folder_above(path: Path) -> Path | None:
+    """The nearest folder that holds a run: `path` itself or one that it lies in; None where `path` is nothing."""
+    above = (path, *path.resolve().parents) if path.exists() else ()
+    return next((one for one in above if (one / RUN_FILE).exists()), None)
 
 
 def load_run(path: Path) -> RunSpec:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.config import RunSpec, load_run
+from pipeline.config import RunSpec, load_run, run_folder_above
 from pipeline.data.encoded_files import require_whole
 from pipeline.errors import UserError
 from pipeline.files import REPAIR
@@ -77,7 +77,6 @@ class TrainedModel:
 
 def run_folder_of(weights: Path) -> Path:
     """The nearest folder above `weights` that holds a run. Raises UserError when there is none."""
-    for folder in weights.resolve().parents:
-        if (folder / RUN_FILE).exists():
-            return folder
+    if folder := run_folder_above(weights):
+        return folder
     raise UserError(f"{weights}: no run.yaml in any folder above it; weights are decoded where their run is")

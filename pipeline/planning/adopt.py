@@ -41,8 +41,16 @@ def adopt(project: Project) -> None:
     for name in project.datasets:
         if (old := layout.work / "corpora" / name).is_dir() and not (new := layout.corpus(name)).exists():
             rename(old, new)
-    for path in sorted(keys, key=lambda path: len(parts_of(runs[path]))):  # those that others take weights from first
-        adopt_run(project, path, runs, keys[path])
+    for path in sorted(keys, key=lambda path: depth(path, runs)):  # those that others take weights from first
+        if held := [folder for folder in map(Path, runs[path].taken.values()) if folder.exists()]:
+            log.warning("%s is left as it is: so is %s, whose weights it takes", path, held[0])
+        else:
+            adopt_run(project, path, runs, keys[path])
+
+
+def depth(path: Path, runs: dict[Path, RunSpec]) -> int:
+    """How many runs have to be trained one after the other before this one."""
+    return max((1 + depth(Path(folder), runs) for folder in runs[path].taken.values()), default=0)
 
 
 def spec_of(path: Path) -> RunSpec | None:
@@ -54,16 +62,11 @@ def spec_of(path: Path) -> RunSpec | None:
         return None
 
 
-def parts_of(spec: RunSpec) -> dict[str, Path]:
-    """Folders of the runs whose weights it takes."""
-    named = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
-    return {name: Path(folder) for name, folder in named.items() if folder}
-
-
 def former_key(path: Path, runs: dict[Path, RunSpec]) -> str | None:
     """The key of a run as earlier versions made it: of its specification as written. None where it can't be told."""
     spec = runs[path]
-    parts = {name: former_key(folder, runs) if folder in runs else None for name, folder in parts_of(spec).items()}
+    taken = {name: Path(folder) for name, folder in spec.taken.items()}
+    parts = {name: former_key(folder, runs) if folder in runs else None for name, folder in taken.items()}
     try:
         corpus = read_corpus(Path(spec.corpus)).digest
     except UserError as error:
@@ -93,7 +96,7 @@ def adopt_run(project: Project, path: Path, runs: dict[Path, RunSpec], key: str)
     if spec.dataset not in project.datasets:
         return log.warning("%s is left as it is: there is no dataset %s any more", path, spec.dataset)
     places = {spec.corpus: layout.corpus(spec.dataset) / "encoded"}
-    places |= {str(folder): renamed(project, folder, runs) for folder in parts_of(spec).values()}
+    places |= {folder: renamed(project, Path(folder), runs) for folder in spec.taken.values()}
     new, times = renamed(project, path, runs), (path / RUN_FILE).stat()
     if new.exists():
         return log.warning("%s is left as it is: there is a %s", path, new.name)
@@ -111,7 +114,7 @@ def renamed(project: Project, path: Path, runs: dict[Path, RunSpec]) -> Path:
 
 def content_of(project: Project, path: Path, runs: dict[Path, RunSpec]) -> str:
     spec = runs[path]
-    parts = [content_of(project, folder, runs) for folder in parts_of(spec).values()]
+    parts = [content_of(project, Path(folder), runs) for folder in spec.taken.values()]
     return run_content(spec, project.corpus_content(spec.dataset), parts)
 
 

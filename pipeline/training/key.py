@@ -41,6 +41,5 @@ def key_of(spec: RunSpec) -> str:
     Settings at their defaults are left out: a setting that a later version adds makes no finished run another one. Runs
     whose weights it takes count as what their own keys say.
     """
-    folders = {"language_model": spec.language_model and spec.language_model.run, "initial": spec.initial}
-    parts = {name: run_key(Path(folder)) for name, folder in folders.items() if folder}
+    parts = {name: run_key(Path(folder)) for name, folder in spec.taken.items()}
     return sha256_json({"spec": spec.content(), "corpus": read_corpus(Path(spec.corpus)).digest, "parts": parts})

@@ -56,9 +56,7 @@ def run(args: argparse.Namespace) -> None:
 
 def beside(shorter: Path, spec: RunSpec) -> Path:
     """The folder of a run like `shorter`, whose folder's name says what its data are."""
-    parts = [spec.language_model.run] if spec.language_model else []
-    parts += [spec.initial] if spec.initial else []
-    folders = [Path(spec.corpus).parent, *map(Path, parts), shorter.absolute()]
+    folders = [Path(spec.corpus).parent, *map(Path, spec.taken.values()), shorter.absolute()]
     contents = [folder.name.rpartition("-")[2] for folder in folders]
     if any(len(content) != DIGITS for content in contents):
         raise UserError(f"{shorter}: is not in a store of runs; its folder's name lacks what it is made of")

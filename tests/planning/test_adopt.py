@@ -116,3 +116,13 @@ def test_a_run_whose_specification_is_not_what_it_was_trained_with_is_left_as_it
     trained_run(key="another").write(store.folder(BASE) / "done.json")
     adopt(store.project)
     assert store.folder(BASE).exists() and "run.yaml is not what it was trained with" in caplog.text
+
+
+def test_a_run_whose_language_model_is_left_is_left_too(store, caplog):
+    *others, last = list(dict.fromkeys(chain(store.project, FUSED)))
+    for run in (*others, last):
+        store.train(run)
+    trained_run(key="another").write(store.folder(others[0]) / "done.json")
+    adopt(store.project)
+    assert store.folder(others[0]).exists() and store.folder(last).exists()
+    assert "whose weights it takes" in caplog.text
