@@ -80,6 +80,10 @@ def plain_transformer(model: Model) -> Transformer:
     config = network.config
     if {config.key_width, config.value_width} != {config.d_model / config.num_heads}:
         raise UserError(f"{model.name}: its heads are not d_model / num_heads wide, as they are in CTranslate2")
+    if config.source_last:
+        raise UserError(
+            f"{model.name}: its decoder reads the source last; CTranslate2 has decoder_order self-cross-ffn"
+        )
     return network
 
 

@@ -20,12 +20,15 @@ def weighted_config(**changes) -> WeightedTransformerConfig:
     return WeightedTransformerConfig(architecture="weighted_transformer", **(settings | changes))
 
 
+LITERAL = {"ffn_mode": "shared", "branched_attention": "self", "residuals": "sub-layers"}
+
 CONFIGS = {
     "transformer": transformer_config(),
     "narrow keys, wide values": transformer_config(d_k=3, d_v=11),
     "one head": transformer_config(num_heads=1),
     "learned positions": transformer_config(positions="learned", max_positions=20),
     "untied": transformer_config(tie_embeddings="none"),
+    "self, network, source": transformer_config(decoder_order="self-ffn-cross"),
     "weighted": weighted_config(),
     "weighted, shared": weighted_config(ffn_mode="shared"),
     "weighted, softmax": weighted_config(normalisation="softmax"),
@@ -33,6 +36,17 @@ CONFIGS = {
     "weighted, random": weighted_config(weights="random"),
     "weighted, top 2": weighted_config(top_k=2),
     "weighted, self": weighted_config(branched_attention="self"),
+    "weighted, literal": weighted_config(**LITERAL),
+    "weighted, literal, softmax": weighted_config(**LITERAL, normalisation="softmax"),
+    "weighted, literal, merged": weighted_config(**LITERAL, merged=True),
+    "weighted, literal, random": weighted_config(**LITERAL, weights="random"),
+    "weighted, literal, top 2": weighted_config(**LITERAL, top_k=2),
+    "weighted, split, sub-layers": weighted_config(branched_attention="self", residuals="sub-layers"),
+    "weighted, split, cross, sub-layers": weighted_config(residuals="sub-layers"),
+    "weighted, shared, cross, sub-layers": weighted_config(ffn_mode="shared", residuals="sub-layers"),
+    "weighted, shared, self": weighted_config(ffn_mode="shared", branched_attention="self"),
+    "weighted, scaled weights": weighted_config(residuals="sub-layers", branch_scale="weights"),
+    "weighted, scaled start": weighted_config(residuals="sub-layers", branch_scale="start"),
     "weighted, more branches than heads": weighted_config(num_branches=8),
 }
 

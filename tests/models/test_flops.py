@@ -17,7 +17,8 @@ def test_count_equals_the_products_of_a_step(config):
     with FlopCounterMode(display=False) as counter:
         model.loss(batch, 0.1).loss.backward()
     ours = training_flops(config, SHAPE)
-    products = len(getattr(model, "blocks", [])) * 6 * 32 * 8 * 48
+    merged = getattr(config, "residuals", "") == "block"
+    products = len(getattr(model, "blocks", [])) * 6 * 32 * 8 * 48 * merged
     products *= 4 if getattr(config, "ffn_mode", "") == "shared" else 1
     assert counter.get_total_flops() == pytest.approx(ours + products, rel=0.02)
 

@@ -1,6 +1,8 @@
+import re
+
 import pytest
 import torch
-from small_models import VOCAB, pairs, weighted_config
+from small_models import VOCAB, pairs, transformer_config, weighted_config
 from torch.nn import functional as F
 
 from pipeline.models.build import build_model
@@ -44,6 +46,81 @@ def test_gradients_equal_those_of_the_equations(ffn_mode):
     expected = torch.autograd.grad(by_the_formula(block, context), block.parameters(), upstream)
     for one, other in zip(ours, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+READINGS = [
+    {"ffn_mode": mode, "branched_attention": attention, "residuals": "sub-layers"}
+    for mode in MODES
+    for attention in ("self", "cross")
+]
+
+
+@pytest.mark.parametrize("changes", [{}, {"normalisation": "softmax"}, {"top_k": 2}, {"branch_scale": "weights"}])
+@pytest.mark.parametrize("ffn_mode", MODES)
+def test_layer_with_residuals_kept_follows_its_equations(ffn_mode, changes):
+    """y_i = LN(x + kappa_i head_i W^{O_i}) and LN(sum alpha_i y_i + sum alpha_i FFN_i(y_i)), branch by branch."""
+    config = weighted_config(ffn_mode=ffn_mode, residuals="sub-layers", **changes)
+    layer = WeightedTransformer(config, VOCAB, VOCAB).encoder_layer()
+    block, x = layer.attention.mix, torch.randn(3, 5, 32)
+    torch.nn.init.normal_(block.inner.bias)
+    torch.nn.init.normal_(layer.attention_norm.norm.weight)
+    heads = torch.stack([head_of(layer.attention, x, i) for i in range(4)])
+    kappa, alpha = block.branch_weights()
+    times, share = 4 if changes.get("branch_scale") else 1, 48 // 4
+    mean = update = 0.0
+    for i in range(4):
+        y = layer.attention_norm.norm(x + times * kappa[i] * heads[i] @ block.output.weight[:, 8 * i : 8 * i + 8].T)
+        units = slice(i * share, (i + 1) * share) if ffn_mode == "split" else slice(None)
+        hidden = torch.relu(y @ block.inner.weight[units].T + block.inner.bias[units])
+        mean = mean + alpha[i] * y
+        update = update + times * alpha[i] * (hidden @ block.outer.weight[:, units].T + block.outer.bias)
+    expected = layer.feed_forward_norm.norm(mean + update)
+    torch.testing.assert_close(layer(x, None), expected, rtol=0, atol=1e-5)
+    upstream = torch.randn(3, 5, 32)
+    ours, theirs = (torch.autograd.grad(out, layer.parameters(), upstream) for out in (layer(x, None), expected))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def head_of(attention: SelfAttention, x: torch.Tensor, i: int) -> torch.Tensor:
+    """softmax(Q K^T / sqrt(d_k)) V of one head, d_k = d_v = 8."""
+    queries, keys, values = (x @ weight[8 * i : 8 * i + 8].T for weight in attention.qkv.weight.split(32))
+    return torch.softmax(queries @ keys.transpose(1, 2) / 8**0.5, dim=-1) @ values
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_single_branch_with_residuals_kept_is_the_transformer_with_the_same_order_of_sub_layers(reading):
+    order = "self-cross-ffn" if reading["branched_attention"] == "cross" else "self-ffn-cross"
+    one = build_model(weighted_config(num_heads=1, **reading), (VOCAB, VOCAB)).eval()
+    plain = build_model(transformer_config(num_heads=1, decoder_order=order), (VOCAB, VOCAB)).eval()
+    plain.load_state_dict(
+        {
+            re.sub(r"(self_|cross_)?attention\.mix\.(inner|outer)", r"feed_forward.\2", name): weight
+            for name, weight in one.state_dict().items()
+            if not name.endswith(("kappa", "alpha"))
+        }
+    )
+    batch = pairs([9, 4, 6], [3, 8, 5])
+    torch.testing.assert_close(one.states(batch), plain.states(batch), rtol=0, atol=1e-5)
+
+
+def test_the_order_of_the_decoders_sub_layers_matters_to_a_single_branch():
+    one, other = (transformer_config(decoder_order=order) for order in ("self-cross-ffn", "self-ffn-cross"))
+    torch.manual_seed(1)
+    first, second = (build_model(config, (VOCAB, VOCAB)).eval() for config in (one, other))
+    second.load_state_dict(first.state_dict())
+    batch = pairs([9, 4], [3, 8])
+    assert (first.states(batch) - second.states(batch)).abs().max() > 0.1
+
+
+def test_branches_that_start_larger_differ_by_that_alone():
+    drawn = []
+    for scale in ("one", "start"):
+        torch.manual_seed(5)
+        drawn.append(BranchedMix(weighted_config(branch_scale=scale)))
+    for name in ("output", "outer"):
+        torch.testing.assert_close(getattr(drawn[1], name).weight, 4 * getattr(drawn[0], name).weight)
+    assert drawn[1].inner.weight.equal(drawn[0].inner.weight) and drawn[1].kappa.equal(drawn[0].kappa)
 
 
 def test_branches_sum_to_multi_head_attention_when_weights_are_one_and_the_network_is_the_identity():

@@ -4,6 +4,7 @@ Dimensions: B sentences, K hypotheses, S source and T target positions, D d_mode
 """
 
 import math
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +31,7 @@ class ResidualNorm(nn.Module):
         self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        """x, update (B, T, D) -> (B, T, D)"""
+        """x (B, T, D), update (…, B, T, D) -> (…, B, T, D)"""
         return self.norm(dropout_add(x, update, self.dropout if self.training else 0.0))
 
 
@@ -48,38 +49,58 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.outer(relu_dropout(self.inner(x), self.dropout if self.training else 0.0))
 
+    def with_residual(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x, self(x)
 
-class EncoderLayer(nn.Module):
-    """Self-attention, then a feed-forward network unless the attention holds one itself."""
 
-    def __init__(self, config: AnyTransformerConfig, attention: SelfAttention, feed_forward: nn.Module | None):
+class Network(Protocol):
+    """A feed-forward network."""
+
+    def with_residual(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What its output is added to, and this output, each (B, T, D)."""
+
+
+class Layer(nn.Module):
+    """What layers of both stacks have: a feed-forward network, unless an attention holds one itself."""
+
+    feed_forward: Network | None
+    feed_forward_norm: ResidualNorm | None
+
+    def fed_forward(self, x: Tensor) -> Tensor:
+        if self.feed_forward is None or self.feed_forward_norm is None:
+            return x
+        return self.feed_forward_norm(*self.feed_forward.with_residual(x))
+
+
+class EncoderLayer(Layer):
+    """Self-attention, then the feed-forward network."""
+
+    def __init__(self, config: AnyTransformerConfig, attention: SelfAttention, feed_forward: Network | None):
         super().__init__()
         self.attention, self.attention_norm = attention, ResidualNorm(config)
         self.feed_forward = feed_forward
         self.feed_forward_norm = ResidualNorm(config) if feed_forward else None
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        x = self.attention_norm(x, self.attention(x, mask, causal=False))
-        if self.feed_forward is None or self.feed_forward_norm is None:
-            return x
-        return self.feed_forward_norm(x, self.feed_forward(x))
+        return self.fed_forward(self.attention_norm(x, self.attention(x, mask, causal=False)))
 
 
-class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the source, then a feed-forward network unless an attention holds one."""
+class DecoderLayer(Layer):
+    """Masked self-attention, attention over the source, then the feed-forward network, or these two in turn."""
 
     def __init__(
         self,
         config: AnyTransformerConfig,
         self_attention: SelfAttention,
         cross_attention: CrossAttention,
-        feed_forward: nn.Module | None,
+        feed_forward: Network | None,
     ):
         super().__init__()
         self.self_attention, self.self_norm = self_attention, ResidualNorm(config)
         self.cross_attention, self.cross_norm = cross_attention, ResidualNorm(config)
         self.feed_forward = feed_forward
         self.feed_forward_norm = ResidualNorm(config) if feed_forward else None
+        self.source_last = config.source_last
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
         """x (B, T, D), all target positions at once."""
@@ -91,10 +112,10 @@ class DecoderLayer(nn.Module):
         return self.read_source(self.self_norm(x, update), keys_values, mask), past
 
     def read_source(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
+        if self.source_last:
+            x = self.fed_forward(x)
         x = self.cross_norm(x, self.cross_attention(x, keys_values, mask))
-        if self.feed_forward is None or self.feed_forward_norm is None:
-            return x
-        return self.feed_forward_norm(x, self.feed_forward(x))
+        return x if self.source_last else self.fed_forward(x)
 
 
 class Transformer(TaskModel):

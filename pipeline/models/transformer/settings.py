@@ -43,6 +43,11 @@ class AnyTransformerConfig(ModelSettings):
         return self.d_model
 
     @property
+    def source_last(self) -> bool:
+        """Whether a decoder layer reads the source after its feed-forward network, not before."""
+        return False
+
+    @property
     def key_width(self) -> int:
         return self.d_k or self.d_model // self.num_heads
 
@@ -55,3 +60,10 @@ class TransformerConfig(AnyTransformerConfig):
     """Attention Is All You Need, section 3 and Table 3."""
 
     architecture: Literal["transformer"] = Field(description="Post-norm Transformer (Vaswani et al. 2017)")
+    decoder_order: Literal["self-cross-ffn", "self-ffn-cross"] = Field(
+        default="self-cross-ffn", description="Order of a decoder layer's sub-layers; the paper's is the first"
+    )
+
+    @property
+    def source_last(self) -> bool:
+        return self.decoder_order == "self-ffn-cross"

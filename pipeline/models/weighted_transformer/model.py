@@ -3,13 +3,19 @@
     bhead_i = head_i W^{O_i} · kappa_i                                        (6)
     BranchedAttention(Q, K, V) = sum_i alpha_i · FFN(bhead_i)                 (7)
 
-with kappa and alpha on the simplex. Nothing non-linear lies between W^{O_i} and W_1, so W^{O_i} W_1 kappa_i is formed
-first, a product of parameters only; alpha_i scales what the second product reads. A step then costs no more than the
-plain Transformer's, with one full-width network shared by all branches as with d_ff split over them.
+with kappa and alpha on the simplex. Where residual connections and normalisations stand is a matter of reading
+(workflow/papers/weighted/paper.yaml, `readings`). With `residuals: sub-layers` there is one after each sub-layer, the first
+inside the branches and shared by them:
+
+    y_i = LN(x + Dropout(bhead_i)),   LN(sum_i alpha_i y_i + Dropout(sum_i alpha_i FFN(y_i)))
+
+With `residuals: block` there is one around eq. 7. Nothing non-linear then lies between W^{O_i} and W_1, so that
+W^{O_i} W_1 kappa_i is formed first, a product of parameters only. In both alpha_i scales what W_2 reads.
 
 Dimensions: B sentences, T positions, M branches, D d_model, F hidden units of one branch.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -24,7 +30,7 @@ from pipeline.models.weighted_transformer.simplex import project_to_simplex
 
 
 class BranchedMix(nn.Module):
-    """Eq. 6 and 7: what a branched attention does with its heads in place of W^O and the layer's feed-forward network.
+    """Eq. 6 and 7: what a branched attention does with its heads in place of W^O, and the layer's feed-forward network.
 
     split: branch i owns d_ff / M units, i.e. rows i of `inner` and columns i of `outer`; shared: every branch runs the
     whole network. One bias b_2 serves all branches: sum alpha_i b_2 = b_2 on the simplex.
@@ -33,15 +39,18 @@ class BranchedMix(nn.Module):
     def __init__(self, config: WeightedTransformerConfig):
         super().__init__()
         self.config = config
-        self.dropout = config.relu_dropout
-        branches, split = config.branches, config.ffn_mode == "split"
+        self.dropout, self.split = config.relu_dropout, config.ffn_mode == "split"
+        branches = config.branches
         self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches)
         self.inner = projection(config.d_model, config.d_ff)
-        self.outer = projection(config.d_ff, config.d_model, branches if split else 1)
+        self.outer = projection(config.d_ff, config.d_model, branches if self.split else 1)
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
         self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))
         self.alpha = None if config.merged else nn.Parameter(self.to_parameter(random_weights(config.branches)))
+        with torch.no_grad():
+            self.output.weight *= config.scaled("start")
+            self.outer.weight *= config.scaled("start")
 
     def branch_parameters(self) -> list[nn.Parameter]:
         return [self.kappa] if self.alpha is None else [self.kappa, self.alpha]
@@ -64,31 +73,56 @@ class BranchedMix(nn.Module):
         weights = random_weights(len(self.kappa)) if self.training else torch.full_like(self.kappa, 1 / len(self.kappa))
         return weights.to(self.kappa.device)
 
-    def merged_inner(self, kappa: Tensor) -> Tensor:
-        """kappa_i W^{O_i} W_1 as (M, d_v, F)."""
-        branches = len(kappa)
-        # (M, D, d_v) -> (M, d_v, D)
-        output = self.output.weight.unflatten(1, (branches, -1)).permute(1, 2, 0)
-        inner = self.inner.weight
-        if self.config.ffn_mode == "split":
-            inner = inner.unflatten(0, (branches, -1))
-        return torch.matmul(output * kappa[:, None, None], inner.transpose(-1, -2))
+    def outputs(self, kappa: Tensor) -> Tensor:
+        """kappa_i W^{O_i} as (M, d_v, D)."""
+        kappa = kappa * self.config.scaled("weights")
+        return self.output.weight.unflatten(1, (len(kappa), -1)).permute(1, 2, 0) * kappa[:, None, None]
+
+    def inner_layer(self) -> tuple[Tensor, Tensor]:
+        """W_1 as (D, F) and b_1, or each branch's part of them, (M, D, F) and (M, 1, F)."""
+        weight, bias, branches = self.inner.weight, self.inner.bias, self.config.branches
+        if self.split:
+            weight, bias = weight.unflatten(0, (branches, -1)), bias.unflatten(0, (branches, 1, -1))
+        return weight.transpose(-1, -2), bias
 
     def forward(self, context: Tensor) -> Tensor:
-        """context (B, T, M, d_v), what each head has read -> (B, T, D)"""
+        """context (B, T, M, d_v), what each head has read -> bhead_i (M, B, T, D), or eq. 7 of them (B, T, D)"""
         kappa, alpha = self.branch_weights()
-        batch, length, branches, _ = context.shape
-        split = self.config.ffn_mode == "split"
-        bias = self.inner.bias.unflatten(0, (branches, 1, -1)) if split else self.inner.bias
-        heads = context.permute(2, 0, 1, 3).flatten(1, 2)
-        hidden = torch.baddbmm(bias, heads, self.merged_inner(kappa))
+        batch, length, _, _ = context.shape
+        heads, outputs = context.permute(2, 0, 1, 3).flatten(1, 2), self.outputs(kappa)
+        if self.config.residuals == "sub-layers":
+            return torch.bmm(heads, outputs).unflatten(1, (batch, length))
+        weight, bias = self.inner_layer()
+        return self.summed(torch.baddbmm(bias, heads, torch.matmul(outputs, weight)), alpha).unflatten(
+            0, (batch, length)
+        )
+
+    def network(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """y (M, B, T, D) -> sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D)"""
+        alpha, (weight, bias) = self.branch_weights()[1], self.inner_layer()
+        hidden = torch.matmul(y.flatten(1, 2), weight) + bias
+        return torch.einsum("mbtd,m->btd", y, alpha.to(y.dtype)), self.summed(hidden, alpha).unflatten(0, y.shape[1:3])
+
+    def summed(self, hidden: Tensor, alpha: Tensor) -> Tensor:
+        """hidden (M, B T, F), before the ReLU -> sum_i alpha_i (ReLU(hidden_i) W_2 + b_2), (B T, D)"""
+        alpha = alpha * self.config.scaled("weights")
         hidden = relu_dropout(hidden, self.dropout if self.training else 0.0)
-        if split:
+        if self.split:
             hidden = hidden.transpose(0, 1).flatten(1)
-            outer = self.outer.weight * alpha.repeat_interleave(hidden.shape[1] // branches)
+            outer = self.outer.weight * alpha.repeat_interleave(hidden.shape[1] // len(alpha))
         else:
             hidden, outer = torch.einsum("mnf,m->nf", hidden, alpha.to(hidden.dtype)), self.outer.weight
-        return F.linear(hidden, outer, self.outer.bias * alpha.sum()).unflatten(0, (batch, length))
+        return F.linear(hidden, outer, self.outer.bias * alpha.sum())
+
+
+@dataclass
+class BranchedNetwork:
+    """The feed-forward network of a layer whose branches hold a residual connection; its weights are the block's."""
+
+    block: BranchedMix
+
+    def with_residual(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        return self.block.network(y)
 
 
 class WeightedTransformer(Transformer):
@@ -102,18 +136,19 @@ class WeightedTransformer(Transformer):
         self.blocks = {name: module for name, module in self.named_modules() if isinstance(module, BranchedMix)}
 
     def encoder_layer(self) -> EncoderLayer:
-        config = self.config
-        return EncoderLayer(config, SelfAttention(branch_heads(config), BranchedMix(config)), feed_forward=None)
+        config, block = self.config, BranchedMix(self.config)
+        return EncoderLayer(config, SelfAttention(branch_heads(config), block), network_of(block))
 
     def decoder_layer(self) -> DecoderLayer:
         config = self.config
         if config.branched_attention == "cross":
-            over_target = SelfAttention(config, Mix(config))
-            over_source = CrossAttention(branch_heads(config), BranchedMix(config))
+            over_target, block = SelfAttention(config, Mix(config)), BranchedMix(config)
+            over_source = CrossAttention(branch_heads(config), block)
         else:
-            over_target = SelfAttention(branch_heads(config), BranchedMix(config))
+            block = BranchedMix(config)
+            over_target = SelfAttention(branch_heads(config), block)
             over_source = CrossAttention(config, Mix(config))
-        return DecoderLayer(config, over_target, over_source, feed_forward=None)
+        return DecoderLayer(config, over_target, over_source, network_of(block))
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         branch_weights = [parameter for block in self.blocks.values() for parameter in block.branch_parameters()]
@@ -149,6 +184,11 @@ class WeightedTransformer(Transformer):
                 sample = random_weights(len(parameter), generator)
                 chosen = sample if kind == "random" else torch.full_like(sample, 1 / len(sample))
                 parameter.copy_(block.to_parameter(chosen))
+
+
+def network_of(block: BranchedMix) -> BranchedNetwork | None:
+    """None where the block's output is past its network already."""
+    return BranchedNetwork(block) if block.config.residuals == "sub-layers" else None
 
 
 def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig:

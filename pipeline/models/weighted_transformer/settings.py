@@ -25,6 +25,14 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     branched_attention: Literal["cross", "self"] = Field(
         default="cross", description="Which attention of a decoder layer is branched"
     )
+    residuals: Literal["block", "sub-layers"] = Field(
+        default="block",
+        description="One residual connection and normalisation around attention and network, or one after each of the "
+        "two, the first inside the branches",
+    )
+    branch_scale: Literal["one", "weights", "start"] = Field(
+        default="one", description="As printed; or kappa and alpha, or W^O and W_2 at the start, M times as large"
+    )
 
     @model_validator(mode="after")
     def branches_divide_width(self):
@@ -34,11 +42,21 @@ class WeightedTransformerConfig(AnyTransformerConfig):
             raise ValueError(f"num_branches {self.branches} must divide d_model {self.d_model}, or set d_k and d_v")
         if self.top_k is not None and self.top_k > self.branches:
             raise ValueError(f"top_k {self.top_k} exceeds the {self.branches} branches")
+        if self.residuals == "sub-layers" and self.merged and self.weights == "random":
+            raise ValueError("merged weights that are random need residuals: block, where they are drawn once a pass")
         return self
 
     @property
     def branches(self) -> int:
         return self.num_branches or self.num_heads
+
+    def scaled(self, what: Literal["weights", "start"]) -> int:
+        """By what kappa and alpha, or the first W^O and W_2, are multiplied."""
+        return self.branches if self.branch_scale == what else 1
+
+    @property
+    def source_last(self) -> bool:
+        return self.branched_attention == "self"
 
     @property
     def branch_schedule_width(self) -> float:
