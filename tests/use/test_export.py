@@ -1,0 +1,29 @@
+"""What CTranslate2 can't express is refused before anything is written."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.models.build import build_model
+from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from reprise.commands.export import plain_transformer
+
+SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 4}
+PLAIN = {"architecture": "transformer", **SMALL}
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (TransformerConfig(**PLAIN, d_k=3), "heads are not d_model / num_heads wide"),
+        (TransformerConfig(**PLAIN, decoder_order="self-ffn-cross"), "decoder reads the source last"),
+        (WeightedTransformerConfig(architecture="weighted_transformer", **SMALL), "is a weighted_transformer"),
+    ],
+)
+def test_a_model_that_ctranslate2_has_not_is_named_with_the_reason(config, why):
+    network, spec = build_model(config, (20, 20)), SimpleNamespace(model=config, fusion=None)
+    model = SimpleNamespace(name="run", trained=SimpleNamespace(spec=spec, model=network))
+    with pytest.raises(UserError, match=why):
+        plain_transformer(model)
