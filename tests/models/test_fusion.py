@@ -71,10 +71,12 @@ def test_a_constant_on_the_logits_of_the_language_model_changes_nothing():
 
 
 @torch.no_grad()
-def test_the_layer_of_the_last_row_is_equation_4_written_out():
-    layer = FusionLayer(fusion_config("CF4"), state_width=9, lm_width=8, vocab=VOCAB)
+@pytest.mark.parametrize("scale", [1.0, 0.05])
+def test_the_layer_of_the_last_row_is_equation_4_written_out(scale):
+    config = fusion_config("CF4").model_copy(update={"logit_scale": scale})
+    layer = FusionLayer(config, state_width=9, lm_width=8, vocab=VOCAB)
     s, logits = torch.randn(9), torch.randn(VOCAB)
-    h = layer.project.weight @ (logits - logits.max()) + layer.project.bias
+    h = layer.project.weight @ (scale * (logits - logits.max())) + layer.project.bias
     g = torch.sigmoid(layer.gate.weight @ torch.cat((s, h)) + layer.gate.bias)
     r = torch.relu(layer.hidden.weight @ torch.cat((s, g * h)) + layer.hidden.bias)
     expected = layer.output.weight @ r + layer.output.bias

@@ -39,7 +39,7 @@ class FusionLayer(nn.Module):
         """h_t: lm_state (…, H), lm_logits (…, V) -> (…, W)"""
         if self.project is None:
             return lm_state
-        projected = self.project(lm_logits - lm_logits.amax(-1, keepdim=True))
+        projected = self.project(self.config.logit_scale * (lm_logits - lm_logits.amax(-1, keepdim=True)))
         return projected.relu() if self.config.output == "relu logits" else projected
 
     def forward(self, task_state: Tensor, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
