@@ -33,6 +33,8 @@ include: "workflow/rules/common.smk"
 
 if workflow.is_main_process:
     adopt(project)
+    for fault in datasets.faults.values():
+        logger.warning(f"{fault}; what needs this dataset can't be made")
 
 
 report: "workflow/report/workflow.rst"

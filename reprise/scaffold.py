@@ -8,9 +8,23 @@ from pipeline.experiment.project import Project
 from pipeline.files import atomic_write
 
 SCAFFOLD = "workflow/scaffold"
+HALF_THE_DROPOUT = {"changed": "half the dropout", "ascending": "[baseline, changed]"}
 BASES = {
-    "sentences": {"base": "attention/base", "decoding": "attention/final", "metric": "sacrebleu", "dropout": 0.05},
-    "trees": {"base": "attention/parsing", "decoding": "attention/parsing", "metric": "f1", "dropout": 0.1},
+    "sentences": {
+        **{"base": "attention/base", "decoding": "attention/final", "metric": "sacrebleu"},
+        **HALF_THE_DROPOUT,
+        "change": "model: {dropout: 0.05}",
+    },
+    "trees": {
+        **{"base": "attention/parsing", "decoding": "attention/parsing", "metric": "f1"},
+        **HALF_THE_DROPOUT,
+        "change": "model: {dropout: 0.1}",
+    },
+    "speech": {
+        **{"base": "coldfusion/attention-source", "decoding": "coldfusion/final", "metric": "wer"},
+        **{"changed": "no scheduled sampling", "ascending": "[changed, baseline]"},  # errors
+        "change": "training: {scheduled_sampling: 0.0}",
+    },
 }
 """What a new paper is built on, by the form of its dataset."""
 

@@ -4,7 +4,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.dataset import AnyDataset, LicensedPackages, load_datasets
+from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
+from pipeline.data.dataset.speech import OwnFolder
 from pipeline.errors import UserError
 from pipeline.experiment.claims import Claims, load_claims
 from pipeline.experiment.content import CorpusContents
@@ -46,9 +47,15 @@ class Catalogue:
         return {path.stem: path for path in sorted((self.root / "workflow/datasets").glob("*.yaml"))}
 
     @cached_property
-    def dataset_records(self) -> dict[str, AnyDataset]:
-        """What each dataset file says."""
+    def dataset_records(self) -> Datasets:
+        """What each dataset file says; a faulty one stops what uses it."""
         return load_datasets(self.root / "workflow/datasets")
+
+    @cached_property
+    def licensed(self) -> dict[str, str]:
+        """Folders of packages: those that config.yaml names, and those that datasets of one's own name themselves."""
+        own = [record for record in self.dataset_records.values() if isinstance(record, OwnFolder) and record.folder]
+        return {one.package: str(one.folder) for one in own} | self.config.licensed
 
     def stand_in(self, dataset: str) -> str:
         """The dataset that serves as `dataset` at this scale, or for it as long as a licensed package is not named.
@@ -59,19 +66,15 @@ class Catalogue:
         self.known(dataset, {*self.scale.datasets, *self.datasets}, where)
         name = self.scale.datasets.get(dataset, dataset)
         self.known(name, self.datasets, f"{where}.{dataset}")
-        record = self.dataset_records[name]
-        if (
-            isinstance(record, LicensedPackages)
-            and record.otherwise
-            and set(record.packages) - set(self.config.licensed)
-        ):
+        record = self.dataset_records.get(name)  # of a faulty one its fault is said where it is used
+        if isinstance(record, LicensedPackages) and record.otherwise and set(record.packages) - set(self.licensed):
             self.known(record.otherwise, self.datasets, f"{self.datasets[name]}: otherwise")
             return record.otherwise
         return name
 
     @cached_property
     def corpus_contents(self) -> CorpusContents:
-        return CorpusContents(Path(self.config.work) / "local_files.json", self.config.licensed)
+        return CorpusContents(Path(self.config.work) / "local_files.json", self.licensed)
 
     def corpus_content(self, dataset: str) -> str:
         """Of the corpus of a dataset, what ends its folder's name."""

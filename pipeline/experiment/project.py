@@ -166,7 +166,7 @@ class Project(Catalogue):
         Raises:
             UserError: naming the paper, system or cell at fault.
         """
-        dataset = next(iter(self.scale.datasets.values()))
+        dataset = next(name for name in self.scale.datasets.values() if name not in self.dataset_records.faults)
         for paper, record in self.papers.items():
             for system in record.systems:
                 self.run_spec(RunId(paper, system, dataset, 0))

@@ -195,10 +195,10 @@ class References:
         """Of the stand-ins of licensed data, and of the packages that config.yaml names."""
         records = self.project.dataset_records
         licensed = {name: record for name, record in records.items() if isinstance(record, LicensedPackages)}
-        needing = {name for name, record in licensed.items() if record.packages}
+        needing = {name for name, record in licensed.items() if record.otherwise}
         for name in needing:
             where = f"workflow/datasets/{name}.yaml: otherwise"
-            yield unknown(licensed[name].otherwise, set(records) - needing, where)
+            yield unknown(licensed[name].otherwise, set(self.project.datasets) - needing, where)
         packages = {package for record in licensed.values() for package in record.packages}
         for package in self.project.config.licensed:
             yield unknown(package, packages, "config.yaml: licensed")

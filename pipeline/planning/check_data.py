@@ -75,7 +75,7 @@ def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:
         return []
     dataset, config = project.dataset_records[name], project.config
     fetched = fetched_files(dataset, project.layout.downloads, config.mirror, verify)
-    return [*fetched, *package_files(dataset, config.licensed)]
+    return [*fetched, *package_files(dataset, project.licensed)]
 
 
 def say_stand_ins(project: Project) -> None:
@@ -85,7 +85,7 @@ def say_stand_ins(project: Project) -> None:
         if not isinstance(record, LicensedPackages):
             continue
         for package, holds in record.packages.items():
-            if package not in project.config.licensed:
+            if package not in project.licensed:
                 log.info("%s: needs %s, %s; %s stands in", name, package, holds, record.otherwise)
                 where = f", to be had from {CATALOGUE}{package}" if package.startswith("LDC") else ""
                 log.info("  to use it: licensed: {%s: FOLDER} in config.yaml%s", package, where)

@@ -3,6 +3,9 @@
     reprise new dataset mine --src talk.en --tgt talk.de              # split 98/1/1, under data/mine/
     reprise new dataset mine --src a.en --tgt a.de --dev d.en d.de --test t.en t.de
     reprise new dataset mine --src a.txt --tgt b.txt --languages en pl --split 0.9/0.05/0.05
+    reprise new dataset mine --pairs talk.tsv --languages en de       # two columns, a tab between them
+    reprise new dataset mine --trees news.mrg                         # Penn bracketing
+    reprise new dataset mine --recordings calls.tsv --split 0.8/0.1/0.1   # columns audio, text, perhaps speaker
     reprise new paper my-paper --dataset mine
 
 `snakemake my-paper` then trains and scores its systems and fills in its table.
@@ -11,15 +14,18 @@
 import argparse
 import json
 import logging
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 from pipeline.data.dataset import load_dataset
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from pipeline.files import atomic_write
 from reprise.named_run import find_root
-from reprise.new_dataset import Sides, described, read_pairs, split_pairs
+from reprise.new_data import recordings, text, trees
+from reprise.new_data.shares import read_shares
 from reprise.scaffold import SCAFFOLD, filled, write_paper
 
 log = logging.getLogger(__name__)
@@ -31,8 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="small letters, digits and `-`")
     parser.add_argument("--src", type=Path, help="source sentences, a line each")
     parser.add_argument("--tgt", type=Path, help="their translations")
-    parser.add_argument("--dev", type=Path, nargs=2, metavar=("SRC", "TGT"), help="development set")
-    parser.add_argument("--test", type=Path, nargs=2, metavar=("SRC", "TGT"), help="test set")
+    parser.add_argument("--pairs", type=Path, help="both, a TSV file of two columns")
+    parser.add_argument("--trees", type=Path, help="constituency trees in Penn bracketing")
+    parser.add_argument(
+        "--recordings", type=Path, help="a TSV file with a header: audio, text[, speaker, start, seconds]"
+    )
+    parser.add_argument("--dev", type=Path, nargs="+", metavar="FILE", help="development set: SRC TGT, or one of trees")
+    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="test set, likewise")
     parser.add_argument("--split", default="0.98/0.01/0.01", help="without --dev and --test (default: %(default)s)")
     parser.add_argument("--languages", nargs=2, metavar=("SRC", "TGT"), help="ISO 639; default: the files' endings")
     parser.add_argument("--licence", default="not known; ask its owner before you pass it on")
@@ -57,39 +68,73 @@ def run(args: argparse.Namespace) -> None:
 
 
 def write_dataset(args: argparse.Namespace, root: Path) -> Path:
-    """The file of the dataset, read back as every other. Raises UserError when the text has a fault."""
+    """The file of the dataset, read back as every other. Raises UserError when the data have a fault."""
     path = root / "workflow/datasets" / f"{args.name}.yaml"
     if path.exists():
         raise UserError(f"{path}: is there already; choose another name, or remove it")
-    if not (args.src and args.tgt):
-        raise UserError("name the text: --src and --tgt, two files that go line by line")
-    languages = languages_of(args)
-    splits = splits_of(args, root / "data" / args.name, languages)
-    facts = described(args.name, languages, splits, args.redistributable)
+    template, facts = facts_of(args, root / "data" / args.name)
     said = {key: json.dumps(getattr(args, key), ensure_ascii=False) for key in ("licence", "citation")}
-    said |= {"name": args.name, "title": f"{args.name}, text of one's own", "src": languages[0], "tgt": languages[1]}
+    said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
     with atomic_write(path) as file:
-        file.write(filled(root / SCAFFOLD / "dataset.yaml", **said, **facts))
+        file.write(filled(root / SCAFFOLD / template, **said, **facts))
     load_dataset(path)
     return path
 
 
+def facts_of(args: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any]]:
+    """The template for what was named, and what it asks of the data; splits that are made lie in `folder`."""
+    given = [kind for kind in ("src", "pairs", "trees", "recordings") if getattr(args, kind)]
+    if len(given) != 1 or bool(args.src) != bool(args.tgt):
+        raise UserError(
+            "name the data: --src and --tgt, two files that go line by line, or one of --pairs, --trees, --recordings"
+        )
+    match given[0]:
+        case "trees":
+            return "treebank.yaml", trees.described(args.name, tree_splits(args, folder), args.redistributable)
+        case "recordings":
+            if args.dev or args.test:
+                raise UserError("--recordings are split (--split); for splits of your own, edit the tables it writes")
+            utterances = recordings.read_table(args.recordings, args.name)
+            facts = recordings.split_recordings(utterances, read_shares(args.split), folder)
+            return "recordings.yaml", facts | {"folder": json.dumps(os.path.relpath(folder))}
+    languages = languages_of(args)
+    splits = text_splits(args, folder, languages)
+    facts = text.described(args.name, languages, splits, args.redistributable)
+    return "dataset.yaml", facts | {"src": languages[0], "tgt": languages[1]}
+
+
 def languages_of(args: argparse.Namespace) -> tuple[str, str]:
+    if args.pairs and not args.languages:
+        raise UserError("--languages: say those of the two columns of --pairs, such as en de")
     src, tgt = args.languages or (path.suffix.removeprefix(".") for path in (args.src, args.tgt))
     if not (LANGUAGE.fullmatch(src) and LANGUAGE.fullmatch(tgt)) or src == tgt:
         raise UserError(f"--languages: two ISO 639 codes, such as en de, are needed; the files say {src!r} and {tgt!r}")
     return src, tgt
 
 
-def splits_of(args: argparse.Namespace, folder: Path, languages: tuple[str, str]) -> dict[str, Sides]:
+def text_splits(args: argparse.Namespace, folder: Path, languages: tuple[str, str]) -> dict[str, text.Sides]:
     """The files of each split: those named, or those that one corpus is split into, in `folder`."""
-    if bool(args.dev) != bool(args.test):
-        raise UserError("--dev and --test go together; without them the text is split (--split)")
-    if args.dev:
+    if has_splits(args, 2):
+        if args.pairs:
+            raise UserError("--pairs are split (--split); --dev and --test go with --src and --tgt")
         return {"train": (args.src, args.tgt), "dev": tuple(args.dev), "test": tuple(args.test)}
-    shares = [float(share) for share in re.findall(r"\d*\.?\d+", args.split)]
-    if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-        raise UserError(f"--split {args.split}: three shares that sum to 1, such as 0.98/0.01/0.01")
-    files, empty = split_pairs(read_pairs((args.src, args.tgt)), shares, folder, languages)
+    pairs = text.read_columns(args.pairs) if args.pairs else text.read_pairs((args.src, args.tgt))
+    files, empty = text.split_pairs(pairs, read_shares(args.split), folder, languages)
     log.info("%s: train, dev and test, no source sentence in two of them; %d empty pairs left out", folder, empty)
     return files
+
+
+def tree_splits(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
+    if has_splits(args, 1):
+        return {"train": args.trees, "dev": args.dev[0], "test": args.test[0]}
+    log.info("%s: train, dev and test, no sentence in two of them", folder)
+    return trees.split_trees(args.trees, read_shares(args.split), folder)
+
+
+def has_splits(args: argparse.Namespace, files: int) -> bool:
+    """Whether --dev and --test are given. Raises UserError for one alone, or another number of files."""
+    if bool(args.dev) != bool(args.test):
+        raise UserError("--dev and --test go together; without them the data are split (--split)")
+    if args.dev and {len(args.dev), len(args.test)} != {files}:
+        raise UserError(f"--dev and --test: {files} file{'s' * (files > 1)} each")
+    return bool(args.dev)

@@ -47,7 +47,9 @@ def parsed_once():
 def load(root: Path, name: str) -> None:
     """All that reads settings, at the scale whose file is changed."""
     path = Path(name)
-    load_project(root, {"scale": path.stem} if path.parent.name == "scales" else {})
+    project = load_project(root, {"scale": path.stem} if path.parent.name == "scales" else {})
+    for fault in project.dataset_records.faults.values():
+        raise fault
     load_devices(root / "workflow/devices.yaml")
 
 

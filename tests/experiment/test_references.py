@@ -53,7 +53,8 @@ def faults(copied):
         holder[last] = value
         path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         with pytest.raises(UserError) as caught:
-            load_project(copied)
+            for fault in load_project(copied).dataset_records.faults.values():
+                raise fault
         return str(caught.value).split("\n")
 
     yield load

@@ -12,7 +12,7 @@ from pipeline.__main__ import main
 from pipeline.data.moses import tokenise
 from pipeline.data.subwords import train
 from reprise.__main__ import main as reprise
-from reprise.new_dataset import fitting_vocabulary, read_pairs, split_pairs
+from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
 
 LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"
 

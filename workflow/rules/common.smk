@@ -58,7 +58,7 @@ OPTIONS = {
     "downloads": [str(layout.downloads)],
     "settings": [word for key, value in config.items() for word in ("--set", f"{key}={json.dumps(value)}")],
     "mirror": ["--mirror", project.config.mirror] if project.config.mirror else [],
-    "packages": [word for name, at in project.config.licensed.items() for word in ("--package", f"{name}={at}")],
+    "packages": [word for name, at in project.licensed.items() for word in ("--package", f"{name}={at}")],
 }
 
 
@@ -130,10 +130,13 @@ def needs(kind, **fixed):
         product = asked(kind, wildcards, **fixed)
         if not graph.has(product):  # one of several rules that could make a file of this name
             return {}
-        return {
-            name: [str(layout.path(one)) for one in found] if isinstance(found, list) else str(layout.path(found))
-            for name, found in graph.inputs(product).items()
-        }
+        try:
+            return {
+                name: [str(layout.path(one)) for one in found] if isinstance(found, list) else str(layout.path(found))
+                for name, found in graph.inputs(product).items()
+            }
+        except UserError as error:  # of a faulty dataset
+            raise WorkflowError(str(error)) from None
 
     return paths
 

@@ -14,6 +14,7 @@ from pipeline.data.dataset.files import Origin, Source, load_files
 from pipeline.data.dataset.loading import (
     AnyDataset,
     Dataset,
+    Datasets,
     TokenisedDataset,
     load_characters,
     load_collected_trees,

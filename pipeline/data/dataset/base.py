@@ -117,9 +117,13 @@ class LicensedPackages(Closed):
         default=None, description="Dataset that stands in as long as config.yaml names no folder for a package"
     )
 
+    @property
+    def may_be_missing(self) -> bool:
+        return bool(self.packages)
+
     @model_validator(mode="after")
     def has_a_stand_in(self):
-        if bool(self.packages) != bool(self.otherwise):
+        if self.may_be_missing != bool(self.otherwise):
             raise ValueError("needs `otherwise` where there are packages, and only there")
         return self
 

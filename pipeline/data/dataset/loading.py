@@ -38,11 +38,27 @@ def load_dataset(path: Path) -> AnyDataset:
     return read_dataset(path, load_files(path.absolute().parent.parent / "files"))
 
 
-def load_datasets(folder: Path) -> dict[str, AnyDataset]:
-    """All datasets of a folder by name. Raises UserError as `load_dataset`, and when a described file is in none."""
+class Datasets(dict[str, AnyDataset]):
+    """Datasets by name. Whoever asks for one whose file is faulty gets its fault, as UserError; others go on."""
+
+    def __init__(self):
+        self.faults: dict[str, UserError] = {}
+
+    def __missing__(self, name: str) -> AnyDataset:
+        raise self.faults.get(name) or KeyError(name)
+
+
+def load_datasets(folder: Path) -> Datasets:
+    """All datasets of a folder. Raises UserError when a described file is in none of them."""
     files = load_files(folder.parent / "files")
-    datasets = {path.stem: read_dataset(path, files) for path in sorted(folder.glob("*.yaml"))}
-    if unused := sorted(set(files) - {name for dataset in datasets.values() for name in sources_of(dataset)}):
+    datasets = Datasets()
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            datasets[path.stem] = read_dataset(path, files)
+        except UserError as error:
+            datasets.faults[path.stem] = error
+    unused = sorted(set(files) - {name for dataset in datasets.values() for name in sources_of(dataset)})
+    if unused and not datasets.faults:
         raise UserError(f"{folder.parent / 'files'}: {unused[0]}: no dataset uses it; remove it")
     return datasets
 

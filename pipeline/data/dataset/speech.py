@@ -1,6 +1,6 @@
 """Records of speech, read aloud or recorded, and of text in its characters."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -169,10 +169,24 @@ class RecordedDataset(SpokenRecord):
 
 
 class OwnFolder(DatasetRecord, LicensedPackages):
-    """One folder of the user's own, named in config.yaml as a licensed package is."""
+    """One folder of the user's own, named here, or in config.yaml as a licensed package is."""
 
     suffix: ClassVar[str]
     """Of the file of each split."""
+    folder: str | None = Field(
+        default=None, min_length=1, description="The folder; null = config.yaml names that of the one package"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def own_folder_is_a_package(cls, record: Any) -> Any:
+        if isinstance(record, dict) and record.get("folder") and "packages" not in record:
+            return record | {"packages": {str(record.get("name")): "a folder of one's own"}}
+        return record
+
+    @property
+    def may_be_missing(self) -> bool:
+        return self.folder is None
 
     @property
     def package(self) -> str:

@@ -1,6 +1,5 @@
-"""Dataset files for text of one's own, written from the text itself: paths, checksums, sizes that fit."""
+"""Sentences and their translations: two files that go line by line, or one of two columns."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
@@ -9,6 +8,7 @@ from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
+from reprise.new_data.shares import by_split
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
@@ -84,11 +84,26 @@ def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
     return len(set("".join(words))) + RESERVED + len(words) // 2
 
 
+def read_columns(path: Path) -> Iterator[Pair]:
+    """Pairs of a file of two columns, a tab between them. Raises UserError when a line has more or fewer."""
+    try:
+        with open(path, encoding="utf-8", newline="\n") as lines:
+            for number, line in enumerate(lines, start=1):
+                if len(fields := line.rstrip("\r\n").split("\t")) != 2:
+                    raise UserError(
+                        f"{path}: line {number}: {len(fields)} columns; two with a tab between are expected"
+                    )
+                yield fields[0].strip(), fields[1].strip()
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 ({error.reason}); convert it first") from error
+
+
 def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]):
     """Write `<folder>/<split>.<language>` by shares; the files of each split, and how many pairs were left out.
 
-    Which split a pair falls to is decided by a digest of its source sentence: equal sentences stay together, and the
-    order of the file does not matter. Pairs with an empty side are left out.
+    Pairs of one source sentence stay together; those with an empty side are left out.
     """
     by_source: dict[str, list[Pair]] = {}
     empty = 0
@@ -97,13 +112,8 @@ def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, la
             by_source.setdefault(pair[0], []).append(pair)
         else:
             empty += 1
-    ranked = sorted(by_source, key=lambda text: hashlib.sha256(text.encode()).digest())
-    if len(ranked) < 3:
-        raise UserError(f"{len(ranked)} distinct source sentences are too few to be split in three")
-    dev, test = (max(1, round(share * len(ranked))) for share in shares[1:])
-    chosen = {"train": ranked[dev + test :], "dev": ranked[:dev], "test": ranked[dev : dev + test]}
     files: dict[str, Sides] = {}
-    for split, texts in chosen.items():
+    for split, texts in by_split(by_source, shares, "source sentences").items():
         files[split] = folder / f"{split}.{languages[0]}", folder / f"{split}.{languages[1]}"
         for side, path in enumerate(files[split]):
             with atomic_write(path) as file:

@@ -1,0 +1,90 @@
+"""Recordings of one's own, each with its transcript, listed in a table.
+
+The table is a TSV file with a header: `audio` (a file, as seen from the table's folder) and `text`, and where they are
+known `speaker`, `start` and `seconds` of an utterance within a longer file. With three speakers or more, all
+utterances of one are in one split; else all that say the same.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import soundfile
+
+from pipeline.data.speech.manifest import Utterance, number_of, write_manifest
+from pipeline.errors import UserError
+from reprise.new_data.shares import SPLITS, by_split
+
+NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
+UNNAMED = "unnamed"
+HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
+"""Upper edge of the mel filters: of wideband speech, and as a share of half the rate."""
+
+
+def read_table(path: Path, name: str) -> list[Utterance]:
+    """Utterances in order, their lengths from the audio where the table does not give them.
+
+    Raises:
+        UserError: the table or one of its recordings can't be read, or a column is missing or unknown.
+    """
+    try:
+        table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False, quoting=3)
+    except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
+        raise UserError(f"{path}: can't be read as a table: {getattr(error, 'strerror', None) or error}") from error
+    if missing := NEEDED - set(table.columns):
+        raise UserError(f"{path}: its first line must name the columns, by tabs; missing: {', '.join(sorted(missing))}")
+    if unknown := set(table.columns) - KNOWN:
+        raise UserError(f"{path}: unknown columns {', '.join(sorted(unknown))}; known: {', '.join(sorted(KNOWN))}")
+    rows = (dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False, name=None))
+    return [utterance(row, path.parent, f"{path}: line {number}", name) for number, row in enumerate(rows, start=2)]
+
+
+def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utterance:
+    audio = folder / row["audio"]
+    if not row["text"].strip():
+        raise UserError(f"{where}: no transcript")
+    start = number_of(row.get("start") or "0", f"{where}: start")
+    left = seconds_of(audio, where) - start
+    seconds = number_of(row["seconds"], f"{where}: seconds") if row.get("seconds") else left
+    if seconds > left + 0.02 or left <= 0:  # two frames: tables round
+        raise UserError(f"{where}: ends {seconds - left:.2f} s after {audio} does")
+    return Utterance(audio, row["text"].strip(), row.get("speaker") or UNNAMED, domain, seconds, start)
+
+
+def seconds_of(audio: Path, where: str) -> float:
+    try:
+        return soundfile.info(audio).duration
+    except (soundfile.SoundFileError, OSError) as error:
+        fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if audio.is_file() else "is not there"
+        raise UserError(f"{where}: {audio} {fault}") from error
+
+
+def split_recordings(utterances: list[Utterance], shares: Sequence[float], folder: Path) -> dict[str, Any]:
+    """Write `<folder>/<split>.tsv`; returns what the template of recordings asks of them."""
+    speakers = {one.speaker for one in utterances}
+    apart = len(speakers) >= len(SPLITS)
+    by_key: dict[str, list[Utterance]] = defaultdict(list)
+    for one in utterances:
+        by_key[one.speaker if apart else one.text].append(one)
+    for split, keys in by_split(by_key, shares, "transcripts").items():
+        write_manifest(folder / f"{split}.tsv", [one for key in keys for one in by_key[key]])
+    rate = commonest_rate(utterances)
+    return {
+        "disjoint": str(apart).lower(),
+        "sample_rate": rate,
+        "high_hz": min(HIGHEST_HZ, int(rate / 2 * BELOW_HALF_THE_RATE)),
+        "max_seconds": math.ceil(max(one.seconds for one in utterances)) + 1,
+        "max_characters": max(len(one.text) for one in utterances) + 1,
+    }
+
+
+def commonest_rate(utterances: list[Utterance]) -> int:
+    """In Hz. Raises UserError where the files have several, since features are taken at one."""
+    rates = Counter(soundfile.info(audio).samplerate for audio in {one.audio for one in utterances})
+    if len(rates) > 1:
+        found = ", ".join(f"{count} of {rate} Hz" for rate, count in rates.most_common())
+        raise UserError(f"recordings of several rates ({found}); convert them to one, e.g. with sox -r or ffmpeg -ar")
+    return next(iter(rates))

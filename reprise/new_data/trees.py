@@ -1,0 +1,61 @@
+"""A treebank of one's own, in Penn bracketing."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pipeline.data.trees import bracketings, clean, parse_tree, words
+from pipeline.errors import UserError
+from pipeline.files import atomic_write, sha256_file
+from reprise.new_data.shares import by_split
+from reprise.new_data.text import LARGEST_VOCABULARY, LOOKED_AT, fitting_vocabulary, indented
+
+
+def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
+    """The words of each tree, and its bracketing on one line; trees without a word are left out.
+
+    Raises:
+        UserError: the file can't be read, or holds something that is no tree, with its line.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="\n") as lines:
+            for number, text in bracketings(lines, str(path)):
+                if found := words(clean(parse_tree(text, f"{path}: line {number}"))):
+                    yield " ".join(found), text
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 ({error.reason}); convert it first") from error
+
+
+def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, Path]:
+    """Write `<folder>/<split>.trees`, a tree a line; no sentence is in two splits."""
+    by_sentence: dict[str, list[str]] = defaultdict(list)
+    for sentence, tree in sentences_and_trees(path):
+        by_sentence[sentence].append(tree)
+    files: dict[str, Path] = {}
+    for split, chosen in by_split(by_sentence, shares, "sentences").items():
+        files[split] = folder / f"{split}.trees"
+        with atomic_write(files[split]) as file:
+            file.writelines(f"{tree}\n" for sentence in chosen for tree in by_sentence[sentence])
+    return files
+
+
+def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
+    """What the template of a treebank asks of the files. free: whether anyone may pass them on."""
+    named = {split: f"{name}.{split}.{path.name}" for split, path in splits.items()}
+    sources = {
+        named[split]: {"path": str(path.resolve()), "sha256": sha256_file(path), "redistributable": free}
+        for split, path in splits.items()
+    }
+    lines = {split: sum(1 for _ in sentences_and_trees(path)) for split, path in splits.items()}
+    if empty := [split for split, count in lines.items() if not count]:
+        raise UserError(f"{splits[empty[0]]}: holds no tree")
+    sentences = ((sentence, "") for sentence, _ in islice(sentences_and_trees(splits["train"]), LOOKED_AT))
+    return {
+        "sources": indented(sources),
+        "splits": indented({split: {"parts": [{"source": named[split]}]} for split in splits}),
+        "vocab_size": min(LARGEST_VOCABULARY[0], fitting_vocabulary(sentences)),
+    }

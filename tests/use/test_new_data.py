@@ -1,0 +1,120 @@
+"""Datasets begun from a file of two columns, a treebank and a table of recordings: taken by the stages as written."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import yaml
+from copied_project import call, copy_project, require
+
+from pipeline.__main__ import main
+from pipeline.data.speech.manifest import read_manifest
+from reprise.__main__ import main as reprise
+
+RATE = 8000
+WORDS = ["the", "a", "dog", "cat", "tree", "sees", "likes", "old", "small", "big", "red"]
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch) -> Path:
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    return root
+
+
+def tree(draw: random.Random) -> str:
+    noun, verb, other = (draw.choice(WORDS) for _ in range(3))
+    return f"( (S (NP-SBJ (DT the) (NN {noun})) (VP (VBZ {verb})\n  (NP (-NONE- *) (NN {other}))) (. .)) )\n"
+
+
+def record_calls(root: Path, speakers: int, each: int, rate: int = RATE) -> Path:
+    """Noise of half a second each, in `calls.tsv`."""
+    draw, lines = np.random.default_rng(1), ["speaker\taudio\ttext"]
+    (root / "audio").mkdir()
+    for speaker in range(speakers):
+        for number in range(each):
+            audio = f"audio/{speaker}-{number}.wav"
+            soundfile.write(root / audio, draw.normal(0, 0.1, rate // 2), rate)
+            lines.append(f"s{speaker}\t{audio}\tcall {chr(97 + number)} of {chr(97 + speaker)}")
+    (root / "calls.tsv").write_text("".join(f"{line}\n" for line in lines))
+    return root / "calls.tsv"
+
+
+def test_two_columns_become_a_dataset_that_is_prepared(root):
+    draw = random.Random(3)
+    pairs = [(" ".join(draw.choices(WORDS, k=4)), " ".join(draw.choices(WORDS, k=5))) for _ in range(200)]
+    (root / "talk.tsv").write_text("".join(f"{src}\t{tgt}\r\n" for src, tgt in pairs))
+    assert reprise(["new", "dataset", "talk", "--pairs", "talk.tsv", "--languages", "en", "de"]) == 0
+    stage = ["--dataset", str(root / "workflow/datasets/talk.yaml"), "--corpus", "corpus"]
+    assert main(["download", *stage, "--downloads", "downloads"]) == 0
+    assert main(["prepare", *stage]) == 0
+    sides = [
+        [line for split in ("train", "dev", "test") for line in (root / f"corpus/raw/{split}.{side}").open()]
+        for side in ("en", "de")
+    ]
+    assert sorted((a.strip(), b.strip()) for a, b in zip(*sides, strict=True)) == sorted(pairs)
+
+
+def test_a_treebank_becomes_a_dataset_that_is_prepared_and_no_sentence_is_in_two_splits(root):
+    draw = random.Random(5)
+    trees = [tree(draw) for _ in range(120)]
+    (root / "news.mrg").write_text("".join(trees))
+    assert reprise(["new", "dataset", "news", "--trees", "news.mrg", "--split", "0.8/0.1/0.1"]) == 0
+    stage = ["--dataset", str(root / "workflow/datasets/news.yaml"), "--corpus", "corpus"]
+    assert main(["collect-trees", *stage, "--downloads", "downloads"]) == 0
+    for name in ("prepare-trees", "subwords", "encode"):
+        assert main([name, *stage]) == 0
+    found = [(root / f"corpus/prepared/{split}.tok.en").read_text().splitlines() for split in ("train", "dev", "test")]
+    assert sum(map(len, found)) == len(trees)
+    assert not set(found[0]) & set(found[1]) and not set(found[0]) & set(found[2]) and not set(found[1]) & set(found[2])
+
+
+@pytest.mark.parametrize(("speakers", "apart"), [(10, True), (2, False)])
+def test_recordings_become_a_dataset_whose_features_are_taken_where_they_lie(root, speakers, apart):
+    record_calls(root, speakers, each=60 // speakers)
+    assert reprise(["new", "dataset", "calls", "--recordings", "calls.tsv", "--split", "0.6/0.2/0.2"]) == 0
+    record = yaml.safe_load((root / "workflow/datasets/calls.yaml").read_text())
+    assert (record["sample_rate"], record["high_hz"], record["disjoint_speakers"]) == (RATE, 3800, apart)
+    said = {split: list(read_manifest(root / f"data/calls/{split}.tsv")) for split in ("train", "dev", "test")}
+    assert sum(map(len, said.values())) == 60
+    by = {split: {one.speaker if apart else one.text for one in lines} for split, lines in said.items()}
+    assert not by["train"] & by["dev"] and not by["train"] & by["test"] and not by["dev"] & by["test"]
+    assert all(one.seconds == pytest.approx(0.5) for lines in said.values() for one in lines)
+    stage = ["--dataset", "workflow/datasets/calls.yaml", "--corpus", "corpus", "--package", "calls=data/calls"]
+    assert main(["features", *stage]) == 0
+
+
+def test_a_paper_on_recordings_is_planned_with_the_folder_that_the_dataset_names(root):
+    record_calls(root, 10, each=6)
+    for words in (
+        ["new", "dataset", "calls", "--recordings", "calls.tsv"],
+        ["new", "paper", "mine", "--dataset", "calls"],
+    ):
+        assert reprise(words) == 0
+    planned = require(call(root, "snakemake", "-n", "-p", "--config", "scale=smoke", "--", "mine"))
+    assert "--package calls=data/calls" in planned and "librispeech" not in planned
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--pairs", "calls.tsv", "--languages", "en", "de"], "line 1: 3 columns"),
+        (["--pairs", "calls.tsv"], "--languages: say those of the two columns"),
+        (["--trees", "calls.tsv"], "stands outside a tree"),
+        (["--recordings", "audio/0-0.wav"], "can't be read as a table"),
+        (["--recordings", "short.tsv"], "missing: text"),
+        (["--recordings", "late.tsv"], "line 2: ends 0.50 s after"),
+        (["--recordings", "gone.tsv"], "is not there"),
+        (["--recordings", "calls.tsv", "--trees", "calls.tsv"], "name the data"),
+    ],
+)
+def test_faults_of_the_data_are_named_in_a_line_and_nothing_is_written(root, capsys, words, message):
+    record_calls(root, 3, each=2)
+    (root / "short.tsv").write_text("audio\nx.wav\n")
+    (root / "gone.tsv").write_text("audio\ttext\nx.wav\thello\n")
+    (root / "late.tsv").write_text("audio\ttext\tseconds\naudio/0-0.wav\thello\t1\n")
+    assert reprise(["new", "dataset", "mine", *words]) == 1
+    assert message in capsys.readouterr().err
+    assert not (root / "workflow/datasets/mine.yaml").exists()
