@@ -42,4 +42,9 @@ def key_of(spec: RunSpec) -> str:
     whose weights it takes count as what their own keys say.
     """
     parts = {name: run_key(Path(folder)) for name, folder in spec.taken.items()}
-    return sha256_json({"spec": spec.content(), "corpus": read_corpus(Path(spec.corpus)).digest, "parts": parts})
+    return key_from(spec, read_corpus(Path(spec.corpus)).digest, parts)
+
+
+def key_from(spec: RunSpec, corpus: str, parts: dict[str, str]) -> str:
+    """corpus: its digest; parts: the keys of the runs whose weights it takes."""
+    return sha256_json({"spec": spec.content(), "corpus": corpus, "parts": parts})

@@ -10,6 +10,7 @@ from made_records import parallel_corpus, trained_run
 from planning_project import project_at
 
 from pipeline.config import RunSpec
+from pipeline.errors import UserError
 from pipeline.files import read_json, sha256_json
 from pipeline.planning.adopt import adopt
 from pipeline.products import RunId
@@ -126,3 +127,40 @@ def test_a_run_whose_language_model_is_left_is_left_too(store, caplog):
     adopt(store.project)
     assert store.folder(others[0]).exists() and store.folder(last).exists()
     assert "whose weights it takes" in caplog.text
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_an_adoption_that_is_killed_after_any_of_its_steps_is_ended_by_the_next(store, monkeypatch, step):
+    runs = list(dict.fromkeys(chain(store.project, FUSED)))
+    for run in runs:
+        store.train(run)
+    made, replace = [], os.replace
+
+    def killed(*args, **options):
+        made.append(args)
+        if len(made) > step:
+            raise KeyboardInterrupt
+        return replace(*args, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", killed)
+        patch.setattr(os, "rename", killed)
+        adopt(store.project)
+    store.project.forget()
+    adopt(store.project)
+    for run in runs:
+        folder = store.project.layout.run(run)
+        assert not store.folder(run).exists()
+        assert run_key(folder) == store.keys[run]
+        assert yaml.safe_load((folder / "run.yaml").read_text()) == json.loads(json.dumps(store.project.run_yaml(run)))
+
+
+def test_a_store_that_may_not_be_written_to_is_told_in_a_line(store, monkeypatch):
+    store.train(BASE)
+
+    def refused(*args, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "rename", refused)
+    with pytest.raises(UserError, match=r"is to be renamed .*Read-only file system"):
+        adopt(store.project)
