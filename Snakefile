@@ -69,10 +69,10 @@ onerror:
 
 
 rule all:
-    """Every table, claim and figure of every paper at the configured scale, and the site of them."""
+    """Every table, claim and figure of every paper that is reproduced, at the configured scale, and the site of them."""
     default_target: True
     input:
-        reports(*project.papers),
+        reports(*project.reproduced),
         SITE,
 
 

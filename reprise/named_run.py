@@ -121,7 +121,7 @@ def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
         chosen = TunedWeights.read(made(found, Tuned(found.id, name)))
         weights = {"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus, "lm_weights": []}
         config = config.model_copy(update=weights)
-    averages = config.average_last > 1
+    averages = config.reads_checkpoints
     path = made(found, Averaged(found.id, name)) if averages else found.folder / WEIGHTS_FILE
     other = project.decoding_language_model(found.id, name)
     return NamedDecoding(name, config, path, project.layout.run(other) if other else None)
@@ -139,7 +139,7 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
 def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
     """Raises UserError for an unknown key or a bad value, or where other weights would be needed."""
     given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
-    if unfit := {"average_last", "language_model", "lm_weights"} & set(given):
+    if unfit := {"average_last", "averaged", "language_model", "lm_weights"} & set(given):
         raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
     return validate(DecodingConfig, config.model_dump() | given, "--decoding")
 

@@ -87,7 +87,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
         spec=found.spec.placed(lambda _: ELSEWHERE),
         corpus=trained.corpus,
         preparation=model.preparation,
-        decoding=chosen.config.model_copy(update={"average_last": 1}),
+        decoding=chosen.config.model_copy(update={"average_last": 1, "averaged": "last"}),
         scores=scores_of(found, chosen.name),
         redistributable=may_be_passed_on(found.dataset),
         **terms,

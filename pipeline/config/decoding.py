@@ -15,6 +15,9 @@ class DecodingSettings(Closed):
     length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
     max_extra_length: Count = Field(default=50, description="Output may exceed the source by so many subwords")
     average_last: Count = Field(default=1, description="Checkpoints averaged; 1 = the final weights alone")
+    averaged: Literal["last", "best"] = Field(
+        default="last", description="Which: the last, or those kept whose development loss is lowest"
+    )
     branch_weights: Literal["learned", "random", "uniform"] = Field(
         default="learned", description="kappa and alpha of a Weighted Transformer at test time (its Table 3)"
     )
@@ -46,6 +49,11 @@ class DecodingConfig(DecodingSettings):
         if (self.lm_weight or self.tuned) and (self.language_model is None or self.language_model_use != "beside"):
             raise ValueError("lm_weight and lm_weights need a language_model, used beside the model")
         return self
+
+    @property
+    def reads_checkpoints(self) -> bool:
+        """Whether it reads other weights than those that the training ended in."""
+        return self.average_last > 1 or self.averaged == "best"
 
     @property
     def tuned(self) -> bool:

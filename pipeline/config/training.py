@@ -56,6 +56,9 @@ class TrainingConfig(Closed):
     max_length: Count = Field(default=256, description="Longer pairs (subwords per side) are left out and counted")
     clip_norm: float | None = Field(default=None, gt=0, strict=False, description="Global gradient norm; null = none")
     validate_every: Count = Field(description="Updates between validations")
+    patience: Count | None = Field(
+        default=None, description="Validations in a row without a new best that end the training; null = max_steps do"
+    )
     checkpoint_every: Count = Field(description="Updates between checkpoints kept for averaging")
     keep_checkpoints: Count = Field(default=20, description="Checkpoints kept, newest first")
     precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Autocast of matrix products")

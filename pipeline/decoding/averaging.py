@@ -4,7 +4,7 @@
         --out work/demo/runs/attention/base/grammar-en-de/seed1/averaged/last5.safetensors
 
 Writes averaged/last5.safetensors, and averaged/last5.json: {key, digest, inputs: [{file, step, digest}]}.
-With --last 1 these are the final weights.
+With --last 1 these are the final weights. With --best 5, of the checkpoints kept, those of lowest development loss.
 """
 
 import argparse
@@ -19,9 +19,10 @@ from torch import Tensor
 from pipeline.config import load_run
 from pipeline.errors import UserError
 from pipeline.files import REPAIR
-from pipeline.layout import DONE_FILE, RUN_FILE, WEIGHTS_FILE
+from pipeline.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.records.decoding import Averaged, AveragedFile
-from pipeline.records.training import TrainedRun
+from pipeline.records.record import read_lines_as
+from pipeline.records.training import AnyProgress, TrainedRun, ValidationLine
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
@@ -32,13 +33,16 @@ log = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", dest="run_folder", type=Path, required=True, help="folder of a finished run")
-    parser.add_argument("--last", type=int, required=True, metavar="K", help="checkpoints averaged; 1: final weights")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--last", type=int, metavar="K", help="checkpoints averaged; 1: final weights")
+    which.add_argument("--best", type=int, metavar="K", help="checkpoints averaged: those of lowest development loss")
     parser.add_argument("--out", type=Path, required=True, help="a .safetensors file")
 
 
 def run(args: argparse.Namespace) -> None:
     key = run_key(args.run_folder)
-    paths = inputs(args.run_folder, args.last, key)
+    by_loss = args.best is not None
+    paths = best(args.run_folder, args.best, key) if by_loss else inputs(args.run_folder, args.last, key)
     mean, facts = average(paths, key)
     write_tensor_file(args.out, mean, {"key": key, "step": facts[-1]["step"], "averaged": len(paths)})
     listed = [
@@ -56,17 +60,49 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
     Raises:
         UserError: the run is not finished, or kept fewer checkpoints.
     """
-    if last < 1:
-        raise UserError(f"--last must be at least 1, got {last}")
+    if last == 1:
+        finished(run_folder, key)
+        return [run_folder / WEIGHTS_FILE]
+    return [path for _, path in last_kept(run_folder, last, key)]
+
+
+def best(run_folder: Path, count: int, key: str) -> list[Path]:
+    """The same of those whose development loss is lowest, among all that are kept; of equals the earlier.
+
+    Raises:
+        UserError: as `inputs`; or one was never validated.
+    """
+    kept = last_kept(run_folder, count, key, all_kept=True)
+    lines = read_lines_as(AnyProgress, run_folder / PROGRESS_FILE, TrainedRun.remedy)
+    losses = {line.step: line.dev.nll_per_token for line in lines if isinstance(line, ValidationLine)}
+    if unknown := [step for step, _ in kept if step not in losses]:
+        raise UserError(
+            f"{run_folder}: of the checkpoint after {unknown[0]} updates no development loss is known; make "
+            "training.checkpoint_every a multiple of validate_every"
+        )
+    return [path for _, path in sorted(sorted(kept, key=lambda one: losses[one[0]])[:count])]
+
+
+def finished(run_folder: Path, key: str) -> TrainedRun:
+    """Raises UserError when the training is not."""
     done = TrainedRun.read_if_there(run_folder / DONE_FILE)
     if done is None or done.key != key:
         raise UserError(f"{run_folder}: training is not finished; {REPAIR}")
-    if last == 1:
-        return [run_folder / WEIGHTS_FILE]
-    found = weight_files(run_folder)
-    if len(found) < last:
+    return done
+
+
+def last_kept(run_folder: Path, count: int, key: str, all_kept: bool = False) -> list[tuple[int, Path]]:
+    """(step, path) of the last `count` checkpoints, or of all that are kept if these are as many, oldest first.
+
+    Raises:
+        UserError: the run is not finished, kept fewer, or one between them is missing.
+    """
+    if count < 1:
+        raise UserError(f"a number of checkpoints must be at least 1, got {count}")
+    done, found = finished(run_folder, key), weight_files(run_folder)
+    if len(found) < count:
         raise UserError(
-            f"{run_folder}/checkpoints: {len(found)} checkpoints, {last} are to be averaged; lower "
+            f"{run_folder}/checkpoints: {len(found)} checkpoints, {count} are to be averaged; lower "
             "decoding.average_last, or raise training.keep_checkpoints or lower training.checkpoint_every"
         )
     if found[-1][0] != done.steps:
@@ -74,13 +110,14 @@ def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
             f"{run_folder}/checkpoints: the newest is of step {found[-1][0]}, but the run ended at step "
             f"{done.steps}; was a file removed? {REPAIR}"
         )
-    steps = [step for step, _ in found[-last:]]
+    kept = found if all_kept else found[-count:]
+    steps = [step for step, _ in kept]
     every = load_run(run_folder / RUN_FILE).training.checkpoint_every
     given_up_after = done.returned.to if done.returned else None  # what followed led astray, and was removed
     gaps = [earlier for earlier, later in itertools.pairwise(steps) if later - earlier > every]
     if gaps not in ([], [given_up_after]):
         raise UserError(f"{run_folder}/checkpoints: one between steps {steps} is missing; {REPAIR}")
-    return [path for _, path in found[-last:]]
+    return kept
 
 
 def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:

@@ -82,6 +82,11 @@ class Catalogue:
         return self.corpus_contents.of(self.dataset_records[dataset])
 
     @property
+    def reproduced(self) -> list[str]:
+        """The papers that `all` makes."""
+        return [name for name, paper in self.papers.items() if not paper.as_published]
+
+    @property
     def seeds(self) -> list[int]:
         return self.config.seed_list
 

@@ -122,7 +122,7 @@ class Comparability:
             if getattr(here, key) != getattr(there, key):
                 yield self.by_scale(f"decoding.{key}")
         ours, theirs = (project.run_spec(run).training.checkpoint_every for project, run in pair)
-        if there.average_last > 1 and ours != theirs:
+        if there.reads_checkpoints and ours != theirs:
             yield self.by_scale("training.checkpoint_every")
         models = [project.decoding_language_model(run, name) for project, run in pair]
         if models[0] and models[1]:
@@ -132,7 +132,7 @@ class Comparability:
 def without_effect(spec: RunSpec) -> set[str]:
     """Settings that decide nothing of what this run learns."""
     training, idle = spec.training, {"checkpoint_every"}
-    if training.schedule != "plateau":
+    if training.schedule != "plateau" and training.patience is None:
         idle.add("validate_every")
     return idle if training.branch_warmup_steps else idle | {"branch_lr_factor"}
 

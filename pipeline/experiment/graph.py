@@ -63,7 +63,8 @@ class Graph:
             found += [TranscriptTable(paper, name) for name in record.transcripts]
             found += [LayerTable(paper, name) for name in record.layer_costs]
             found += [Figure(paper, name) for name in record.figures]
-            found += [Claims(paper)] if self.project.claims[paper].claims else []
+            claims = self.project.claims[paper].claims.values()
+            found += [Claims(paper)] if any(claim.is_tested(self.project.config.scale) for claim in claims) else []
         return found
 
     def has(self, report: Product) -> bool:
@@ -183,8 +184,8 @@ class Graph:
 
     def weights(self, run: RunId, decoding: str) -> Product:
         """What a decoding reads: averaged checkpoints where it averages, else the training's own final weights."""
-        averaged = self.project.decoding(run.paper, run.system, decoding).average_last > 1
-        return Averaged(run, decoding) if averaged else Trained(run)
+        averages = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
+        return Averaged(run, decoding) if averages else Trained(run)
 
     def decoded_with(self, run: RunId, decoding: str) -> Inputs:
         """The weights of a decoding, and the language model beside them if there is one."""

@@ -158,6 +158,10 @@ class Paper(Closed):
     authors: str
     year: int
     arxiv: str | None = Field(default=None, description="Number at arXiv; null = a comparison of one's own")
+    as_published: bool = Field(
+        default=False,
+        description="Recipes of others at their own size: no rule of a scale changes them, and `all` leaves them out",
+    )
     systems: dict[NewName, SystemEntry] = Field(description="Every system the authors ran")
     decodings: dict[NewName, DecodingEntry] = Field(description="Named ways of decoding")
     tables: dict[NewName, TableEntry] = Field(description="Every printed table that is measured")

@@ -94,8 +94,14 @@ class Project(Catalogue):
     def section(self, run: RunId, section: str) -> Closed:
         """One section of a run's settings, after this scale's rules."""
         full = self.full_section(run.paper, run.system, section)
-        scaled = self.scale.scaled(section, full.model_dump(), self.lineage(run.paper, run.system))
+        scaled = self.scaled(section, full.model_dump(), run.paper, run.system)
         return validate(SECTIONS[section], scaled, f"{self.where(run)}: {section}")
+
+    def scaled(self, section: str, settings: dict[str, Any], paper: str, system: str) -> dict[str, Any]:
+        """`settings` of a system after this scale's rules, which leave published recipes as they are."""
+        if self.papers[paper].as_published:
+            return settings
+        return self.scale.scaled(section, settings, self.lineage(paper, system))
 
     def full_section(self, paper: str, system: str, section: str) -> Closed:
         """One section of a system's settings as the paper has them."""
@@ -143,11 +149,10 @@ class Project(Catalogue):
 
     def resolve(self, paper: str, system: str, name: str) -> DecodingConfig:
         settings = paper_decoding(self.papers, paper, name).model_dump()
-        lineage = self.lineage(paper, system)
-        for entry in lineage.values():
+        for entry in self.lineage(paper, system).values():
             settings |= entry.decodings.get(name, {})
         where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: decodings.{name}"
-        scaled = self.scale.scaled("decoding", validate(DecodingConfig, settings, where).model_dump(), lineage)
+        scaled = self.scaled("decoding", validate(DecodingConfig, settings, where).model_dump(), paper, system)
         return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:

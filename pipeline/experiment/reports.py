@@ -1,23 +1,12 @@
 """What each report of a paper stands on: products that its cells, figures, claims and texts ask for."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeline.kinds.view import PaperView
-from pipeline.products import Encoded, Product, RunId, Score, Trained, Transcript, Translation
+from pipeline.products import Encoded, Product, RunId, Score, Transcript, Translation
 
 if TYPE_CHECKING:
     from pipeline.experiment.project import Project
-
-
-@dataclass(frozen=True)
-class CellRun:
-    """One run behind one cell of a table."""
-
-    row: int
-    cell: str
-    run: RunId
-    decodings: list[str]
 
 
 def table_products(project: "Project", paper: str, table: str) -> list[Product]:
@@ -25,19 +14,6 @@ def table_products(project: "Project", paper: str, table: str) -> list[Product]:
     view, cells = PaperView(project, paper), project.table(paper, table).cells.values()
     rows = project.printed[paper][table]
     return list(dict.fromkeys(product for row in rows for cell in cells for product in cell.needs(view, row)))
-
-
-def cell_runs(project: "Project", paper: str, table: str) -> list[CellRun]:
-    """Every run that a cell of the table needs."""
-    found: list[CellRun] = []
-    for index, row in enumerate(project.printed[paper][table]):
-        for name, cell in project.table(paper, table).cells.items():
-            for product in cell.needs(PaperView(project, paper), row):
-                if isinstance(product, Trained):
-                    found.append(CellRun(index, name, product.run, []))
-                elif isinstance(product, Score) and product.decoding not in found[-1].decodings:
-                    found[-1].decodings.append(product.decoding)
-    return found
 
 
 def transcript_products(project: "Project", paper: str, table: str) -> list[Product]:

@@ -20,7 +20,7 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
     """
     match PurePosixPath(target).parts:
         case [name] if rules and "." not in name:
-            return unknown(name, rules, f"target {target}")
+            return unknown(name, rules, f"target {target}") or not_here(project, name)
         case ["results", "site", *_]:
             return None
         case ["results", file]:
@@ -35,6 +35,14 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
                 or unknown_report(project, paper, file, target)
             )
     return former_name(project, target)
+
+
+def not_here(project: Project, paper: str) -> str | None:
+    """Of a paper without a table at this scale: at which it has one. None for other targets."""
+    if paper not in project.papers or project.tables_here(paper):
+        return None
+    scales = sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
+    return f"{paper} is made at scale {' and '.join(scales)} only; add --config scale={scales[0]}"
 
 
 def former_name(project: Project, target: str) -> str | None:

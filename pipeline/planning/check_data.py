@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     for dataset in args.dataset:
         project.known(dataset, project.datasets, "--dataset")
     graph = Graph(project)
-    needed = args.dataset or datasets_in(graph.closure(graph.reports(args.paper or project.papers)))
+    needed = args.dataset or datasets_in(graph.closure(graph.reports(args.paper or project.reproduced)))
     check(project, needed, args.offline, args.verify)
 
 

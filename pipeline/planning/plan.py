@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, args.paper)
     calibration = Calibration.read(args.calibration) if args.calibration and args.calibration.exists() else None
-    jobs = Jobs(project, args.paper or list(project.papers), calibration)
+    jobs = Jobs(project, args.paper or project.reproduced, calibration)
     devices = load_devices(args.root / "workflow/devices.yaml")
     text = render(project, jobs, devices)
     write_twins(args.out, [row(job, devices) for job in jobs.all], text)

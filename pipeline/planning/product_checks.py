@@ -105,8 +105,11 @@ class Inspection:
         self.wanted.update(self.needs(product))
         match product:
             case Averaged(run, decoding):
-                last = self.project.decoding(run.paper, run.system, decoding).average_last
-                self.checkpoints[run] = max(last, self.checkpoints[run])
+                read = self.project.decoding(run.paper, run.system, decoding)
+                kept = self.project.run_spec(run).training.keep_checkpoints
+                self.checkpoints[run] = max(
+                    kept if read.averaged == "best" else read.average_last, self.checkpoints[run]
+                )
             case Alignments(run, _):
                 self.checkpoints[run] = self.project.run_spec(run).training.keep_checkpoints
 
@@ -125,8 +128,9 @@ class Inspection:
 
     def lost_checkpoints(self, run: RunId, finding: Finding) -> list[Checked]:
         training, folder = self.project.run_spec(run).training, self.layout.run(run)
-        every, last = training.checkpoint_every, training.max_steps
-        back = done.returned if (done := read_note(TrainedRun, folder / DONE_FILE)) else None
+        done = read_note(TrainedRun, folder / DONE_FILE)
+        every, last = training.checkpoint_every, done.steps if done else training.max_steps
+        back = done.returned if done else None
         due = [one for one in sorted({*range(every, last + 1, every), last}) if not (back and back.gave_up(one))]
         needed = due[max(0, len(due) - self.checkpoints[run]) :]
         good = {one.path.name for one in finding.checks if one.state == "good"}

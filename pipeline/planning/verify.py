@@ -84,7 +84,7 @@ def asked(graph: Graph, names: list[str]) -> list[Product]:
         if path.parent == RESULTS:
             path = project.layout.results / project.config.paper / path.name
         if name == "all" or name in project.papers:
-            found += graph.reports(project.papers if name == "all" else [name])
+            found += graph.reports(project.reproduced if name == "all" else [name])
         elif path in known:
             found.append(known[path])
         else:

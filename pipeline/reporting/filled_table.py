@@ -13,6 +13,7 @@ from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, Cell, Place, Printe
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
 from pipeline.products import RunId, Trained
+from pipeline.records.training import TrainedRun
 
 NOT_RUN, CITED = "not run", "cited"
 AGREES, HIGHER, LOWER = "agrees", "higher", "lower"
@@ -109,17 +110,23 @@ def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dic
     """Steps, hours, operations and provenance of a row's trainings, summed over them, and its deviations."""
     row, measured = table.rows[index], table.measured
     runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
-    trained = [record for run in runs if (record := measured.trained(run))]
+    trained = {run: record for run in runs if (record := measured.trained(run))}
     costs = [cost for run in runs if (cost := measured.cost(run))]
     return {
-        "steps": joined(record.steps for record in trained),
+        "steps": joined(steps(project, run, record) for run, record in trained.items()),
         "device_hours": f"{sum(record.device_hours for record in costs):.4f}" if costs else "",
         "train_flops": f"{sum(record.total.flops for record in costs):.3e}" if costs else "",
         "hardware": joined(record.hardware for record in costs),
-        "commit": joined(record.provenance.get("commit", "") for record in trained),
+        "commit": joined(record.provenance.get("commit", "") for record in trained.values()),
         "runs": joined(run.folder for run in runs),
         "deviations": deviations_of(project, paper, row, table.cells.values()),
     }
+
+
+def steps(project: Project, run: RunId, trained: TrainedRun) -> str:
+    """Updates done, and of how many where the training ended before its budget was used."""
+    budget = project.run_spec(run).training.max_steps
+    return f"{trained.steps} of {budget}" if trained.steps < budget else str(trained.steps)
 
 
 def deviations_of(project: Project, paper: str, row: Row, cells: Iterable[Cell]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from pipeline.config import TrainingConfig
 from pipeline.records.training import BestLoss, Loss, Return, UpdatesLoss
 
 INSANE = 10
@@ -77,6 +78,12 @@ class TrainingState:
         if is_best:
             self.best_dev = BestLoss(step=self.step, **dict(dev))
         return is_best
+
+    def out_of_patience(self, training: TrainingConfig) -> bool:
+        """Early stopping: whether `patience` validations have passed since the best, at every so many updates."""
+        if training.patience is None or self.best_dev is None:
+            return False
+        return self.step - self.best_dev.step >= training.patience * training.validate_every
 
     def as_dict(self) -> dict[str, Any]:
         return TypeAdapter(TrainingState).dump_python(self)

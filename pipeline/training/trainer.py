@@ -218,9 +218,10 @@ class Trainer:
 
     @property
     def ended(self) -> bool:
-        """Whether no update is left: all are done, or the schedule has come to its end."""
-        finished = self.optimiser.schedule.finished(self.state.annealings)
-        return finished or self.state.step == self.spec.training.max_steps
+        """Whether no update is left: all are done, the schedule has come to its end, or nothing improves any more."""
+        training, state = self.spec.training, self.state
+        finished = self.optimiser.schedule.finished(state.annealings) or state.out_of_patience(training)
+        return finished or state.step == training.max_steps
 
     def precision(self) -> torch.autocast:
         return autocast(self.device, self.spec)

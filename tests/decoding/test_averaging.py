@@ -1,10 +1,13 @@
 import json
+import math
 
 import pytest
 import torch
 from toy_run import write_corpus, write_run
 
 from pipeline.__main__ import main
+from pipeline.files import append_line
+from pipeline.records.training import Loss, UpdatesLoss, ValidationLine
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
 
@@ -80,3 +83,39 @@ def test_checkpoints_of_another_shape_are_refused(folders, capsys):
     write_tensor_file(folders[0] / "checkpoints/step-3.safetensors", tensors, facts)
     assert average(folders[0], 2) == 1
     assert "holds other tensors" in capsys.readouterr().err
+
+
+def note_losses(folder, losses):
+    """What a training says of its validations after updates 1, 2, …"""
+    for step, nll in enumerate(losses, start=1):
+        dev = Loss(nll_per_token=nll, perplexity=math.exp(nll), tokens=10)
+        train = UpdatesLoss(loss_per_token=nll, nll_per_token=nll, perplexity=math.exp(nll))
+        append_line(folder / "progress.jsonl", ValidationLine(step=step, train=train, dev=dev).line().encode())
+
+
+def average_best(folder, count) -> int:
+    out = folder / "averaged" / "mean.safetensors"
+    return main(["average", "--run", str(folder), "--best", str(count), "--out", str(out)])
+
+
+@pytest.mark.parametrize(
+    "losses, count, expected", [((3, 1, 2, 4), 2, [2, 3]), ((1, 2, 1, 1), 2, [1, 3]), ((3, 1, 2, 4), 1, [2])]
+)
+def test_the_best_checkpoints_are_those_of_lowest_development_loss_and_of_equals_the_earlier(
+    folders, losses, count, expected
+):
+    note_losses(folders[0], losses)
+    assert average_best(folders[0], count) == 0
+    mean = weights(folders[0], "averaged/mean.safetensors")
+    chosen = [weights(folders[0], f"checkpoints/step-{step}.safetensors") for step in expected]
+    for name, tensor in mean.items():
+        torch.testing.assert_close(
+            tensor.double(), torch.stack([one[name].double() for one in chosen]).mean(0), rtol=1e-7, atol=0
+        )
+    assert [one["step"] for one in json.loads((folders[0] / "averaged/mean.json").read_text())["inputs"]] == expected
+
+
+def test_a_checkpoint_whose_loss_nobody_knows_is_no_candidate_and_no_guess_is_made(folders, capsys):
+    note_losses(folders[0], [3, 1, 2])
+    assert average_best(folders[0], 2) == 1
+    assert "after 4 updates no development loss is known" in capsys.readouterr().err

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cell_runs import cell_runs
 
 from pipeline.data.counted_batches import random_share
 from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import cell_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 DEEP, COLD = ("DF0", "DF1", "DF2", "DF3"), ("CF1", "CF2", "CF3", "CF4")

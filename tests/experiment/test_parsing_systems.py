@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from cell_runs import cell_runs
 
 from pipeline.data.dataset import TreebankRecord
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import cell_runs
 from pipeline.experiment.scale import Scale
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import fill

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cell_runs import cell_runs
 
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import cell_runs
 from pipeline.experiment.scale import Rule
 from pipeline.products import RunId
 
@@ -115,7 +115,7 @@ def test_a_system_overrides_a_named_decoding():
 BROKEN = [
     ("config.yaml", lambda v: v.update(sede=1), r"config\.yaml: sede: unknown key; allowed: .*seeds"),
     ("config.yaml", lambda v: v.update(scale="huge"), r"scale: unknown name 'huge'; allowed: demo"),
-    ("config.yaml", lambda v: v.update(paper="atention"), r"unknown name 'atention'; allowed: attention"),
+    ("config.yaml", lambda v: v.update(paper="atention"), r"unknown name 'atention'; allowed: anchors, attention"),
     ("config.yaml", lambda v: v.update(seeds=0), "seeds.*got 0"),
     (
         "workflow/papers/attention/paper.yaml",

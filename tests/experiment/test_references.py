@@ -364,7 +364,7 @@ def test_a_run_named_without_what_it_is_made_of_is_told_where_it_lies(digits):
 @pytest.mark.parametrize("ask", ["table", "figure", "examples", "transcript_table"])
 def test_an_unknown_paper_table_or_figure_names_those_that_exist(ask):
     project = load_project(ROOT, {"scale": "demo"})
-    with pytest.raises(UserError, match="unknown name 'weigthed'; allowed: attention, .*" + mean("weighted")):
+    with pytest.raises(UserError, match="unknown name 'weigthed'; allowed: anchors, attention, .*" + mean("weighted")):
         getattr(project, ask)("weigthed", "table2")
     with pytest.raises(UserError, match=r"paper\.yaml: \w+: unknown name 'tabel9'; allowed: "):
         getattr(project, ask)("weighted", "tabel9")

@@ -1,10 +1,10 @@
 """The gated unit and the decoder's recurrence: the ways to compute them agree."""
 
+import plain_recurrent as reference
 import pytest
 import torch
 from recurrent_models import recurrent_config
 
-from pipeline.models.recurrent import reference
 from pipeline.models.recurrent.conditional_gru import ConditionalGRU
 from pipeline.models.recurrent.gru import GRU
 

@@ -1,11 +1,11 @@
 """The loops with gradients written by hand against the plain ones: values and gradients, in double precision."""
 
+import plain_recurrent as reference
 import pytest
 import torch
 from recurrent_models import recurrent_config
 from torch import Tensor, nn
 
-from pipeline.models.recurrent import reference
 from pipeline.models.recurrent.conditional_gru import ConditionalGRU
 from pipeline.models.recurrent.external_memory import MemoryGRU
 from pipeline.models.recurrent.gru import GRU

@@ -5,13 +5,14 @@ import statistics
 from pathlib import Path
 
 import pytest
+from cell_runs import cell_runs
 from fabricated import table_rows
 from made_records import layer_costs, score_file, start_cost, trained_run, training_cost
 
 from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import cell_runs, table_products
+from pipeline.experiment.reports import table_products
 from pipeline.files import read_json, write_json
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.products import ModelSizes

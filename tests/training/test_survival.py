@@ -119,6 +119,33 @@ def test_a_training_ends_where_its_rate_does(new_run, outcome):
     assert [step for step, _ in weight_files(run)] == [8]
 
 
+# A rate of 1e-30 moves nothing, so that the first validation stays the best.
+NO_BETTER = {"schedule": "constant", "lr": 1e-30, "warmup_steps": None, "validate_every": 2, "checkpoint_every": 4}
+
+
+def test_a_training_ends_after_so_many_validations_without_a_new_best(new_run):
+    run = new_run(max_steps=90, patience=3, **NO_BETTER)
+    train_run(run, threads=1)
+    done = read_json(run / "done.json")
+    assert (done["steps"], done["best_dev"]["step"]) == (2 + 3 * 2, 2)
+    assert [step for step, _ in weight_files(run)] == [4, 8]
+
+
+def test_one_that_still_learns_is_not_stopped(new_run):
+    run = new_run(max_steps=12, patience=2, validate_every=2)
+    train_run(run, threads=1)
+    assert read_json(run / "done.json")["steps"] == 12
+
+
+def test_early_stopping_comes_at_the_same_update_after_kills(new_run, outcome):
+    undisturbed, disturbed = (new_run(name, max_steps=90, patience=3, **NO_BETTER) for name in ("one", "other"))
+    train_run(undisturbed, threads=1)
+    for seconds in (0.05, 0.1, 0.15):
+        in_child(lambda: train_run(disturbed, threads=1, save_every_s=0.0), killed_after_s=seconds)
+    train_run(disturbed, threads=1)
+    assert outcome(disturbed) == outcome(undisturbed)
+
+
 def test_saving_all_the_time_changes_nothing(undisturbed, disturbed, outcome):
     train_run(disturbed, threads=1, save_every_s=0.0)
     assert outcome(disturbed) == outcome(undisturbed)

@@ -200,6 +200,12 @@ def tuned(wildcards, input):
     return ["--tuned", input.tuned] if "tuned" in input.keys() else []
 
 
+def averaged_checkpoints(wildcards, input=None):
+    """The option that names which of a run's checkpoints are averaged, and their number."""
+    decoding = project.decoding(wildcards.paper, wildcards.system, wildcards.decoding)
+    return [f"--{decoding.averaged}", str(decoding.average_last)]
+
+
 def decoding_settings(wildcards, input=None):
     """One named decoding as JSON; a change here redoes decoding, not training."""
     return json.dumps(project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).model_dump())

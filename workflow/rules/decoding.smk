@@ -3,7 +3,7 @@
 
 
 rule average:
-    """Average the last checkpoints of one run."""
+    """Average the last or the best checkpoints of one run."""
     input:
         unpack(needs(Averaged)),
     output:
@@ -15,11 +15,9 @@ rule average:
         runtime=resource("score", "runtime"),
     params:
         command=stage(
-            "average --run {folder} --last {last} --out {output}",
+            "average --run {folder} {which} --out {output}",
             folder=folder,
-            last=lambda wildcards, _: str(
-                project.decoding(wildcards.paper, wildcards.system, wildcards.decoding).average_last
-            ),
+            which=averaged_checkpoints,
         ),
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"

@@ -141,7 +141,7 @@ use rule table as claims with:
 rule site:
     """Make pages of all results, to be opened from disk."""
     input:
-        reports(*project.papers),
+        reports(*project.reproduced),
     output:
         SITE,
     log:

@@ -4,9 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
+from cell_runs import cell_runs
 
 from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import cell_runs, claim_products
+from pipeline.experiment.reports import claim_products
 from pipeline.kinds.claims.test import ProvedClaim
 from pipeline.products import Trained
 

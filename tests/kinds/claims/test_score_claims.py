@@ -60,6 +60,13 @@ def test_a_level_is_reached_or_not(project_with, bound, expected):
     assert row_of(project)["verdict"] == expected
 
 
+@pytest.mark.parametrize(("bound", "expected"), [(2.9, UPHELD), (2.5, CONTRADICTED), (np.e, UNCLEAR)])
+def test_a_level_is_kept_below_or_not(project_with, bound, expected):
+    project = project_with(claims_of(kind="level", score="ppl", term="A", at_most=float(bound)))
+    put_perplexities(project, A=1.0)
+    assert row_of(project)["verdict"] == expected
+
+
 def test_several_decodings_are_averaged(project_with):
     terms = [{"system": "C", "decodings": ["random-1", "random-2"]}, {"system": "C", "decodings": ["uniform"]}, "C"]
     project = project_with(claims_of(kind="order", score="bleu", ascending=terms))
