@@ -101,7 +101,7 @@ def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("--launcher slurm: there is no sbatch on this machine; use --launcher local, or a login node")
-    return SlurmJobs(folder, order, resources, Queue(cache_folder(), args.queue_interval))
+    return SlurmJobs(folder, order, resources, Queue(args.queue_interval))
 
 
 class Detached(BaseException):
@@ -123,8 +123,3 @@ def watch(waiter: Waiter) -> None:
     except Detached as signalled:
         waiter.detach()
         sys.exit(128 + signalled.args[0])
-
-
-def cache_folder() -> Path:
-    """A folder of this user's own, the same for all his launchers."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reprise"

@@ -2,19 +2,22 @@
 
 Sites complain of users whose every job asks on its own. Here whoever finds the snapshot too old renews it under a
 file lock, and all the others read it. The interval grows while nothing changes. Needs squeue only, no accounting.
+The snapshot lies on the machine's own disk, where files can be locked, and tells time by the machine's monotonic
+clock, which all its processes share and nobody sets.
 """
 
 import contextlib
 import fcntl
 import logging
 import os
-import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.cluster.reasons import Reason, explain
 from pipeline.errors import UserError
 from pipeline.records.jobs import QueueSnapshot
 
@@ -26,6 +29,17 @@ OVER |= {"REVOKED", "TIMEOUT"}
 # Ended jobs stay visible for MinJobAge (300 s by default): asking less often could miss that one was cancelled.
 LONGEST_INTERVAL_S = 180.0
 GROWTH = 1.25
+# Of one that has not ended: the words for what does not work, of which the reason says more.
+WAITING = {
+    "PENDING",
+    "REQUEUED",
+    "REQUEUE_HOLD",
+    "REQUEUE_FED",
+    "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
+    "STOPPED",
+    "SUSPENDED",
+}
 
 
 @dataclass(frozen=True)
@@ -42,25 +56,36 @@ class QueuedJob:
     def is_over(self) -> bool:
         return self.state in OVER or self.state == "GONE"
 
+    @property
+    def reason_to_wait(self) -> Reason | None:
+        """None where it does not wait, or for no reason that is known."""
+        return explain(f"{self.state} {self.reason}") if self.state in WAITING else None
+
+    @property
+    def in_words(self) -> str:
+        """`is running on n1`; `waits: other jobs come first`."""
+        if self.state not in WAITING:
+            return f"is {self.state.lower()}" + (f" on {self.nodes}" if self.nodes else "")
+        reason = self.reason_to_wait
+        return f"waits: {reason.say(self.job) if reason else f'{self.state} {self.reason}'}"
+
 
 class Queue:
     """The shared snapshot.
 
     Args:
-        folder: where the snapshot lives; private to the user.
         interval_s: the shortest time between two queries, whoever asks, seconds.
+        folder: where the snapshot lives.
     """
 
-    def __init__(self, folder: Path, interval_s: float):
-        folder.mkdir(parents=True, exist_ok=True)
-        # Per machine: two clusters may share a home folder.
-        self.path = folder / f"slurm-queue.{socket.gethostname()}.json"
+    def __init__(self, interval_s: float, folder: Path | None = None):
+        self.path = (folder or own_folder()) / "slurm-queue.json"
         self.interval_s = interval_s
 
     def jobs(self, newer_than: float) -> list[QueuedJob] | None:
-        """The user's jobs as of some moment after `newer_than` (UNIX seconds); None while that is not known yet."""
+        """The user's jobs at a moment after `newer_than` (monotonic seconds); None while that is not known yet."""
         snapshot = self._read()
-        if snapshot.asked + snapshot.interval <= time.time():
+        if snapshot.asked + snapshot.interval <= time.monotonic():
             snapshot = self._renew() or snapshot
         if snapshot.taken <= newer_than:
             return None
@@ -81,19 +106,19 @@ class Queue:
                 snapshot.model_copy(update={"interval": self.interval_s}).write(self.path)
 
     def _read(self) -> QueueSnapshot:
-        """Where there is none that can be read, one of long ago."""
-        try:
-            return QueueSnapshot.read(self.path)
-        except UserError:
-            return QueueSnapshot(asked=0.0, taken=0.0, interval=self.interval_s, jobs=[])
+        """Where there is none that can be read, or one of before the machine was started anew, one of long ago."""
+        with contextlib.suppress(UserError):
+            if (snapshot := QueueSnapshot.read(self.path)).asked <= time.monotonic():
+                return snapshot
+        return QueueSnapshot(asked=0.0, taken=0.0, interval=self.interval_s, jobs=[])
 
     def _renew(self) -> QueueSnapshot | None:
         """Ask Slurm, unless another launcher just does."""
         with self._lock() as locked:
             old = self._read()
-            if not locked or old.asked + old.interval > time.time():
+            if not locked or old.asked + old.interval > time.monotonic():
                 return None
-            asked = time.time()
+            asked = time.monotonic()
             jobs = ask_slurm()
             if jobs is None:
                 snapshot = old.model_copy(update={"asked": asked, "interval": self.interval_s})
@@ -105,14 +130,25 @@ class Queue:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[bool]:
-        """Yields whether the lock was free; the kernel frees it when its holder dies."""
+        """Yields whether the lock was free, or there are none; the kernel frees it when its holder dies."""
         with open(self.path.with_suffix(".lock"), "a") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 yield False
-            else:
-                yield True
+                return
+            except OSError as error:  # an odd /tmp: it costs queries, nothing else
+                log.warning("%s: no file locks here (%s)", self.path, error.strerror)
+            yield True
+
+
+def own_folder() -> Path:
+    """A folder of this user's own on the machine's disk. Raises UserError where somebody else made it."""
+    folder = Path(tempfile.gettempdir()) / f"reprise-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise UserError(f"{folder} belongs to somebody else; set TMPDIR to a folder of your own on this machine")
+    return folder
 
 
 def grown(interval_s: float, shortest_s: float) -> float:

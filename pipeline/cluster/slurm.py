@@ -10,11 +10,13 @@ import os
 import re
 import shlex
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.cluster.job_process import JobOrder, run_job
 from pipeline.cluster.markers import read_submission, unfit_nodes
 from pipeline.cluster.queue import Queue, QueuedJob
+from pipeline.cluster.reasons import Reason, explain
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.version import PROJECT
 from pipeline.errors import UserError
@@ -22,27 +24,8 @@ from pipeline.records.jobs import Submission
 
 log = logging.getLogger(__name__)
 
-SUBMIT_TRIES = 7  # 5, 10, 20, … 320 s apart: ten minutes of a controller that does not answer
-FIRST_DELAY_S = 5.0
-# sbatch's words for what no second try can mend.
-PERMANENT = (
-    "invalid account",
-    "invalid partition",
-    "invalid qos",
-    "invalid feature",
-    "invalid constraint",
-    "invalid generic resource",
-    "invalid time limit",
-    "unrecognized option",
-    "requested node configuration is not available",
-    "requested time limit is invalid",
-    "more processors requested than permitted",
-    "memory specification can not be satisfied",
-    "node count specification invalid",
-    "user's group not permitted",
-    "invalid wckey",
-    "invalid node name",
-)
+UNEXPLAINED_TRIES = 7  # of a submission that fails for no reason that is known; any other is waited out
+FIRST_DELAY_S, LONGEST_DELAY_S = 5.0, 320.0  # between two tries, each twice as long as the one before
 
 
 class SlurmJobs:
@@ -53,46 +36,53 @@ class SlurmJobs:
     def __init__(self, run: Path, order: JobOrder, resources: Resources, queue: Queue):
         self.run, self.order, self.resources, self.queue = run, order, resources, queue
         self.name = job_name(run, order.key)
-        self.submitted = 0.0  # what the queue said before then is no news of our job
+        self.submitted = 0.0  # by the machine's clock; what the queue said before then is no news of our job
 
     def adopt(self) -> str | None:
         """The id of a job of this run that waits or works in Slurm, or None; asks Slurm when there may be one."""
         recorded = read_submission(self.run)
-        known = recorded if recorded and recorded.launcher == self.launcher else None
-        # Without a record a snapshot that is not quite fresh will do: nobody submitted here a moment ago.
-        jobs = self._jobs_newer_than(known.time if known else time.time() - 4 * self.queue.interval_s)
-        live = [job for job in jobs if not job.is_over]
-        ours = [job for job in live if known and job.job == known.job and known.key == self.order.key]
-        ours += [job for job in live if job.name == self.name]
+        known = recorded if recorded and (recorded.launcher, recorded.key) == (self.launcher, self.order.key) else None
+        asked = time.monotonic()
+        # Any snapshot of late can tell that it is there; that it is not, only a new one, if somebody did submit.
+        moments = [max(0.0, asked - 4 * self.queue.interval_s), *([asked] if known else [])]
+        ours: list[QueuedJob] = []
+        while moments and not ours:
+            live = [job for job in self._jobs_newer_than(moments.pop(0)) if not job.is_over]
+            ours = [job for job in live if known and job.job == known.job]
+            ours += [job for job in live if job.name == self.name]
         if not ours:
             return None
         job = ours[0]
-        log.info(
-            "adopted job %s (%s), which is %s; log: %s", job.job, self.name, job.state.lower(), self.log_of(job.job)
-        )
+        log.info("adopted job %s (%s), which %s; log: %s", job.job, self.name, job.in_words, self.log_of(job.job))
         if not known or job.job != known.job:
             self._record(job.job)
         return job.job
 
     def submit(self) -> str:
-        """Submit a job, again and again while Slurm does not answer, and return its id.
+        """Submit a job, again and again while Slurm does not answer or takes no more of them, and return its id.
 
         Raises:
-            UserError: sbatch refuses for good, or for longer than ten minutes.
+            UserError: sbatch refuses for good, or often and for no reason that is known.
         """
+        said: Reason | None = None
+        unexplained = 0
         for delay_s in delays(self.queue.interval_s):
             self._record(None)
             try:
                 return self._accepted(self._sbatch())
             except RuntimeError as error:
-                words = last_line(str(error))
-            if any(phrase in words.lower() for phrase in PERMANENT):
+                words, reason = last_line(str(error)), explain(str(error))
+            unexplained += reason is None
+            if unexplained == UNEXPLAINED_TRIES or (reason and reason.then == "never"):
                 break
-            log.warning("sbatch: %s; trying again in %.0f s", words, delay_s)
+            if reason is None or reason != said:
+                log.warning("sbatch: %s (%s)", reason.say(self.name) if reason else "tried again soon", words)
+            said = reason
             time.sleep(delay_s)
             if job := self.adopt():  # a time-out may hide a success
                 return job
-        raise UserError(f"{self.run}: sbatch refuses the job: {words}; check slurm/profile.yaml{self._excluded()}")
+        what = reason.say(self.name) if reason else "check slurm/profile.yaml"
+        raise UserError(f"{self.run}: sbatch refuses the job: {words}; {what}{self._excluded()}")
 
     def look_up(self, job: str) -> QueuedJob | None:
         """What Slurm says of a job; None while it is silent."""
@@ -114,10 +104,10 @@ class SlurmJobs:
         return jobs
 
     def _record(self, job: str | None) -> None:
-        self.submitted = time.time()
+        self.submitted = time.monotonic()
         order = self.order
         record = Submission(
-            key=order.key, launcher=self.launcher, job=job, name=self.name, time=self.submitted, code=order.code
+            key=order.key, launcher=self.launcher, job=job, name=self.name, time=time.time(), code=order.code
         )
         record.write(self.run / "job.json")
 
@@ -135,7 +125,8 @@ class SlurmJobs:
                 f"export PYTHONPATH={shlex.quote(str(PROJECT))}:$PYTHONPATH",
                 f"export OMP_NUM_THREADS={self.resources.cpus}",
             ],
-            srun_args=["--kill-on-bad-exit=1"],
+            # Slurm 22.05 to 23.02 do not hand the job's number of cores on to its steps.
+            srun_args=["--kill-on-bad-exit=1", f"--cpus-per-task={self.resources.cpus}"],
             stderr_to_stdout=True,
             exclude=",".join(marker.node for marker in unfit_nodes(self.run)) or None,
             **self.resources.as_submitit(),
@@ -155,10 +146,12 @@ class SlurmJobs:
         return job
 
 
-def delays(interval_s: float) -> list[float]:
-    """Seconds to wait after each failed submission, twice as long each time; shorter in step with a short interval."""
-    scale = min(1.0, interval_s / 60)
-    return [scale * FIRST_DELAY_S * 2**attempt for attempt in range(SUBMIT_TRIES)]
+def delays(interval_s: float) -> Iterator[float]:
+    """Seconds to wait after each failed submission, for ever; shorter in step with a short interval of the queue."""
+    scale, delay_s = min(1.0, interval_s / 60), FIRST_DELAY_S
+    while True:
+        yield scale * delay_s
+        delay_s = min(2 * delay_s, LONGEST_DELAY_S)
 
 
 def job_name(run: Path, key: str) -> str:

@@ -43,7 +43,7 @@ class Waiter:
     def __init__(self, run: Path, key: str, jobs: Jobs):
         self.run, self.key, self.jobs = run, key, jobs
         self.job: str | None = None
-        self.seen: QueuedJob | None = None
+        self.said: set[str] = set()
         self.deaths = 0
         self.reached = newest_checkpoint(run)
 
@@ -102,10 +102,10 @@ class Waiter:
             time.sleep(FIRST_LOOK_S)
 
     def _report(self, state: QueuedJob) -> None:
-        if state != self.seen:
-            where = f" on {state.nodes}" if state.nodes else f" ({state.reason})" if state.reason else ""
-            log.info("job %s is %s%s", state.job, state.state.lower(), where)
-            self.seen = state
+        """Each of Slurm's words once, until it runs: reasons to wait come and go by turns."""
+        if (words := state.in_words) not in self.said:
+            log.info("job %s %s", state.job, words)
+        self.said = {words} if state.state == "RUNNING" else self.said | {words}
 
     def _raise_failure(self, job: str) -> None:
         """Raise UserError with what the job itself says of its failure."""

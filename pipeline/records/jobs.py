@@ -91,7 +91,7 @@ class Driver(Record):
 class QueueSnapshot(Record):
     """What Slurm said of a user's jobs."""
 
-    asked: float = Field(description="UNIX seconds of the last query")
-    taken: float = Field(description="UNIX seconds of the last that succeeded")
+    asked: float = Field(description="When Slurm was last asked; seconds of the machine's monotonic clock")
+    taken: float = Field(description="When it last answered; the same")
     interval: float = Field(description="Seconds to the next")
     jobs: list[list[str]] = Field(description="(job, state, reason, nodes, name)")

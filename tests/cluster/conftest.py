@@ -1,5 +1,6 @@
 """A Slurm of our own for the tests marked `cluster`, and what they launch."""
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -18,18 +19,44 @@ LOCK = Path(tempfile.gettempdir()) / "reprise-slurm-tests.lock"
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[None]:
     """Our Slurm is up here, for one module of tests at a time; stopped afterwards unless it was up before."""
-    if shutil.which("slurmctld") is None:
-        pytest.skip(f"Slurm is not installed; as root, on Debian or Ubuntu: {SCRIPT} install")
-    if os.geteuid() != 0:
-        pytest.skip("only root can start Slurm's daemons")
-    with open(LOCK, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers of pytest-xdist
+    require("slurmctld")
+    with alone():
         was_up = subprocess.run([SCRIPT, "status"], capture_output=True).returncode == 0
-        started = subprocess.run([SCRIPT, "start"], capture_output=True, text=True)
-        assert started.returncode == 0, started.stderr
+        begin()
         yield
         if not was_up:
             subprocess.run([SCRIPT, "stop"], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def slurm_with_accounts() -> Iterator[None]:
+    """The same with an accounting database, and limits."""
+    require("slurmctld", "slurmdbd", "mariadbd")
+    with alone():
+        subprocess.run([SCRIPT, "stop"], check=True, capture_output=True)
+        begin("accounting")
+        yield
+        subprocess.run([SCRIPT, "stop"], check=True, capture_output=True)
+
+
+def require(*programs: str) -> None:
+    if any(shutil.which(program) is None for program in programs):
+        pytest.skip(f"Slurm is not installed; as root, on Debian or Ubuntu: {SCRIPT} install")
+    if os.geteuid() != 0:
+        pytest.skip("only root can start Slurm's daemons")
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Keeps other workers of pytest-xdist waiting."""
+    with open(LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def begin(*options: str) -> None:
+    started = subprocess.run([SCRIPT, "start", *options], capture_output=True, text=True)
+    assert started.returncode == 0, started.stderr
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,12 @@ def make_run(folder: Path, corpus: Path, steps: int, pace_s: float) -> Path:
     return run
 
 
+def made(folder: Path) -> Path:
+    """For the temporary files of one launcher, and the snapshot of the queue that it shares."""
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 class Launcher:
     """A `python -m pipeline launch` of a test."""
 
@@ -63,7 +69,7 @@ class Launcher:
         environment = os.environ | {
             "PYTHONPATH": f"{PROJECT}:{HERE}",
             "REPRISE_QUEUE_INTERVAL": "1",
-            "XDG_CACHE_HOME": str(run / "cache"),
+            "TMPDIR": str(made(run / "tmp")),
             "PATH": path + os.environ["PATH"],
             **environment,
         }

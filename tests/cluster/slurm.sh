@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# A real Slurm on this one machine, for the tests:  slurm.sh install | start | stop | status
+# A real Slurm on this one machine, for the tests:  slurm.sh install | start [accounting] | stop | status
 #
 # Two pretend nodes (n1, n2: two slurmd on this host) of 16 CPUs and 2 pretend GPUs each; jobs go to n2 first.
-# Partition `low` is preempted by partition `high`. There is no accounting database: nothing here may need sacct. Needs root and Debian or Ubuntu.
+# Partition `low` is preempted by partition `high`. There is no accounting database, nothing here may need sacct; with
+# `accounting` there is one, and the QOS `few` lets a user have two jobs in the queue. Needs root and Debian or Ubuntu.
 # State, logs and pid files live in $REPRISE_SLURM_DIR (default /var/tmp/reprise-slurm); daemons are only ever stopped
 # through the pid files they wrote.
 set -euo pipefail
 unset SLURM_CONF
 
+ACCOUNTING=${2:-}
 DIR=${REPRISE_SLURM_DIR:-/var/tmp/reprise-slurm}
 NODES=(n1 n2)
 MARK='# reprise-slurm'
@@ -42,7 +44,8 @@ stop_daemon() { # NAME PIDFILE
 }
 
 install_packages() {
-  command -v slurmctld >/dev/null && command -v munged >/dev/null && return
+  command -v slurmctld >/dev/null && command -v munged >/dev/null && command -v slurmdbd >/dev/null &&
+    command -v mariadbd >/dev/null && return
   # The packages' scripts would start daemons of their own.
   if [[ ! -e /usr/sbin/policy-rc.d ]]; then
     printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
@@ -50,7 +53,7 @@ install_packages() {
     trap 'rm -f /usr/sbin/policy-rc.d' EXIT
   fi
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends slurm-wlm munge >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends slurm-wlm munge slurmdbd mariadb-server >/dev/null
 }
 
 # A machine that belongs to a cluster is not ours to configure.
@@ -60,7 +63,7 @@ refuse_foreign_cluster() {
 }
 
 write_configuration() {
-  local host tracking=linuxproc device
+  local host tracking=linuxproc binding=none device
   host=$(hostname -s)
   mkdir -p /etc/slurm "$DIR"/{state,log,run,gpu,spool/n1,spool/n2}
   # Where the old freezer hierarchy is writable no process escapes scancel; elsewhere parent links must do.
@@ -69,6 +72,8 @@ write_configuration() {
     tracking=cgroup
     echo 'CgroupAutomount=yes' > /etc/slurm/cgroup.conf
   fi
+  # Where processes may be bound to cores at all, tasks are, to as many as their step asked for.
+  if taskset --cpu-list 0 true 2>/dev/null; then binding=affinity; fi
   for device in 0 1; do # GRES wants a device file: twins of /dev/null
     [[ -c $DIR/gpu/$device ]] || mknod -m 666 "$DIR/gpu/$device" c 1 3
   done
@@ -88,7 +93,7 @@ SlurmdPidFile=$DIR/run/slurmd.%n.pid
 SlurmctldLogFile=$DIR/log/slurmctld.log
 SlurmdLogFile=$DIR/log/slurmd.%n.log
 ProctrackType=proctrack/$tracking
-TaskPlugin=task/none
+TaskPlugin=task/$binding
 MpiDefault=none
 ReturnToService=2
 # A silent node is given up after this many seconds (300 by default).
@@ -115,6 +120,53 @@ NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17002 Weight=1
 PartitionName=low Nodes=ALL Default=YES DefaultTime=60 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=20
 PartitionName=high Nodes=ALL DefaultTime=60 MaxTime=INFINITE PriorityTier=10 PreemptMode=OFF
 CONF
+}
+
+# The database's own, on a port of its own, away from any other on this machine.
+add_accounting() {
+  sed -i '/^AccountingStorageType/d' /etc/slurm/slurm.conf
+  cat >> /etc/slurm/slurm.conf <<CONF
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStorageEnforce=limits,qos
+CONF
+  install -m 600 /dev/null /etc/slurm/slurmdbd.conf # slurmdbd refuses anything wider
+  cat > /etc/slurm/slurmdbd.conf <<CONF
+AuthType=auth/munge
+DbdHost=localhost
+DbdAddr=127.0.0.1
+SlurmUser=root
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort=33306
+StorageUser=slurm
+StoragePass=slurm
+StorageLoc=slurm_acct_db
+LogFile=$DIR/log/slurmdbd.log
+PidFile=$DIR/run/slurmdbd.pid
+CONF
+}
+
+sql() { "$1" --no-defaults --socket="$DIR/run/mysql/socket" "${@:2}"; }
+
+start_database() {
+  install -d -o mysql -g mysql "$DIR/mysql" "$DIR/run/mysql"
+  [[ -d $DIR/mysql/mysql ]] || mariadb-install-db --no-defaults --user=mysql --datadir="$DIR/mysql" --skip-test-db \
+    --auth-root-authentication-method=socket >"$DIR/log/mariadb-install.log" 2>&1
+  setsid runuser -u mysql -- mariadbd --no-defaults --datadir="$DIR/mysql" --bind-address=127.0.0.1 --port=33306 \
+    --socket="$DIR/run/mysql/socket" --pid-file="$DIR/run/mysql/pid" --innodb-buffer-pool-size=64M \
+    --innodb-lock-wait-timeout=900 --innodb-flush-log-at-trx-commit=0 >"$DIR/log/mariadbd.log" 2>&1 </dev/null &
+  wait_for 30 sql mariadb-admin ping || fail "MariaDB does not answer, see $DIR/log/mariadbd.log"
+  sql mariadb --execute="CREATE DATABASE IF NOT EXISTS slurm_acct_db;
+    CREATE USER IF NOT EXISTS slurm@'127.0.0.1' IDENTIFIED BY 'slurm';
+    CREATE USER IF NOT EXISTS slurm@localhost IDENTIFIED BY 'slurm';
+    GRANT ALL ON slurm_acct_db.* TO slurm@'127.0.0.1'; GRANT ALL ON slurm_acct_db.* TO slurm@localhost;"
+  slurmdbd
+  wait_for 60 sacctmgr --noheader --immediate show cluster || fail "slurmdbd does not answer, see $DIR/log/slurmdbd.log"
+  sacctmgr --immediate --quiet add cluster reprise >/dev/null 2>&1 || true # there from an earlier life
+  sacctmgr --immediate --quiet add qos few >/dev/null 2>&1 || true
+  sacctmgr --immediate --quiet modify qos few set MaxSubmitJobsPerUser=2 >/dev/null
+  sacctmgr --immediate --quiet modify user root set qos=normal,few >/dev/null
 }
 
 # torch.distributed connects to the first node by name.
@@ -145,6 +197,7 @@ start() {
   write_configuration
   name_nodes
   start_munge
+  if [[ $ACCOUNTING == accounting ]]; then add_accounting; start_database; fi
   slurmctld
   wait_for 20 scontrol ping || fail "slurmctld does not answer, see $DIR/log/slurmctld.log"
   for node in "${NODES[@]}"; do slurmd -N "$node"; done
@@ -163,6 +216,8 @@ stop() {
   fi
   for node in "${NODES[@]}"; do stop_daemon slurmd "$DIR/run/slurmd.$node.pid"; done
   stop_daemon slurmctld "$DIR/run/slurmctld.pid"
+  stop_daemon slurmdbd "$DIR/run/slurmdbd.pid"
+  stop_daemon mariadbd "$DIR/run/mysql/pid"
   stop_daemon munged "$DIR/run/munged.pid"
   forget_nodes
 }
@@ -178,5 +233,5 @@ case ${1:-} in
   start) start ;;
   stop) stop ;;
   status) status ;;
-  *) fail 'say install, start, stop or status' ;;
+  *) fail 'say install, start, start accounting, stop or status' ;;
 esac

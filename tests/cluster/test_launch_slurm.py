@@ -136,8 +136,8 @@ def test_twenty_waiting_launchers_are_small_and_ask_as_one(tmp_path, corpus, lau
     (folder / "squeue").chmod(0o755)
     runs = [make_run(tmp_path / str(number), corpus, 3, 0.0) for number in range(20)]
     options = (*HELD, "--queue-interval", "4")
-    waiting = [launch(run, *options, path=f"{folder}:", XDG_CACHE_HOME=str(tmp_path / "cache")) for run in runs]
-    until(lambda: all("pending" in launcher.text() for launcher in waiting), "twenty waiting launchers")
+    waiting = [launch(run, *options, path=f"{folder}:", TMPDIR=str(tmp_path)) for run in runs]
+    until(lambda: all(" waits: " in launcher.text() for launcher in waiting), "twenty waiting launchers")
     before = (folder / "calls").read_text().count("x")
     time.sleep(12)
     assert 1 <= (folder / "calls").read_text().count("x") - before <= 4

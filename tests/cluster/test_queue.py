@@ -1,5 +1,6 @@
 """One question for all: how seldom Slurm is asked, and what is made of its answers."""
 
+import errno
 import json
 import os
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 from launching import PROJECT
 
 from pipeline.cluster.queue import Queue, grown
+from pipeline.errors import UserError
+from pipeline.records.jobs import QueueSnapshot
 
 
 @pytest.fixture
@@ -42,7 +45,7 @@ def slurm_says(tmp_path, monkeypatch):
 
 def test_many_readers_cost_one_query(tmp_path, slurm_says):
     slurm_says.answers("7|RUNNING|None|n1|some|name")
-    queues = [Queue(tmp_path, 60.0) for _ in range(20)]
+    queues = [Queue(60.0, tmp_path) for _ in range(20)]
     found = [queue.look_up("7", newer_than=0) for queue in queues]
     assert {(job.state, job.nodes, job.name) for job in found} == {("RUNNING", "n1", "some|name")}
     assert slurm_says.calls() == 1
@@ -52,7 +55,7 @@ def test_twenty_processes_at_once_cost_one_query(tmp_path, slurm_says):
     slurm_says.answers("7|RUNNING|None|n1|name")
     program = (
         "import sys, time; from pathlib import Path; from pipeline.cluster.queue import Queue\n"
-        "queue = Queue(Path(sys.argv[1]), 60.0)\n"
+        "queue = Queue(60.0, Path(sys.argv[1]))\n"
         "while queue.look_up('7', 0) is None: time.sleep(0.1)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
@@ -62,9 +65,9 @@ def test_twenty_processes_at_once_cost_one_query(tmp_path, slurm_says):
 
 
 def test_old_snapshot_says_nothing_of_a_job_submitted_since(tmp_path, slurm_says):
-    queue = Queue(tmp_path, 0.3)
+    queue = Queue(0.3, tmp_path)
     assert queue.jobs(newer_than=0) == []
-    submitted = time.time()
+    submitted = time.monotonic()
     slurm_says.answers("8|PENDING|Priority||name")
     assert queue.look_up("8", newer_than=submitted) is None
     time.sleep(0.5)  # longer than an interval that has grown once
@@ -73,13 +76,13 @@ def test_old_snapshot_says_nothing_of_a_job_submitted_since(tmp_path, slurm_says
 
 def test_unknown_job_is_gone_and_over(tmp_path, slurm_says):
     slurm_says.answers("8|PENDING|Priority||name")
-    job = Queue(tmp_path, 60.0).look_up("9", newer_than=0)
+    job = Queue(60.0, tmp_path).look_up("9", newer_than=0)
     assert job.state == "GONE"
     assert job.is_over
 
 
 def test_silent_slurm_is_asked_again_only_after_the_interval(tmp_path, slurm_says):
-    queue = Queue(tmp_path, 0.3)
+    queue = Queue(0.3, tmp_path)
     slurm_says.breaks(True)
     assert [queue.jobs(newer_than=0) for _ in range(5)] == [None] * 5
     assert slurm_says.calls() == 1
@@ -89,7 +92,7 @@ def test_silent_slurm_is_asked_again_only_after_the_interval(tmp_path, slurm_say
 
 
 def test_interval_grows_while_nothing_changes_and_shrinks_for_news(tmp_path, slurm_says):
-    queue = Queue(tmp_path, 0.1)
+    queue = Queue(0.1, tmp_path)
 
     def renewed_interval() -> float:
         snapshot = json.loads(queue.path.read_text()) if queue.path.exists() else {"interval": 0.1}
@@ -114,7 +117,41 @@ def test_interval_never_falls_below_the_shortest_and_ends_within_minjobage(short
     assert shortest <= interval <= max(180.0, shortest)
 
 
+def test_a_snapshot_from_the_future_is_of_an_earlier_start_of_the_machine_and_not_trusted(tmp_path, slurm_says):
+    """Else a job would count as gone, and be submitted a second time, until the clock caught up."""
+    queue = Queue(60.0, tmp_path)
+    ahead = time.monotonic() + 3600
+    QueueSnapshot(asked=ahead, taken=ahead, interval=60.0, jobs=[]).write(queue.path)
+    slurm_says.answers("7|RUNNING|None|n1|name")
+    assert queue.look_up("7", newer_than=time.monotonic() - 1).state == "RUNNING"
+
+
+def test_setting_the_clock_back_or_forward_changes_nothing(tmp_path, slurm_says, monkeypatch):
+    queue = Queue(60.0, tmp_path)
+    slurm_says.answers("7|RUNNING|None|n1|name")
+    for now in (2e9, 1e9, 3e9):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        assert queue.look_up("7", newer_than=0).state == "RUNNING"
+    assert slurm_says.calls() == 1
+
+
+def test_where_files_cannot_be_locked_slurm_is_asked_all_the_same(tmp_path, slurm_says, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    assert Queue(60.0, tmp_path).jobs(newer_than=0) == []
+
+
+def test_a_folder_that_somebody_else_made_for_this_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / f"reprise-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="belongs to somebody else; set TMPDIR"):
+        Queue(60.0)
+
+
 def test_snapshot_of_a_crash_is_replaced(tmp_path, slurm_says):
-    queue = Queue(tmp_path, 60.0)
+    queue = Queue(60.0, tmp_path)
     Path(queue.path).write_text('{"asked": 12')
     assert queue.jobs(newer_than=0) == []

@@ -1,6 +1,7 @@
 """What is made of Slurm's words, recorded from squeue and sbatch: jobs are over, replaced, adopted or given up."""
 
 import re
+from itertools import islice
 
 import pytest
 
@@ -9,7 +10,7 @@ from pipeline.cluster import wait
 from pipeline.cluster.job_process import JobOrder
 from pipeline.cluster.markers import read_submission, unfit_nodes
 from pipeline.cluster.queue import Queue, QueuedJob
-from pipeline.cluster.slurm import SlurmJobs, job_name
+from pipeline.cluster.slurm import SlurmJobs, delays, job_name
 from pipeline.cluster.wait import Waiter
 from pipeline.errors import UserError
 from pipeline.files import write_json
@@ -17,6 +18,10 @@ from pipeline.records.jobs import Submission
 
 KEY = "the run's key"
 LOST = "NODE_FAIL|NodeDown|n2"
+UNHEARD_OF = "sbatch: error: Batch job submission failed: the moon is full"
+LIMITED = """sbatch: error: QOSMaxSubmitJobPerUserLimit
+sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or \
+time limits)"""
 TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
 
 
@@ -63,7 +68,7 @@ def slurm(run, monkeypatch):
 
 def jobs_of(run, key: str = KEY) -> SlurmJobs:
     order = JobOrder("toy_job:count_steps", str(run), key, 0, "code")
-    return SlurmJobs(run, order, None, Queue(run.parent / "queue", 0.0))
+    return SlurmJobs(run, order, None, Queue(0.0, run.parent))
 
 
 def wait_for(run) -> None:
@@ -193,19 +198,45 @@ def test_names_of_jobs_differ_by_folder_and_key_and_are_words_that_slurm_takes(t
 
 def test_what_sbatch_refuses_for_good_is_tried_once(run, slurm):
     slurm.complaints = ["sbatch: error: Batch job submission failed: Invalid partition name specified\n\n"] * 9
-    with pytest.raises(UserError, match=r"sbatch refuses the job: .*Invalid partition name specified; check slurm/pro"):
+    with pytest.raises(UserError, match=r"refuses the job: .*Invalid partition name specified; .* slurm/profile.yaml"):
         wait_for(run)
     assert len(slurm.notes) == 1
 
 
-def test_a_controller_that_does_not_answer_is_asked_seven_times(run, slurm):
-    slurm.complaints, slurm.ends = [TIMED_OUT] * 6, ["done"]
+@pytest.mark.parametrize("words", [TIMED_OUT, LIMITED])
+def test_a_silent_controller_and_a_limit_on_jobs_are_waited_out_however_long_and_said_once(run, slurm, words, caplog):
+    slurm.complaints, slurm.ends = [words] * 40, ["done"]
+    wait_for(run)
+    assert len(slurm.notes) == 41
+    said = [record.getMessage() for record in caplog.records if "sbatch" in record.getMessage()]
+    assert len(said) == 1 and said[0].endswith(f"({words.split(chr(10))[-1]})")
+
+
+def test_tries_come_less_and_less_often_but_every_five_minutes():
+    first, later = list(islice(delays(60.0), 7)), list(islice(delays(60.0), 50, 60))
+    assert first == [5 * 2**attempt for attempt in range(7)]
+    assert set(later) == {320.0}
+
+
+def test_a_complaint_that_nobody_knows_is_made_seven_times(run, slurm):
+    slurm.complaints, slurm.ends = [UNHEARD_OF] * 6, ["done"]
     wait_for(run)
     assert len(slurm.notes) == 7
     (run / "done.json").unlink()
-    slurm.complaints = [TIMED_OUT] * 7
-    with pytest.raises(UserError, match=r"sbatch refuses the job: .*Socket timed out"):
+    slurm.complaints = [UNHEARD_OF] * 7
+    with pytest.raises(UserError, match=r"sbatch refuses the job: .*the moon is full; check slurm/profile.yaml"):
         wait_for(run)
+
+
+def test_reasons_that_come_and_go_are_said_once_until_the_job_runs(run, slurm, caplog):
+    caplog.set_level("INFO")
+    waiter = Waiter(run, KEY, jobs_of(run))
+    seen = ["Priority", "Resources", "Priority", "RUNNING", "Priority", "Resources"]
+    for word in seen:
+        state = ("RUNNING", "None", "n1") if word == "RUNNING" else ("PENDING", word, "")
+        waiter._report(QueuedJob("7", *state))
+    first, free = "job 7 waits: other jobs come first", "job 7 waits: nodes, GPUs or memory have to become free"
+    assert caplog.messages == [first, free, "job 7 is running on n1", first, free]
 
 
 def test_a_time_out_that_hides_a_success_leads_to_no_second_job(run, slurm, monkeypatch):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launching import PATIENCE_S, PROJECT, until
+from launching import PATIENCE_S, PROJECT, made, until
 from tracing import outcomes, starts
 
 from pipeline.cluster.markers import read_submission
@@ -47,7 +47,7 @@ class Workflow:
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(self.folder),
             "REPRISE_QUEUE_INTERVAL": "1",
-            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "TMPDIR": str(made(self.folder / "tmp")),
         }
 
     def start(self, *options: str) -> subprocess.Popen:

@@ -72,3 +72,9 @@ def tell_rank(run: Path) -> None:
         time.sleep(0.05)
     if os.environ["RANK"] == "0":
         write_json(run / "done.json", {"key": run_key(run)})
+
+
+def tell_cores(run: Path) -> None:
+    """Write how many cores this task may use."""
+    (run / "cores").write_text(str(len(os.sched_getaffinity(0))))
+    write_json(run / "done.json", {"key": run_key(run)})

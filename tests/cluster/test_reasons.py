@@ -1,0 +1,84 @@
+"""Whatever Slurm gives as a reason is said in words, and whether it passes by itself.
+
+reasons.txt: the words for reasons that Slurm 22.05.8 has in its library, as `strings` prints them.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.cluster.queue import WAITING, QueuedJob
+from pipeline.cluster.reasons import explain, reasons
+
+WORDS = Path(__file__).with_name("reasons.txt").read_text().split()
+
+
+def test_no_reason_of_slurm_is_without_an_explanation():
+    assert len(WORDS) > 150
+    assert [word for word in WORDS if explain(f"PENDING {word}") is None] == []
+
+
+def test_every_row_explains_something_that_slurm_says():
+    """Of a pattern with alternatives, some."""
+    said = [f"PENDING {word}" for word in WORDS] + [f"{state} None" for state in WAITING] + list(REFUSALS)
+    said += ["PENDING launch failed requeued held", "PENDING None"]
+    assert set(reasons()) == set(map(explain, said)) - {None}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "then"),
+    [
+        ("PENDING", "Priority", "waits"),
+        ("PENDING", "Resources", "waits"),
+        ("PENDING", "Dependency", "waits"),
+        ("PENDING", "DependencyNeverSatisfied", "never"),
+        ("PENDING", "ReqNodeNotAvail, UnavailableNodes:n[1-2]", "waits"),
+        ("PENDING", "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority", "waits"),
+        ("PENDING", "QOSMaxSubmitJobPerUserLimit", "waits"),
+        ("PENDING", "QOSMaxJobsPerUserLimit", "waits"),
+        ("PENDING", "QOSMaxGRESPerUser", "waits"),
+        ("PENDING", "AssocGrpCPURunMinutesLimit", "waits"),
+        ("PENDING", "AssocGrpCPUMinutesLimit", "stuck"),
+        ("PENDING", "AssocMaxGRESPerJob", "never"),
+        ("PENDING", "AssocMaxWallDurationPerJobLimit", "never"),
+        ("PENDING", "PartitionTimeLimit", "never"),
+        ("PENDING", "JobHeldUser", "stuck"),
+        ("PENDING", "launch failed requeued held", "stuck"),
+        ("PENDING", "job requeued in held state", "stuck"),
+        ("REQUEUE_HOLD", "None", "stuck"),
+        ("SUSPENDED", "None", "waits"),
+    ],
+)
+def test_what_passes_by_itself_is_told_from_what_somebody_has_to_mend(state, reason, then):
+    assert explain(f"{state} {reason}").then == then
+
+
+FAILED = "sbatch: error: Batch job submission failed: "
+POLICY = f"{FAILED}Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+REFUSALS = {
+    f"sbatch: error: QOSMaxSubmitJobPerUserLimit\n{POLICY}": "waits",
+    f"sbatch: error: AssocMaxWallDurationPerJobLimit\n{POLICY}": "never",
+    POLICY: "waits",
+    f"{FAILED}Unable to contact slurm controller (connect failure)": "waits",
+    f"{FAILED}Socket timed out on send/recv operation": "waits",
+    f"sbatch: error: invalid partition specified: nowhere\n{FAILED}Invalid partition name specified": "never",
+    f"{FAILED}Invalid account or account/partition combination specified": "never",
+    f"{FAILED}Invalid qos specification": "never",
+    f"{FAILED}Requested node configuration is not available": "never",
+    f"{FAILED}Requested time limit is invalid (missing or exceeds some limit)": "never",
+    f"{FAILED}Invalid generic resource (gres) specification": "never",
+    "sbatch: unrecognized option '--nonsense'": "never",
+}
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_what_sbatch_refuses_for_now_is_told_from_what_it_refuses_for_good(words):
+    assert explain(words).then == REFUSALS[words]
+
+
+def test_a_waiting_job_is_told_of_in_words_with_what_to_do():
+    held = QueuedJob("7", "PENDING", "JobHeldUser")
+    assert held.in_words == "waits: somebody of your account holds it: `scontrol release 7` lets it go on"
+    assert QueuedJob("7", "PENDING", "Priority").in_words == "waits: other jobs come first"
+    assert QueuedJob("7", "PENDING", "WhatSlurm30Says").in_words == "waits: PENDING WhatSlurm30Says"
+    assert QueuedJob("7", "RUNNING", "None", "n1").in_words == "is running on n1"
