@@ -30,7 +30,7 @@ demo: env
 		| (trap '' INT; grep --line-buffered -vE $(DETAILS) || true)
 	@$(BIN)/reprise site
 	@echo
-	@$(BIN)/python -m pipeline show
+	@$(BIN)/reprise show
 	@echo
 	@echo "Open results/site/index.html in a browser: every number leads to its run, its curves and its outputs. Next:"
 	@echo "  $(BIN)/snakemake results/claims.csv       what the paper says, judged; then again: $(BIN)/reprise site"

@@ -34,7 +34,9 @@ STAGES = {
         "pipeline.reporting.transcript_table",
         "set what systems write down of a few utterances next to what a paper printed",
     ),
-    "show": ("pipeline.reporting.show", "show a table in a terminal, with what it means"),
+    # of `reprise`, which this package imports nothing of: who looks for them here finds them, too
+    "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
+    "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
     "check-data": ("pipeline.planning.check_data", "say which files of the data are here, and how to get the others"),
     "calibrate": ("pipeline.planning.calibrate", "measure how fast this machine trains and decodes"),
     "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),

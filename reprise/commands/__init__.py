@@ -10,6 +10,8 @@ COMMANDS = {
     "unpack": ("reprise.commands.unpack", "unpack and verify the .tar file of a model"),
     "export": ("reprise.commands.export", "write a Transformer for CTranslate2"),
     "new": ("reprise.commands.new", "begin a dataset or a paper of one's own"),
+    "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
+    "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
     "site": ("reprise.site.build", "make pages of all results, to be opened from disk"),
     "report": ("reprise.commands.report", "say what is in a prepared dataset"),
 }

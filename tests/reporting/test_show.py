@@ -6,11 +6,11 @@ import pytest
 from copied_project import ROOT
 from fabricated import bleu_statistics, write_score, write_training
 
-from pipeline.__main__ import main
 from pipeline.experiment.project import load_project
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.reporting.filled_table import fill
-from pipeline.reporting.show import WIDTH, narrow
+from reprise.__main__ import main
+from reprise.commands.show import WIDTH, narrow
 
 
 def tables():

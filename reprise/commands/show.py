@@ -1,6 +1,6 @@
 """A table for a terminal: printed, ours and what follows, within a hundred columns; then what it means.
 
-    python -m pipeline show --paper weighted --table table2
+    reprise show --paper weighted --table table2
 
 reads what the stage `table` reads, and writes nothing; `--wide` shows all that its Markdown twin does.
 """

@@ -1,0 +1,114 @@
+"""Say how far a campaign is, here or on Slurm: what runs, waits or failed and why, what it cost, and what to do.
+
+    reprise status
+    reprise status --set scale=paper --watch
+    reprise status --json | jq '.runs[] | select(.state == "failed")'
+
+reads   the folders of runs and corpora, Slurm's queue if something was submitted, and nothing of a network
+writes  nothing
+"""
+
+import argparse
+import json
+import shlex
+import shutil
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from pipeline.experiment.arguments import add_settings_argument
+from pipeline.experiment.project import Project
+from pipeline.experiment.settings import parse_settings
+from pipeline.schema import known
+from reprise.named_run import find_project
+from reprise.status.campaign import Campaign, Watch
+from reprise.status.screen import screen
+
+if TYPE_CHECKING:
+    from reprise.status.forecast import Forecast
+
+WIDTH = 100
+QUEUE_INTERVAL_S = 60.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help="of which papers (default: all)")
+    parser.add_argument("--watch", action="store_true", help="show it again and again, until Ctrl-C")
+    parser.add_argument(
+        "--every", type=float, default=5.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
+    )
+    parser.add_argument("--json", action="store_true", help="write it as one JSON record, for programs")
+    parser.add_argument(
+        "--no-forecast", action="store_true", help="leave out what is to come, which takes seconds to count"
+    )
+    add_settings_argument(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    project = find_project(parse_settings(args.set))
+    for paper in args.papers:
+        known(paper, project.papers, "PAPER")
+    papers = args.papers or list(project.papers)
+    watch, to_come = Watch(project, papers, QUEUE_INTERVAL_S), ToCome(project, papers, not args.no_forecast)
+    title, command = f"Reprise: {', '.join(papers)} at scale {project.config.scale}", command_for(args.set, args.papers)
+    if args.json:
+        campaign = watch.look()
+        print(json.dumps(asdict(campaign) | {"to_come": to_come.of(campaign)}, default=str))
+    elif args.watch:
+        show(watch, to_come, title, command, args.every)
+    else:
+        campaign = watch.look()
+        show_once(screen(campaign, title, to_come.of(campaign), command))
+
+
+class ToCome:
+    """The forecast, if it is wanted."""
+
+    def __init__(self, project: Project, papers: list[str], wanted: bool):
+        self.project, self.papers, self.wanted = project, papers, wanted
+
+    @cached_property
+    def forecast(self) -> "Forecast":
+        from reprise.status.forecast import Forecast  # brings torch
+
+        return Forecast(self.project, self.papers)
+
+    def of(self, campaign: Campaign) -> dict[str, float] | None:
+        return self.forecast.hours(campaign) if self.wanted else None
+
+
+def show_once(what: RenderableType) -> None:
+    """On a terminal, as wide as it is; in a log, plain lines of a fixed width."""
+    if sys.stdout.isatty():
+        Console().print(what)
+        return
+    plain = Console(width=WIDTH, color_system=None)
+    with plain.capture() as said:
+        plain.print(what)
+    print("\n".join(line.rstrip() for line in said.get().splitlines()), flush=True)
+
+
+def show(watch: Watch, to_come: ToCome, title: str, command: str, every_s: float) -> None:
+    """Until somebody ends it; in a log, one below the other."""
+    live = Live(screen=True, auto_refresh=False) if sys.stdout.isatty() else nullcontext()
+    with live:
+        hours: dict[str, float] | None = None
+        while True:
+            campaign = watch.look()
+            now = screen(campaign, title, hours, command)
+            live.update(now, refresh=True) if isinstance(live, Live) else show_once(now)
+            hours = to_come.of(campaign)
+            time.sleep(every_s)
+
+
+def command_for(settings: list[str], papers: list[str]) -> str:
+    """What goes on with such a campaign."""
+    profile = " --profile slurm" if "scale=paper" in settings and shutil.which("sbatch") else ""
+    config = f" --config {' '.join(map(shlex.quote, settings))}" if settings else ""
+    return f"snakemake{profile}{config} -- {' '.join(papers) or 'all'}"

@@ -1,0 +1,1 @@
+"""How far a campaign is: `reprise status`."""

@@ -1,0 +1,139 @@
+"""A campaign at one moment: its runs by state, all else that it makes, what it has cost and will cost, what failed."""
+
+import shutil
+import socket
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.cluster.queue import Queue, QueuedJob
+from pipeline.cluster.unlock import DRIVER, drives, machine
+from pipeline.experiment.graph import Graph, datasets_in, runs_in
+from pipeline.experiment.project import Project
+from pipeline.layout import COST_FILE
+from pipeline.products import Claims, Figure, Parse, Product, Score, Table, Transcript, Translation
+from pipeline.records.decoding import Decoded
+from pipeline.records.jobs import Driver
+from pipeline.records.record import read_note
+from pipeline.records.training import TrainingCost
+from reprise.status.failures import Failed, failures
+from reprise.status.runs import STATES, Runs, RunState
+
+COUNTED: dict[str, tuple[type[Product], ...]] = {
+    "decodings": (Translation, Parse, Transcript),
+    "scores": (Score,),
+    "reports": (Table, Figure, Claims),
+}
+"""Products that are counted, in words."""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What there is to say of it.
+
+    Attributes:
+        driver: who drives it, in words; empty if nobody does.
+        made: (there, of all) of trainings, decodings, scores and reports.
+        failed: of stages other than trainings.
+        hours: spent, by device.
+        jobs: of the user on Slurm, by state.
+    """
+
+    time: float
+    driver: str
+    runs: list[RunState]
+    made: dict[str, tuple[int, int]]
+    failed: list[Failed]
+    hours: dict[str, float]
+    jobs: dict[str, int]
+
+    def of_state(self, state: str) -> list[RunState]:
+        return [one for one in self.runs if one.state == state]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {state: len(self.of_state(state)) for state in STATES}
+
+
+class Watch:
+    """Looks at the campaign of some papers again and again.
+
+    Args:
+        interval_s: the shortest time between two questions to Slurm, seconds.
+    """
+
+    def __init__(self, project: Project, papers: Iterable[str], interval_s: float):
+        self.project, graph = project, Graph(project)
+        self.products = graph.closure(graph.reports(papers))
+        self.runs, self.interval_s = Runs(graph), interval_s
+
+    def look(self) -> Campaign:
+        noted = read_note(Driver, self.project.root / DRIVER)
+        jobs = self.jobs(noted)
+        driver = in_words(noted, jobs)
+        states = [self.runs.look(run, jobs, bool(driver)) for run in runs_in(self.products)]
+        done = sum(one.state == "done" for one in states)
+        return Campaign(
+            time=time.time(),
+            driver=driver,
+            runs=states,
+            made={"trainings": (done, len(states))} | {name: self.made(kinds) for name, kinds in COUNTED.items()},
+            failed=list(self.other_failures()),
+            hours=self.hours(),
+            jobs=dict(Counter(job.state.lower() for job in jobs if not job.is_over)),
+        )
+
+    def jobs(self, driver: Driver | None) -> list[QueuedJob]:
+        """By the snapshot that the launchers of this machine share; none where nothing was submitted."""
+        submitted = (driver and driver.job) or any(map(was_submitted, self.run_folders()))
+        if not submitted or shutil.which("squeue") is None:
+            return []
+        return Queue(self.interval_s).jobs(newer_than=0.0) or []
+
+    def made(self, kinds: tuple[type[Product], ...]) -> tuple[int, int]:
+        wanted = [self.project.layout.path(one) for one in self.products if isinstance(one, kinds)]
+        return sum(path.exists() for path in wanted), len(wanted)
+
+    def run_folders(self) -> list[Path]:
+        return [self.project.layout.run(run) for run in runs_in(self.products)]
+
+    def other_failures(self) -> Iterable[Failed]:
+        corpora = [self.project.layout.corpus(name) for name in datasets_in(self.products)]
+        for folder in (*corpora, *self.run_folders(), self.project.layout.scale_folder):
+            yield from (one for one in failures(folder) if one.stage != "train")
+
+    def hours(self) -> dict[str, float]:
+        """Of trainings and decodings, by device; several processes count as so many devices."""
+        hours: dict[str, float] = defaultdict(float)
+        for folder in self.run_folders():
+            if (cost := read_note(TrainingCost, folder / COST_FILE)) is not None:
+                for start in cost.starts:
+                    hours[start.device] += start.seconds * start.processes / 3600
+        for one in self.products:
+            if isinstance(one, Translation | Parse | Transcript):
+                report = read_note(Decoded, self.project.layout.path(one).with_suffix(".json"))
+                hours[device_of(report, hours)] += report.seconds / 3600 if report else 0.0
+        return {device: spent for device, spent in hours.items() if spent}
+
+
+def device_of(report: Decoded | None, known: Iterable[str]) -> str:
+    """The device that a decoding took: it says only of which kind, so that of a training."""
+    return next(iter(known), report.device if report else "cpu")
+
+
+def was_submitted(folder: Path) -> bool:
+    return (folder / "slurm").exists() or any(folder.glob("jobs/*/slurm"))
+
+
+def in_words(driver: Driver | None, jobs: Iterable[QueuedJob]) -> str:
+    """Who drives the workflow; empty when it has surely ended."""
+    if driver is None:
+        return ""
+    if driver.host == socket.gethostname() or (driver.machine and driver.machine == machine()):
+        return f"snakemake, process {driver.pid} of this machine" if drives(driver.pid) else ""
+    if driver.job is None:
+        return f"snakemake, process {driver.pid} on {driver.host}, if it still runs"
+    alive = any(job.job == driver.job and not job.is_over for job in jobs)
+    return f"snakemake, job {driver.job} on {driver.host}" if alive else ""

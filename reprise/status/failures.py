@@ -1,0 +1,53 @@
+"""What failed and why: by the notes of jobs and the logs of stages, which are written anew when one is tried again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.records.jobs import Failure
+from pipeline.records.record import read_note
+
+TAIL_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A stage that ended in an error, and was not begun again.
+
+    Attributes:
+        stage: as its log is called, such as `train` or `translate-final-test`.
+        folder: of the run or corpus that it belongs to.
+        log: what has more on it.
+        is_bug: whether nobody foresaw it.
+    """
+
+    stage: str
+    folder: Path
+    cause: str
+    log: Path
+    is_bug: bool
+
+
+def failures(folder: Path) -> Iterator[Failed]:
+    """Of the stages of a run or corpus; one for each log."""
+    notes = {folder / "logs/train.log": folder / "failed.json"}
+    for log in sorted({*(folder / "logs").glob("*.log"), *notes}):
+        note = read_note(Failure, notes[log]) if log in notes else None
+        cause, is_bug = (note.error, note.traceback is not None) if note else said_by(log)
+        if cause:
+            yield Failed(log.stem, folder, cause, log, is_bug)
+
+
+def said_by(log: Path) -> tuple[str, bool]:
+    """The line in which a stage said why it failed, and whether it was taken by surprise; empty if it did not fail."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return "", False
+    if errors := [line for line in lines if line.startswith("error: ")]:
+        return errors[-1].removeprefix("error: "), False
+    if any(line.startswith("Traceback (most recent call last)") for line in lines):
+        return next(line for line in reversed(lines) if line.strip()), True
+    return "", False

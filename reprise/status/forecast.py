@@ -1,0 +1,60 @@
+"""What is still to come of a campaign's computing, by the plan; what is done meanwhile is taken off."""
+
+import time
+from collections.abc import Iterable
+from functools import cached_property
+
+from pipeline.experiment.project import Project
+from pipeline.layout import Layout
+from pipeline.planning.devices import load_devices
+from pipeline.planning.jobs import Job, Jobs
+from pipeline.planning.plan import gpu_hours
+from pipeline.planning.rates import Calibration as Measured
+from pipeline.products import Calibration
+from reprise.status.campaign import Campaign
+
+RENEWED_S = 300.0
+HERE = "this machine"
+
+
+class Forecast:
+    """Made when it is first asked for, which takes some seconds, and every few minutes."""
+
+    def __init__(self, project: Project, papers: Iterable[str]):
+        self.project, self.papers = project, list(papers)
+        self.made, self.planned = 0.0, list[Job]()
+
+    @cached_property
+    def devices(self):
+        return load_devices(self.project.root / "workflow/devices.yaml")
+
+    def hours(self, campaign: Campaign) -> dict[str, float]:
+        """Device hours that are left, by device: those that were used, else all that have bfloat16.
+
+        Empty where trainings run on a processor whose speed nobody measured.
+        """
+        self.renew()
+        left = [(job, share) for job in self.planned if (share := left_of(job, campaign))]
+        if not self.project.scale.resources["train"].gpus:
+            known = [job.seconds * share / 3600 for job, share in left if job.seconds is not None]
+            return {HERE: sum(known)} if known or not left else {}
+        used = [name for name in self.devices if any(name in device for device in campaign.hours)]
+        named = used or [name for name, device in self.devices.items() if device.bf16]
+        return {name: sum(gpu_hours(job, self.devices[name]) * share for job, share in left) for name in named}
+
+    def renew(self) -> None:
+        if self.planned and time.monotonic() - self.made < RENEWED_S:
+            return
+        found = Jobs(self.project, self.papers, measured(self.project.layout)).all
+        self.made, self.planned = time.monotonic(), [job for job in found if job.on_device]
+
+
+def left_of(job: Job, campaign: Campaign) -> float:
+    """The share of a job that is not done; of a training by its last update."""
+    state = next((one for one in campaign.runs if one.run == job.run), None)
+    return 1 - (state.step / state.steps if state and job.kind == "train" else job.done)
+
+
+def measured(layout: Layout) -> Measured | None:
+    path = layout.path(Calibration())
+    return Measured.read(path) if path.exists() else None

@@ -1,0 +1,58 @@
+"""How far a training is, by the last lines that it wrote."""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.layout import PROGRESS_FILE
+from pipeline.records.record import parsed
+from pipeline.records.training import AnyProgress, ProgressLine
+
+TAIL_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The last update that a training told of.
+
+    Attributes:
+        seconds_left: by the training's own pace, less what has passed since it said so.
+        silent_s: seconds since then.
+    """
+
+    step: int
+    perplexity: float
+    tokens_per_s: float
+    seconds_left: float
+    silent_s: float
+
+
+def read_progress(folder: Path) -> Progress | None:
+    """Of the run in `folder`; None before its first line."""
+    path = folder / PROGRESS_FILE
+    lines = last_lines(path)
+    found = next((line for line in reversed(lines) if isinstance(line, ProgressLine)), None)
+    if found is None:
+        return None
+    silent = max(0.0, time.time() - path.stat().st_mtime)
+    left = max(0.0, found.seconds_left - silent)
+    return Progress(found.step, found.perplexity, found.tokens_per_s, left, silent)
+
+
+def last_lines(path: Path) -> list[AnyProgress]:
+    """Those at the end of the file that are whole."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            tail = file.read().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in tail:
+        try:
+            found.append(parsed(AnyProgress, line, str(path)))
+        except UserError:  # the first may be cut
+            continue
+    return found

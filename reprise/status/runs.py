@@ -1,0 +1,105 @@
+"""In which state each run of a campaign is, and why."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pipeline.cluster.markers import newest_checkpoint, read_submission
+from pipeline.cluster.queue import WAITING, QueuedJob
+from pipeline.experiment.graph import Graph, flat
+from pipeline.layout import TRAINED_FILE
+from pipeline.products import OfDataset, OfRun, Product, RunId, Trained
+from pipeline.training.ownership import is_held
+from reprise.status.failures import Failed, failures
+from reprise.status.progress import Progress, read_progress
+
+State = Literal["done", "running", "waiting", "failed", "not run"]
+STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not run")
+SILENT_S = 900.0  # more than a validation takes
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A training.
+
+    Attributes:
+        step: updates done, by its last word or its newest checkpoint, of `steps`.
+        why: of one that waits, failed, or is not run.
+        remedy: what somebody has to do; empty if nothing.
+        job: Slurm's number of it.
+    """
+
+    run: RunId
+    state: State
+    step: int
+    steps: int
+    why: str = ""
+    remedy: str = ""
+    job: str = ""
+    progress: Progress | None = None
+
+
+class Runs:
+    """Looks at runs; remembers only what does not change."""
+
+    def __init__(self, graph: Graph):
+        self.graph, self.layout = graph, graph.project.layout
+        self.steps = cache(lambda run: graph.project.run_spec(run).training.max_steps)
+
+    def look(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:
+        """jobs: the user's on Slurm; driven: whether somebody sees to it that what can be run is."""
+        folder, steps = self.layout.run(run), self.steps(run)
+        if (folder / TRAINED_FILE).exists():
+            return RunState(run, "done", steps, steps)
+        step = newest_checkpoint(folder)
+        job = live_job(folder, jobs)
+        if job and job.state in WAITING:
+            reason = job.reason_to_wait
+            remedy = reason.remedy.format(job=job.job) if reason and reason.then != "waits" else ""
+            return RunState(run, "waiting", step, steps, reason.meaning if reason else job.reason, remedy, job.job)
+        if job or is_held(folder):
+            return running(run, folder, step, steps, job.job if job else "")
+        if failed := next(training_failures(folder), None):
+            return RunState(run, "failed", step, steps, failed.cause, advice(failed))
+        return RunState(run, "waiting" if driven else "not run", step, steps, self.why_not(run, step, driven))
+
+    def why_not(self, run: RunId, step: int, driven: bool) -> str:
+        """What it waits for: what it is made from, or its turn."""
+        missing = [one for one in flat(self.graph.inputs(Trained(run))) if not self.layout.path(one).exists()]
+        needed = [one for one in missing if not (isinstance(one, OfRun) and one.run == run)]
+        if needed:
+            return f"needs {in_words(needed[0])}"
+        return f"stopped after {step:,} updates" if step and not driven else "its turn" if driven else ""
+
+
+def running(run: RunId, folder: Path, step: int, steps: int, job: str) -> RunState:
+    progress = read_progress(folder)
+    silent = progress.silent_s if progress else 0.0
+    why = f"has said nothing for {silent / 60:.0f} minutes" if silent > SILENT_S else ""
+    remedy = f"look into {folder / 'logs/train.log'}" if why else ""
+    return RunState(run, "running", max(step, progress.step if progress else 0), steps, why, remedy, job, progress)
+
+
+def live_job(folder: Path, jobs: Iterable[QueuedJob]) -> QueuedJob | None:
+    """The job on Slurm that a launcher submitted for `folder` last, while it waits or works."""
+    note = read_submission(folder)
+    number = note.job if note and note.launcher == "slurm" else None
+    return next((job for job in jobs if job.job == number and not job.is_over), None)
+
+
+def training_failures(folder: Path) -> Iterator[Failed]:
+    return (one for one in failures(folder) if one.stage == "train")
+
+
+def advice(failed: Failed) -> str:
+    if failed.is_bug:
+        return f"a fault of the program, please report it with {failed.log}"
+    return f"mend it, then the same command goes on; more in {failed.log}"
+
+
+def in_words(product: Product) -> str:
+    if isinstance(product, OfDataset):
+        return f"the corpus {product.dataset}"
+    return f"{product.run.folder} first" if isinstance(product, OfRun) else str(product)

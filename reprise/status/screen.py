@@ -1,0 +1,145 @@
+"""A campaign as one screen of a terminal; in a log, the same as plain lines."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.training.progress import clock
+from reprise.status.campaign import Campaign
+from reprise.status.runs import RunState, advice
+
+COLOURS = {"done": "green", "running": "cyan", "waiting": "yellow", "failed": "red", "not run": "bright_black"}
+SHOWN = 12
+"""Rows of each part."""
+
+
+def screen(campaign: Campaign, title: str, to_come: dict[str, float] | None, command: str) -> RenderableType:
+    """to_come: device hours that are left, None where nobody counted them; command: what goes on with the campaign."""
+    parts: list[RenderableType] = [head(campaign, title), states(campaign)]
+    parts.append(Text(f"hours   {cost(campaign, to_come)}"))
+    if campaign.jobs:
+        parts.append(
+            Text("on Slurm  " + ", ".join(f"{count} {state}" for state, count in sorted(campaign.jobs.items())))
+        )
+    for part in (running(campaign), waiting(campaign), failed(campaign), todo(campaign, command)):
+        if part is not None:
+            parts += [Text(), part]
+    return Group(*parts)
+
+
+def head(campaign: Campaign, title: str) -> RenderableType:
+    driver = f"driven by {campaign.driver}" if campaign.driver else "driven by nobody"
+    line = columns(2)
+    line.add_row(
+        Text(title, style="bold"), Text(f"{driver}  {time.strftime('%H:%M:%S', time.localtime(campaign.time))}")
+    )
+    return line
+
+
+def states(campaign: Campaign) -> RenderableType:
+    line = Text("trainings  ")
+    for state, count in campaign.counts.items():
+        line.append(f"{count} {state}  ", style=COLOURS[state] if count else "bright_black")
+    counted = ((name, *numbers) for name, numbers in campaign.made.items() if name != "trainings" and numbers[1])
+    others = "   ".join(f"{name} {count} of {total}" for name, count, total in counted)
+    share = sum(one.step / one.steps for one in campaign.runs) / max(1, len(campaign.runs))
+    bar = Table.grid(padding=(0, 2, 0, 0))
+    bar.add_row("updates", ProgressBar(total=1.0, completed=share, width=40), f"{100 * share:.0f} %")
+    return Group(line, bar, Text(others))
+
+
+def cost(campaign: Campaign, to_come: dict[str, float] | None) -> str:
+    spent = ", ".join(f"{hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
+    if to_come is None:
+        return f"{spent} spent"
+    if not to_come:
+        return f"{spent} spent; to come: unknown until `snakemake plan` has measured this machine"
+    return f"{spent} spent; to come, by the plan: " + " or ".join(
+        f"{hours(n)} on {name}" for name, n in to_come.items()
+    )
+
+
+def running(campaign: Campaign) -> RenderableType | None:
+    found = campaign.of_state("running")
+    if not found:
+        return None
+    rows = columns(6, head=("running", "updates", "left", "perplexity", "tokens/s", ""))
+    for one in found[:SHOWN]:
+        told = one.progress
+        rows.add_row(
+            Text(one.run.folder, style=COLOURS["running"]),
+            f"{one.step:,}/{one.steps:,}",
+            clock(told.seconds_left) if told else "",
+            f"{told.perplexity:.2f}" if told else "starting",
+            f"{told.tokens_per_s:,.0f}" if told else "",
+            Text(f"job {one.job} {one.why}" if one.job else one.why, style="yellow" if one.why else ""),
+        )
+    return Group(rows, *more(found))
+
+
+def waiting(campaign: Campaign) -> RenderableType | None:
+    """By reason: what waits for the same is said together."""
+    rows = columns(2)
+    for state in ("waiting", "not run"):
+        found = campaign.of_state(state)
+        for why, _ in Counter(one.why for one in found).most_common(SHOWN):
+            rows.add_row(*grouped(state, why, [one for one in found if one.why == why]))
+    return rows if rows.row_count else None
+
+
+def grouped(state: str, why: str, runs: list[RunState]) -> tuple[Text, Text]:
+    named = ", ".join(one.run.folder for one in runs[:2]) + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
+    what = f"{len(runs)} {state}"
+    return Text(what, style=COLOURS[state]), Text(f"{why + ': ' if why else ''}{named}")
+
+
+def failed(campaign: Campaign) -> RenderableType | None:
+    found = [(f"train {one.run.folder}", one.why, one.remedy) for one in campaign.of_state("failed")]
+    found += [(f"{one.stage} in {one.folder}", one.cause, advice(one)) for one in campaign.failed]
+    if not found:
+        return None
+    parts: list[RenderableType] = []
+    for what, cause, remedy in found[:SHOWN]:
+        parts += [
+            Text(f"failed  {what}", style=COLOURS["failed"]),
+            Text(f"  {first_line(cause)}"),
+            Text(f"  → {remedy}"),
+        ]
+    return Group(*parts, *more(found))
+
+
+def todo(campaign: Campaign, command: str) -> RenderableType | None:
+    """What nobody but the user can do."""
+    lines = [f"{one.run.folder}: {one.remedy}" for one in campaign.runs if one.remedy and one.state != "failed"]
+    if not campaign.driver and any(there < total for there, total in campaign.made.values()):
+        lines.append(f"nobody drives the campaign; this goes on with it: {command}")
+    return Text("\n".join(f"→ {line}" for line in lines), style="bold") if lines else None
+
+
+def columns(number: int, head: Iterable[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=bool(head), header_style="bright_black", padding=(0, 2, 0, 0))
+    names = [*head] or [""] * number
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def more(found: list) -> Iterator[Text]:
+    if len(found) > SHOWN:
+        yield Text(f"and {len(found) - SHOWN} more", style="bright_black")
+
+
+def first_line(cause: str) -> str:
+    return cause.strip().split("\n")[0]
+
+
+def hours(count: float) -> str:
+    """`1,240 h`, `3.2 h`, `12 min`."""
+    if count >= 0.995:
+        return f"{count:,.0f} h" if count >= 10 else f"{count:.1f} h"
+    return f"{60 * count:.0f} min"

@@ -1,0 +1,277 @@
+"""The screen of a campaign says of every run what its files and Slurm's queue say, and what somebody has to do."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+from copied_project import ROOT
+from fabricated import append, folder_of, write_training
+from made_records import decoded, start_cost, training_cost
+
+from pipeline.cluster.queue import QueuedJob
+from pipeline.cluster.unlock import machine
+from pipeline.experiment.graph import Graph, datasets_in, runs_in
+from pipeline.experiment.project import load_project
+from pipeline.planning.plan import gpu_hours
+from pipeline.products import Encoded, Specification, Translation
+from pipeline.records.jobs import Driver, Failure, Submission
+from pipeline.records.training import ProgressLine
+from reprise.__main__ import main
+from reprise.commands.status import command_for
+from reprise.status.campaign import Watch, in_words
+from reprise.status.forecast import Forecast
+from reprise.status.screen import hours
+
+SCALE = "smoke"
+
+
+@pytest.fixture
+def project(tmp_path):
+    return load_project(ROOT, {"work": str(tmp_path / "work"), "scale": SCALE})
+
+
+@pytest.fixture
+def runs(project):
+    """Those of a paper, in the order in which they are made, with corpora that are there."""
+    graph = Graph(project)
+    products = graph.closure(graph.reports(["weighted"]))
+    for name in datasets_in(products):
+        touch(project.layout.path(Encoded(name)))
+    found = runs_in(products)
+    for run in found:
+        touch(project.layout.path(Specification(run)))
+    return found
+
+
+@pytest.fixture
+def squeue(tmp_path, monkeypatch):
+    """A squeue that prints what a test has recorded."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "squeue").write_text(f"#!/bin/sh\ncat {programs}/answer\n")
+    (programs / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def answer(*lines: str) -> None:
+        (programs / "answer").write_text("".join(f"{line}\n" for line in lines))
+
+    return answer
+
+
+def touch(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+@contextmanager
+def held(folder):
+    """As by a process that works on the run."""
+    with open(folder / "run.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def progress_line(step: int, max_steps: int) -> ProgressLine:
+    loss = {"loss_per_token": 2.0, "nll_per_token": 2.0, "perplexity": 7.39}
+    rates = {"lr": 1e-4, "gradient_norm": 1.0, "tokens_per_s": 1234.0, "loader_share": 0.0}
+    return ProgressLine(step=step, max_steps=max_steps, seconds_left=3700.0, **loss, **rates)
+
+
+def submit(project, run, job: str) -> None:
+    folder = folder_of(project, run)
+    (folder / "slurm").mkdir()
+    note = Submission(key="toy", launcher="slurm", job=job, name="toy", time=0.0, code="toy")
+    note.write(folder / "job.json")
+
+
+def fail(project, run, error: str, traceback: str | None = None) -> None:
+    note = Failure(key="toy", job="7", node="n1", rank=0, time=0.0, error=error, traceback=traceback)
+    note.write(folder_of(project, run) / "failed.json")
+
+
+def states(project) -> dict:
+    return {one.run: one for one in Watch(project, ["weighted"], 0.0).look().runs}
+
+
+def screen(project, capsys, *options: str) -> str:
+    work = str(project.layout.work)
+    arguments = ["status", "weighted", "--set", f"work={work}", "--set", f"scale={SCALE}", "--no-forecast", *options]
+    assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_each_run_is_in_the_state_that_its_files_tell(project, runs):
+    done, works, broken, stopped, untouched = runs[:5]
+    write_training(project, done, [2.0], [2.0])
+    append(folder_of(project, works), [progress_line(17, 100)])
+    fail(project, broken, "no memory for a batch of 3 x 9; lower micro_batch_tokens")
+    touch(folder_of(project, stopped) / "checkpoints/step-9.resume.safetensors")
+    with held(folder_of(project, works)):
+        found = states(project)
+    assert [found[run].state for run in runs[:5]] == ["done", "running", "failed", "not run", "not run"]
+    assert found[works].step == 17 and found[works].progress.tokens_per_s == 1234.0
+    assert found[broken].why.startswith("no memory for a batch") and "mend it" in found[broken].remedy
+    assert (found[stopped].step, found[stopped].why) == (9, "stopped after 9 updates")
+    assert found[untouched].why == ""
+
+
+def test_time_left_goes_down_and_a_training_that_falls_silent_is_pointed_out(project, runs):
+    folder = folder_of(project, runs[0])
+    append(folder, [progress_line(17, 100)])
+    os.utime(folder / "progress.jsonl", (time.time() - 1200,) * 2)
+    with held(folder):
+        state = states(project)[runs[0]]
+    assert state.progress.seconds_left == pytest.approx(2500, abs=30)
+    assert state.why == "has said nothing for 20 minutes" and "train.log" in state.remedy
+
+
+@pytest.mark.parametrize(
+    ("listed", "state", "why", "remedy"),
+    [
+        ("7|RUNNING|None|n1|toy", "running", "", ""),
+        ("7|COMPLETING|None|n1|toy", "running", "", ""),
+        ("7|PENDING|Priority||toy", "waiting", "other jobs come first", ""),
+        ("7|PENDING|QOSMaxJobsPerUserLimit||toy", "waiting", "as many of your or your group's jobs run", ""),
+        ("7|PENDING|JobHeldUser||toy", "waiting", "somebody of your account holds it", "`scontrol release 7`"),
+        ("7|PENDING|AssocMaxGRESPerJob||toy", "waiting", "it asks for more or less", "change its `gpus`"),
+        ("7|CANCELLED|None||toy", "not run", "", ""),
+        ("8|RUNNING|None|n1|toy", "not run", "", ""),
+    ],
+)
+def test_a_job_on_slurm_says_whether_its_run_works_or_what_it_waits_for(
+    project, runs, squeue, listed, state, why, remedy
+):
+    submit(project, runs[0], "7")
+    squeue(listed)
+    found = states(project)[runs[0]]
+    assert (found.state, found.why[: len(why)]) == (state, why)
+    assert found.remedy.startswith(remedy) and bool(found.remedy) == bool(remedy)
+
+
+def test_a_run_says_what_it_is_waiting_for(project, runs):
+    project.layout.path(Encoded(runs[0].dataset)).unlink()
+    assert states(project)[runs[0]].why == f"needs the corpus {runs[0].dataset}"
+
+
+def test_what_failed_besides_trainings_is_told_with_its_cause_until_it_is_tried_again(project, runs, capsys):
+    log = folder_of(project, runs[0]) / "logs/translate-final-test.log"
+    touch(log)
+    log.write_text("12:00:00 begins\nerror: x.tok: no space left on the disk; free some\n")
+    corpus = project.layout.corpus(runs[0].dataset) / "logs/subwords.log"
+    touch(corpus)
+    corpus.write_text("Traceback (most recent call last):\n  File x\nKeyError: 'toy'\n")
+    said = " ".join(screen(project, capsys).split())
+    assert "failed translate-final-test in" in said and "x.tok: no space left on the disk; free some" in said
+    assert "failed subwords in" in said and "KeyError: 'toy'" in said and "a fault of the program" in said
+    for path in (log, corpus):
+        path.write_text("12:00:01 begins again\n")
+    assert "failed " not in screen(project, capsys).replace("0 failed ", "")
+
+
+def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
+    products = Graph(project).closure(Graph(project).reports(["weighted"]))
+    translation = next(one for one in products if isinstance(one, Translation))
+    write_training(project, runs[0], [2.0], [2.0])
+    starts = [start_cost(device="NVIDIA A100", processes=8, seconds=1800.0)] * 2
+    training_cost(*starts).write(folder_of(project, runs[0]) / "cost.json")
+    path = project.layout.path(translation).with_suffix(".json")
+    touch(path)
+    decoded(seconds=3600.0).write(path)
+    assert Watch(project, ["weighted"], 0.0).look().hours == pytest.approx({"NVIDIA A100": 2 * 8 * 0.5 + 1})
+
+
+def test_a_screen_fits_a_hundred_columns_and_counts_every_run_once(project, runs, capsys):
+    write_training(project, runs[0], [2.0], [2.0])
+    fail(project, runs[1], "a bug", "Traceback …")
+    said = screen(project, capsys)
+    assert f"1 done  0 running  0 waiting  1 failed  {len(runs) - 2} not run" in said
+    assert max(map(len, said.split("\n"))) <= 100
+    assert "please report it" in said
+    command = command_for([f"work={project.layout.work}", f"scale={SCALE}"], ["weighted"])
+    assert f"nobody drives the campaign; this goes on with it: {command}" in " ".join(said.split())
+
+
+def test_a_program_reads_the_same_as_json(project, runs, capsys):
+    fail(project, runs[1], "a <bug>")
+    campaign = json.loads(screen(project, capsys, "--json"))
+    assert [one["state"] for one in campaign["runs"]].count("failed") == 1
+    assert campaign["made"]["trainings"] == [0, len(runs)]
+
+
+def test_what_is_to_come_falls_with_every_update(project, runs):
+    forecast, watch = (
+        Forecast(load_project(ROOT, {"work": str(project.layout.work), "scale": "paper"}), ["weighted"]),
+        0,
+    )
+    watch = Watch(forecast.project, ["weighted"], 0.0)
+    begun = forecast.hours(watch.look())
+    assert set(begun) == {"A100", "H100"} and begun["A100"] > begun["H100"] > 0
+    run = watch.look().runs[0]
+    append(made(folder_of(forecast.project, run.run)), [progress_line(run.steps // 2, run.steps)])
+    with held(folder_of(forecast.project, run.run)):
+        later = forecast.hours(watch.look())
+    whole = next(job for job in forecast.planned if job.kind == "train" and job.run == run.run)
+    assert begun["A100"] - later["A100"] == pytest.approx(gpu_hours(whole, forecast.devices["A100"]) / 2)
+
+
+def made(folder):
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (None, ""),
+        ({"pid": 2**22 + 1}, ""),
+        ({"host": "elsewhere", "machine": "another"}, "if it still runs"),
+        ({"host": "elsewhere", "machine": "another", "job": "9"}, "snakemake, job 9 on elsewhere"),
+        ({"host": "elsewhere", "machine": "another", "job": "8"}, ""),
+    ],
+)
+def test_who_drives_the_campaign_is_told_if_he_may_be_alive(driver, said):
+    jobs = [QueuedJob("9", "RUNNING"), QueuedJob("8", "COMPLETED")]
+    note = driver and Driver(**({"host": os.uname().nodename, "pid": 1, "job": None, "machine": machine()} | driver))
+    found = in_words(note, jobs)
+    assert (said in found) if said else found == ""
+
+
+def test_hours_are_said_as_people_say_them():
+    assert [hours(count) for count in (1240.4, 12.0, 3.25, 1.0, 0.25, 0.0)] == [
+        *("1,240 h", "12 h", "3.2 h", "1.0 h", "15 min", "0 min"),
+    ]
+
+
+def test_the_command_that_goes_on_has_the_same_settings():
+    assert command_for(["scale=small", "work=/a b"], ["weighted"]).endswith(
+        "--config scale=small 'work=/a b' -- weighted"
+    )
+
+
+def test_on_a_terminal_the_screen_is_renewed_until_an_interrupt(project, runs):
+    """As `reprise status --watch`, in a terminal of its own."""
+    controller, terminal = os.openpty()
+    settings = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]
+    command = [sys.executable, "-m", "reprise", "status", "weighted", *settings, "--no-forecast", "--watch"]
+    process = subprocess.Popen(
+        [*command, "--every", "0.1"], stdin=terminal, stdout=terminal, stderr=terminal, cwd=ROOT, start_new_session=True
+    )
+    os.close(terminal)
+    said = b""
+    while said.count(b"Reprise: weighted at scale smoke") < 3:
+        said += os.read(controller, 1 << 16)
+    process.send_signal(2)
+    while True:
+        try:
+            if not os.read(controller, 1 << 16):
+                break
+        except OSError:  # the other end is closed
+            break
+    assert process.wait(20) == 130
+    os.close(controller)
