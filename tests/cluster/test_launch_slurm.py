@@ -112,9 +112,9 @@ def test_changed_spec_never_has_two_jobs_at_once(new_run, launch):
     until(lambda: newest_checkpoint(run) >= 20, "checkpoint")
     former.kill()
     spec = (run / "run.yaml").read_text()
-    (run / "run.yaml").write_text(spec.replace("max_steps: 400", "max_steps: 100"))
+    (run / "run.yaml").write_text(spec.replace("max_steps: 400", "max_steps: 250"))
     assert launch(run, *SLURM).wait() == 0
-    assert read_json(run / "done.json")["weights_digest"] == toy_job.expected_digest(100)
+    assert read_json(run / "done.json")["weights_digest"] == toy_job.expected_digest(250)
     assert outcomes(run) == ["taken over", "done"]
     assert workers_one_after_the_other(run)
 
