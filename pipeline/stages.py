@@ -36,12 +36,12 @@ STAGES = {
     ),
     # of `reprise`, which this package imports nothing of: who looks for them here finds them, too
     "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
+    "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
     "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
     "check-data": ("pipeline.planning.check_data", "say which files of the data are here, and how to get the others"),
     "calibrate": ("pipeline.planning.calibrate", "measure how fast this machine trains and decodes"),
     "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),
     "cost": ("pipeline.planning.cost_table", "put what trainings took next to the forecast"),
-    "free": ("pipeline.planning.free", "remove what finished work no longer needs on disk"),
     "verify": ("pipeline.planning.verify", "hash again all that was made or fetched, and set damaged files aside"),
     "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
     "generate": ("pipeline.data.generate", "write a corpus with the embedded grammar"),

@@ -12,6 +12,7 @@ COMMANDS = {
     "new": ("reprise.commands.new", "begin a dataset or a paper of one's own"),
     "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
     "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
+    "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
     "site": ("reprise.site.build", "make pages of all results, to be opened from disk"),
     "report": ("reprise.commands.report", "say what is in a prepared dataset"),
 }

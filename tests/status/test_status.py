@@ -1,12 +1,13 @@
 """The screen of a campaign says of every run what its files and Slurm's queue say, and what somebody has to do."""
 
+import contextlib
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 
 import pytest
 from copied_project import ROOT
@@ -69,7 +70,7 @@ def touch(path):
     path.touch()
 
 
-@contextmanager
+@contextlib.contextmanager
 def held(folder):
     """As by a process that works on the run."""
     with open(folder / "run.lock", "a") as lock:
@@ -259,19 +260,16 @@ def test_on_a_terminal_the_screen_is_renewed_until_an_interrupt(project, runs):
     controller, terminal = os.openpty()
     settings = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]
     command = [sys.executable, "-m", "reprise", "status", "weighted", *settings, "--no-forecast", "--watch"]
-    process = subprocess.Popen(
-        [*command, "--every", "0.1"], stdin=terminal, stdout=terminal, stderr=terminal, cwd=ROOT, start_new_session=True
-    )
+    command += ["--every", "0.1"]
+    ends = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, cwd=ROOT, **ends)
     os.close(terminal)
     said = b""
     while said.count(b"Reprise: weighted at scale smoke") < 3:
         said += os.read(controller, 1 << 16)
-    process.send_signal(2)
-    while True:
-        try:
-            if not os.read(controller, 1 << 16):
-                break
-        except OSError:  # the other end is closed
-            break
+    process.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # once the other end is closed
+        while os.read(controller, 1 << 16):
+            pass
     assert process.wait(20) == 130
     os.close(controller)
