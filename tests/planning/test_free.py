@@ -10,8 +10,8 @@ from planning_project import ROOT, project_at
 from pipeline.__main__ import main
 from pipeline.experiment.graph import Graph
 from pipeline.files import sha256_file
-from reprise.commands.free import unneeded
 from pipeline.products import Claims, OfRun, RunId
+from reprise.commands.free import unneeded
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 
