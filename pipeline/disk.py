@@ -1,5 +1,6 @@
 """Space on a disk, asked for before it is used."""
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -27,6 +28,15 @@ def require_writable(folder: Path) -> None:
         tempfile.TemporaryFile(dir=nearest(folder)).close()
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror}; make it writable, or choose another `work:`") from error
+
+
+def own_folder() -> Path:
+    """A folder of this user's own on the machine's disk. Raises UserError where somebody else made it."""
+    folder = Path(tempfile.gettempdir()) / f"reprise-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise UserError(f"{folder} belongs to somebody else; set TMPDIR to a folder of your own on this machine")
+    return folder
 
 
 def nearest(folder: Path) -> Path:

@@ -176,7 +176,8 @@ def failed(order: JobOrder, error: BaseException) -> Exit:
         error=text if own else f"{type(error).__name__}: {error}",
         traceback=None if own else text,
     )
-    failure.write(Path(order.run) / "failed.json")
+    with contextlib.suppress(UserError, OSError):  # on a full disk the launcher finds the same, and says it
+        failure.write(Path(order.run) / "failed.json")
     return Exit.FAILED
 
 

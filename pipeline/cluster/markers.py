@@ -56,9 +56,10 @@ def mark_unfit(run: Path, node: str, reason: str, job: str) -> None:
 
 
 def unfit_nodes(run: Path) -> list[UnfitNode]:
-    """The nodes that failed their check within the last day."""
-    found = [read_note(UnfitNode, path) for path in sorted((run / "unfit-nodes").glob("*.json"))]
-    return [note for note in found if note and note.time > time.time() - UNFIT_FOR_S]
+    """The nodes that failed their check within the last day, by the clock of the file server, not the node's own."""
+    found = sorted((run / "unfit-nodes").glob("*.json"))
+    recent = [path for path in found if path.stat().st_mtime > time.time() - UNFIT_FOR_S]
+    return [note for path in recent if (note := read_note(UnfitNode, path))]
 
 
 def newest_checkpoint(run: Path) -> int:

@@ -1,6 +1,11 @@
-"""A few seconds' check that this node can do the job, so that a broken one does not eat every job."""
+"""A few seconds' check that this node can do the job, so that a broken one does not eat every job.
+
+A node is broken when it answers wrong, or not at all for ten minutes. One that is slow is said to be and used: on a
+busy network file system a first import takes minutes, and an fsync many seconds. A full disk is no node's fault.
+"""
 
 import contextlib
+import errno
 import logging
 import os
 import threading
@@ -9,10 +14,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pipeline.errors import UserError
+
 log = logging.getLogger(__name__)
 
-FOLDER_CHECK_S = 5.0
-GPU_CHECK_S = 60.0  # torch may have to be read over a cold network file system first
+SLOW_S, BROKEN_S = 20.0, 600.0
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class UnfitNode(Exception):
@@ -28,30 +35,38 @@ def check_node(run: Path, gpu: int | None, report: Callable[[str], None]) -> Non
         report: called with a reason, and expected to end the process, when a check hangs.
     Raises:
         UnfitNode: a check failed.
+        UserError: the disk of the run folder is full.
     """
     started = time.monotonic()
-    with deadline(FOLDER_CHECK_S, f"{run} does not answer within {FOLDER_CHECK_S:.0f} s", report):
+    with deadline(str(run), report):
         check_folder(run)
     if gpu is not None:
-        with deadline(GPU_CHECK_S, f"GPU {gpu} does not answer within {GPU_CHECK_S:.0f} s", report):
+        with deadline(f"GPU {gpu}", report):
             check_gpu(gpu)
     log.info("node %s is fit (checked in %.1f s)", os.uname().nodename, time.monotonic() - started)
 
 
 @contextlib.contextmanager
-def deadline(seconds: float, reason: str, report: Callable[[str], None]) -> Iterator[None]:
-    """Call `report(reason)` from another thread when the block takes longer: a hung mount can't be interrupted."""
-    timer = threading.Timer(seconds, report, args=(reason,))
-    timer.daemon = True
-    timer.start()
+def deadline(what: str, report: Callable[[str], None]) -> Iterator[None]:
+    """Say when the block is slow, and `report` when it hangs: from another thread, as a hung mount can't be
+    interrupted.
+    """
+    timers = [
+        threading.Timer(SLOW_S, log.warning, (f"{what} is slow: no answer for {SLOW_S:g} s; still waiting",)),
+        threading.Timer(BROKEN_S, report, (f"{what} does not answer within {BROKEN_S:g} s",)),
+    ]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
     try:
         yield
     finally:
-        timer.cancel()
+        for timer in timers:
+            timer.cancel()
 
 
 def check_folder(folder: Path) -> None:
-    """Write, sync, read back and remove a small file."""
+    """Write, sync, read back and remove a small file. Raises UnfitNode; UserError where the disk is full."""
     content = uuid.uuid4().bytes
     path = folder / f".node-check.{uuid.uuid4().hex}"
     try:
@@ -62,6 +77,8 @@ def check_folder(folder: Path) -> None:
             raise UnfitNode(f"{folder} gives back other bytes than were written")
         path.unlink()
     except OSError as error:
+        if error.errno in FULL:
+            raise UserError(f"{folder}: {error.strerror}; free some, then the same command goes on") from error
         raise UnfitNode(f"{folder} is not writable: {error.strerror}") from error
 
 

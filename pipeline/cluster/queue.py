@@ -11,13 +11,13 @@ import fcntl
 import logging
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.reasons import Reason, explain
+from pipeline.disk import own_folder
 from pipeline.errors import UserError
 from pipeline.records.jobs import QueueSnapshot
 
@@ -140,15 +140,6 @@ class Queue:
             except OSError as error:  # an odd /tmp: it costs queries, nothing else
                 log.warning("%s: no file locks here (%s)", self.path, error.strerror)
             yield True
-
-
-def own_folder() -> Path:
-    """A folder of this user's own on the machine's disk. Raises UserError where somebody else made it."""
-    folder = Path(tempfile.gettempdir()) / f"reprise-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise UserError(f"{folder} belongs to somebody else; set TMPDIR to a folder of your own on this machine")
-    return folder
 
 
 def grown(interval_s: float, shortest_s: float) -> float:

@@ -24,6 +24,11 @@ def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tup
     return tokens + [frame_files(encoded / stem) for stem in frames]
 
 
+def training_stores(encoded: Path) -> list[tuple[Path, Path]]:
+    """What is read all over, again and again."""
+    return encoded_stores(encoded, read_corpus(encoded).kind, ["train"])
+
+
 def require_whole(encoded: Path) -> None:
     """Hash what training and decoding will read, once: a note holds as long as sizes and times stay.
 

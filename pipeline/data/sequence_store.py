@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.data.staging import nearest
 from pipeline.errors import UserError
 from pipeline.files import REPAIR, atomic_write, patiently, sha256_file, sha256_json
 
@@ -29,8 +30,8 @@ class SequenceStore:
     """
 
     def __init__(self, files: tuple[Path, Path], elements: Iterable[np.dtype], what: str):
-        values, offsets = files
         try:
+            values, offsets = map(nearest, files)
             self.offsets: np.ndarray = np.memmap(offsets, dtype="<i8", mode="r")
             stored = values.stat().st_size
         except FileNotFoundError as error:

@@ -16,6 +16,7 @@ torchrun or the cluster launcher starts them.
 
 import argparse
 import logging
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -29,7 +30,8 @@ from pipeline.data.corpus_batches import (
     normalised_as,
     training_batches,
 )
-from pipeline.data.encoded_files import require_whole
+from pipeline.data.encoded_files import require_whole, training_stores
+from pipeline.data.staging import stage
 from pipeline.errors import UserError
 from pipeline.files import patiently, sha256_file
 from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, WEIGHTS_FILE
@@ -127,6 +129,8 @@ def train_run(
     facts = machine.facts(chosen, threads, group.size)
     if group.is_first:
         require_whole(Path(spec.corpus))
+    if group.local_rank == 0:  # of each node; the others meet it below
+        stage(chain.from_iterable(training_stores(Path(spec.corpus))))
     with StopRequest() as stop, group.connected(chosen):
         trainer = build_trainer(spec, checkpoints, group, chosen, facts, stop, save_every_s)
         trainer.try_largest()

@@ -1,16 +1,19 @@
 """What happens inside a job, besides the work."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from launching import HERE, PROJECT
 
 from pipeline.cluster.job_process import fruitless_starts
-from pipeline.cluster.markers import newest_checkpoint, read_starts, record_start
+from pipeline.cluster.markers import mark_unfit, newest_checkpoint, read_starts, record_start, unfit_nodes
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_node
+from pipeline.errors import UserError
 from pipeline.records.jobs import StartLine
 
 
@@ -72,11 +75,41 @@ def test_folder_that_is_not_there_makes_the_node_unfit(tmp_path):
 
 def test_folder_that_hangs_is_reported_from_outside(tmp_path, monkeypatch):
     reported = []
-    monkeypatch.setattr("pipeline.cluster.node_check.FOLDER_CHECK_S", 0.1)
+    monkeypatch.setattr("pipeline.cluster.node_check.BROKEN_S", 0.1)
     monkeypatch.setattr("pipeline.cluster.node_check.check_folder", lambda folder: signal.sigtimedwait([], 0.5))
     check_node(tmp_path, None, report=reported.append)
     assert len(reported) == 1
     assert "does not answer" in reported[0]
+
+
+def test_a_slow_node_is_said_to_be_and_used(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("pipeline.cluster.node_check.SLOW_S", 0.05)
+    monkeypatch.setattr("pipeline.cluster.node_check.check_folder", lambda folder: time.sleep(0.3))
+    check_node(tmp_path, None, report=pytest.fail)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{tmp_path} is slow: no answer for 0.05 s; still waiting"
+    ]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_no_fault_of_the_node(tmp_path, monkeypatch, number):
+    def refuse(descriptor):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("os.fsync", refuse)
+    with pytest.raises(UserError, match=r"(No space left on device|Disk quota exceeded); free some"):
+        check_folder(tmp_path)
+
+
+def test_a_node_whose_clock_is_days_behind_is_excluded_all_the_same(tmp_path, monkeypatch):
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 3 * 24 * 3600)
+    mark_unfit(tmp_path, "n1", "no GPU", "7")
+    monkeypatch.undo()
+    assert [note.node for note in unfit_nodes(tmp_path)] == ["n1"]
+    path = tmp_path / "unfit-nodes/n1.json"
+    os.utime(path, (now - 25 * 3600,) * 2)
+    assert unfit_nodes(tmp_path) == []
 
 
 def test_waiting_needs_no_torch():

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED, LINKED = ("workflow", "Snakefile", "config.yaml"), ("pipeline", "profiles", "slurm", "bench")
+COPIED, LINKED = ("workflow", "Snakefile", "config.yaml"), ("pipeline", "reprise", "profiles", "slurm", "bench")
 
 TOY_PAPER = """\
 title: A toy
