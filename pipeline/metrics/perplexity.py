@@ -9,11 +9,11 @@ from pipeline.metrics.statistics.metric import Inputs, Metric
 
 @dataclass(frozen=True)
 class LogLikelihoods(Inputs):
-    """How likely a model finds the references of a split, batch by batch, without dropout."""
+    """How likely a model finds the references of a split, sentence by sentence, without dropout."""
 
     folder = "perplexities"
     rows: np.ndarray
-    """(batches, 2) nats and symbols of the target side, EOS counted, padding not."""
+    """(sentences, 2) nats and symbols of the target side, EOS counted, padding not."""
     unit: str
     """What a symbol is: subword, character."""
     vocabulary: int

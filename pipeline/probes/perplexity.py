@@ -5,7 +5,7 @@
 
 Writes perplexities/final/dev.json: {dataset, split, test_set, lines, metrics: {perplexity: {value, low, high,
 signature}}, statistics, nll (nats), tokens, references, weights, training}, and dev.npz: nats and subwords of each
-batch, for intervals and paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need,
+sentence, for intervals and paired tests. Comparable only between systems of one vocabulary (Attention Is All You Need,
 Table 3: "per-wordpiece").
 """
 
@@ -34,12 +34,15 @@ from pipeline.records.corpus import read_corpus
 from pipeline.records.scores import Scored
 
 
+ONE_SENTENCE = 1
+"""Source symbols of a batch at most; it always has a sentence. Models sum over batches, and sentences are compared."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
     parser.add_argument("--dataset", type=Path, required=True, help="dataset file: what the split has to be")
     parser.add_argument("--corpus", type=Path, help="folder encoded/ of another corpus than the run was trained on")
     parser.add_argument("--split", default="dev", help="train, dev or test")
-    parser.add_argument("--batch-tokens", type=int, default=256, help="source subwords at once; the unit of resampling")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
     parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
@@ -54,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
     require_whole(corpus)
     kind = kind_read(trained.spec)
-    batches = evaluation_batches(corpus, args.split, args.batch_tokens, normalised_as(trained.spec), kind)
+    batches = evaluation_batches(corpus, args.split, ONE_SENTENCE, normalised_as(trained.spec), kind)
     check_targets(trained.spec, batches)
     pairs = len(batches.pairs.tgt)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
@@ -78,9 +81,7 @@ def run(args: argparse.Namespace) -> None:
 
 @torch.inference_mode()
 def cross_entropy(trained: TrainedModel, batches: AnyEvaluationBatches) -> np.ndarray:
-    """(batches, 2): nats and target subwords of each batch of a split, without smoothing or dropout.
-
-    The batches are the same for every system of a corpus, so that two systems can be compared batch by batch.
+    """(N, 2): nats and target subwords of each sentence of a split, in its order, without smoothing or dropout.
 
     Raises:
         UserError: a side is longer than the model has positions for, or a loss is not a number.
@@ -91,11 +92,11 @@ def cross_entropy(trained: TrainedModel, batches: AnyEvaluationBatches) -> np.nd
             sides = {"sources": batches.pairs.src_lengths, **sides}
         for side, lengths in sides.items():
             trained.require_positions(f"{batches.pairs.name}: {side}", lengths)
-    rows = []
-    for _, batch in batches:
+    rows = np.empty((len(batches.pairs.tgt), 2))
+    for (sentence,), batch in batches:
         with trained.autocast():
             sums = trained.model.loss(batch.to(trained.device), 0.0)
-        rows.append((float(sums.nll), sums.tokens))
+        rows[sentence] = float(sums.nll), sums.tokens
     if not np.isfinite(rows).all():
         raise UserError(f"{batches.pairs.name}: the loss is not a number: training diverged; train the run again")
-    return np.array(rows)
+    return rows
