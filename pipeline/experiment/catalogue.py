@@ -14,6 +14,8 @@ from pipeline.experiment.scale import Scale
 from pipeline.experiment.settings import Config
 from pipeline.kinds.cells.shared.cell import Row
 from pipeline.kinds.figures.shared.figure import Figure
+from pipeline.kinds.floors import Floors, load_floors
+from pipeline.records.noise import MeasuredNoise
 from pipeline.schema import known, load_yaml, validate
 
 
@@ -75,6 +77,15 @@ class Catalogue:
     @cached_property
     def corpus_contents(self) -> CorpusContents:
         return CorpusContents(Path(self.config.work) / "local_files.json", self.licensed)
+
+    @cached_property
+    def floors(self) -> Floors:
+        """By metric."""
+        return load_floors(self.root / "workflow/floors.yaml")
+
+    def noise_of(self, family: str) -> MeasuredNoise | None:
+        """What was measured of the noise between trainings of a kind of system; None where nothing was."""
+        return MeasuredNoise.read_if_there(self.root / "docs/measured/noise" / f"{family}.json")
 
     def corpus_content(self, dataset: str) -> str:
         """Of the corpus of a dataset, what ends its folder's name."""

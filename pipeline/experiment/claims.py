@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, model_validator
 
 import pipeline.kinds.claims
+from pipeline.experiment.named import names_in
 from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.judged import Faults, Judged, judge_all
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.pools import NotRun, Pools
 from pipeline.kinds.claims.shared.terms import NamedScore
 from pipeline.kinds.discovery import kinds_in
-from pipeline.schema import Closed, load_yaml, validate
+from pipeline.kinds.names import Names
+from pipeline.kinds.view import PaperView
+from pipeline.schema import Closed, load_yaml, unknown, validate
 
 if TYPE_CHECKING:
     AnyClaim = Claim
@@ -27,6 +33,11 @@ class Claims(Closed):
 
     scores: dict[str, NamedScore] = Field(default={}, description="Scores that claims name")
     claims: dict[str, AnyClaim] = Field(description="By a short name")
+    primary: list[str] = Field(
+        default=[],
+        max_length=5,
+        description="Claims, named before any run, by which the paper stands or falls: they are judged together",
+    )
 
     @model_validator(mode="after")
     def scores_fit(self):
@@ -36,6 +47,22 @@ class Claims(Closed):
             except ValueError as error:
                 raise ValueError(f"claims.{name}: {error}") from error
         return self
+
+    @model_validator(mode="after")
+    def primary_claims_are_trained(self):
+        for name in self.primary:
+            if fault := unknown(name, self.claims, "primary"):
+                raise ValueError(fault)
+            if self.claims[name].about != "trainings":
+                raise ValueError(f"primary: {name} stands on no training")
+        if len(set(self.primary)) < len(self.primary):
+            raise ValueError("primary: a claim stands there twice")
+        return self
+
+    def judged(self, view: PaperView, faults: Faults = (NotRun,)) -> list[Judged]:
+        """Every claim of the paper of `view`, chains link by link. faults: what makes one count as not run."""
+        systems = tuple(dict.fromkeys(one.name for one in names_in(self) if one.kind == Names.SYSTEM))
+        return judge_all(self.claims, self.primary, Measurements(view, self.scores, Pools(view, systems)), faults)
 
     @property
     def datasets(self) -> list[str]:

@@ -52,6 +52,8 @@ class References:
 
     def faults(self) -> Faults:
         yield from self.of_datasets()
+        for metric in self.project.floors:
+            yield unknown(metric, metric_names(), "workflow/floors.yaml")
         for paper, record in self.papers.items():
             yield from self.of_record(paper, record, f"workflow/papers/{paper}/paper.yaml")
             yield from self.of_record(paper, self.project.claims[paper], f"workflow/papers/{paper}/claims.yaml")

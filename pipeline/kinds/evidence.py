@@ -1,60 +1,82 @@
-"""From measurements to a verdict: how sure it is that what a claim says is positive is positive.
+"""How sure it is that what a claim says is positive is positive.
 
-A claim is turned into quantities that are positive if it is true: a difference, the distance from a bound. Each comes
-with a distribution that counts two kinds of noise. Sentences are resampled, the same ones for every system and seed
-(paired bootstrap). Trainings differ by their seed: with n >= 2 seeds, a Student t of n - 1 degrees of freedom times the
-standard error over the seeds is added. With one seed the noise between trainings is unknown and is not counted; a
-number that has no sentences to resample then has to differ by more than a stated resolution.
+A claim is turned into quantities that are positive if it is true: a difference, the distance from a bound. Each is a
+weighted sum over systems of a score, or of another number of a training, and its standard error counts two kinds of
+noise:
+
+    error^2 = sum_k w_k^2 s^2 / n_k  +  max(0, B - sum_k e_k^2 / n_k)
+
+s^2, the variance between the trainings of a system, is pooled over all systems of its kind (Sample.pool). B is the
+variance of the quantity when sentences are resampled, the same ones for every system and seed (paired bootstrap; Koehn
+2004). e_k^2 is what of that differs between the seeds of a system: noise of its trainings, which s^2 has already. The
+quantity over its error is taken for a Student t, its degrees of freedom by Welch and Satterthwaite. Of a system under
+several decodings, or on several parts of a set, the sums of each training are taken, which share its noise.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.metrics.statistics.significance import RESAMPLES, SEED, Total, resampled
+from pipeline.metrics.statistics.significance import Total, resampled
+from pipeline.metrics.statistics.student import tail, width
 
-
-class Verdict(StrEnum):
-    UPHELD = "upheld"
-    NOT_DISTINGUISHABLE = "not distinguishable"
-    CONTRADICTED = "contradicted"
-    NOT_RUN = "not run"
+Scale = Total
+"""Of scores, on which they are compared."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A quantity that is positive if the claim is true, with its 95 % interval."""
+    """A quantity that is positive if the claim is true."""
 
     name: str
     value: float
-    low: float
-    high: float
-    p_value: float | None
-    """One-sided: how often the quantity would come out at zero or below; None without any distribution."""
+    error: float | None
+    """Its standard error; None where nothing is known of its noise."""
+    freedom: float = np.inf
+    """Degrees of freedom of the error."""
+    noise: str = ""
+    """Whence the error has its noise between trainings, in words."""
+
+    @property
+    def low(self) -> float:
+        """Of the 95 % interval."""
+        return self.value - self.half_width
+
+    @property
+    def high(self) -> float:
+        return self.value + self.half_width
+
+    @property
+    def half_width(self) -> float:
+        return np.inf if self.error is None else self.error * width(0.95, self.freedom)
+
+    @property
+    def detectable(self) -> float:
+        """The smallest quantity that is told from zero four times in five, at a level of 5 %."""
+        return np.inf if self.error is None else self.error * (width(0.95, self.freedom) + width(0.6, self.freedom))
+
+    @property
+    def p_value(self) -> float | None:
+        """One-sided: how often so large a quantity would come out if it were zero; None without a distribution."""
+        if self.error is None:
+            return None
+        if self.error == 0:
+            return 0.5 - 0.5 * float(np.sign(self.value))
+        return tail(self.value / self.error, self.freedom)
 
     def __str__(self) -> str:
         return f"{self.name} {self.value:+.3g}" + (
-            "" if self.p_value is None else f" [{self.low:+.3g}, {self.high:+.3g}]"
+            "" if self.error is None else f" [{self.low:+.3g}, {self.high:+.3g}]"
         )
 
 
-def verdict(evidence: Sequence[Evidence]) -> Verdict:
-    """Upheld when every interval lies above zero, contradicted when one lies below, else not distinguishable."""
-    if any(one.high < 0 for one in evidence):
-        return Verdict.CONTRADICTED
-    if evidence and all(one.low > 0 for one in evidence):
-        return Verdict.UPHELD
-    return Verdict.NOT_DISTINGUISHABLE
-
-
-def over_seeds(name: str, values: Sequence[float], resolution: float = 0) -> Evidence:
-    """Of one number a seed (or a repeat); a single one is known to within `resolution`."""
-    if len(values) == 1:
-        return Evidence(name, values[0], values[0] - resolution, values[0] + resolution, None)
-    return of_draws(name, float(np.mean(values)), float(np.mean(values)) + seed_noise(values))
+def over_seeds(name: str, values: Sequence[float]) -> Evidence:
+    """Of one number a seed (or a repeat)."""
+    error = None if len(values) == 1 else float(np.std(values, ddof=1)) / len(values) ** 0.5
+    return Evidence(name, float(np.mean(values)), error, len(values) - 1)
 
 
 def within(name: str, values: Sequence[float], at_least: float, at_most: float | None) -> list[Evidence]:
@@ -65,26 +87,22 @@ def within(name: str, values: Sequence[float], at_least: float, at_most: float |
     return found
 
 
-def of_draws(name: str, value: float, draws: np.ndarray) -> Evidence:
-    low, high = np.percentile(draws, [2.5, 97.5])
-    return Evidence(name, value, float(low), float(high), float((np.sum(draws <= 0) + 1) / (len(draws) + 1)))
-
-
-def seed_noise(values: Sequence[float] | np.ndarray, draws: int = RESAMPLES) -> np.ndarray:
-    """Draws of the error of the mean of `values`; none (zeros) for a single one."""
-    if len(values) < 2:
-        return np.zeros(draws)
-    error = np.std(values, ddof=1) / len(values) ** 0.5
-    return error * np.random.default_rng(SEED).standard_t(len(values) - 1, draws)
-
-
 @dataclass(frozen=True)
 class Sample:
-    """A metric of one system: by seed, and on each resample of the sentences, averaged over the seeds."""
+    """A score of one system, or another number of its trainings."""
 
     by_seed: np.ndarray
+    """(n,)"""
     draws: np.ndarray
+    """(n, resamples): the same on each resample of the sentences; (n, 1) where there are none."""
     test_set: str
+    system: str = ""
+    pool: tuple[np.ndarray, ...] = ()
+    """`by_seed` of every system of its kind, itself among them, in one order; empty: of itself alone."""
+    rows: int = 1
+    """Sentences that are resampled."""
+    noise: str = "over its own seeds"
+    """Whence `pool` is, in words."""
 
     @property
     def mean(self) -> float:
@@ -93,11 +111,25 @@ class Sample:
     @property
     def interval(self) -> tuple[float, float]:
         """95 %, of the sentences alone."""
-        low, high = np.percentile(self.draws, [2.5, 97.5])
+        low, high = np.percentile(self.draws.mean(axis=0), [2.5, 97.5])
         return float(low), float(high)
 
+    def on(self, scale: Scale, weight: float = 1) -> "Sample":
+        by_seed, draws, *pool = (weight * scale(values) for values in (self.by_seed, self.draws, *self.groups))
+        return replace(self, by_seed=by_seed, draws=draws, pool=tuple(pool))
 
-def sample(statistics: Sequence[Sequence[np.ndarray]], total: Total, test_set: str) -> Sample:
+    @property
+    def groups(self) -> tuple[np.ndarray, ...]:
+        return self.pool or (self.by_seed,)
+
+    def __add__(self, other: "Sample") -> "Sample":
+        """Of the same trainings: their noise is that of the sum."""
+        return replace(
+            self, by_seed=self.by_seed + other.by_seed, draws=self.draws + other.draws, pool=(), noise=Sample.noise
+        )
+
+
+def sample(statistics: Sequence[Sequence[np.ndarray]], total: Total, test_set: str, system: str = "") -> Sample:
     """statistics[seed][i] (N_i, F), the same i of the same sentences; the scores of a seed are averaged.
 
     i counts decodings of one test set, or test sets.
@@ -107,40 +139,88 @@ def sample(statistics: Sequence[Sequence[np.ndarray]], total: Total, test_set: s
     """
     if len({tuple(map(len, seed)) for seed in statistics}) != 1:
         raise UserError("can't compare scores of different numbers of sentences: they are not of one test set")
-    by_seed = [np.mean([total(one.sum(axis=0)) for one in seed]) for seed in statistics]
     draws = [np.mean([resampled(one, total) for one in seed], axis=0) for seed in statistics]
-    return Sample(np.array(by_seed), np.mean(draws, axis=0), test_set)
+    return Sample(seed_scores(statistics, total), np.array(draws), test_set, system, rows=len(statistics[0][0]))
 
 
-def difference(name: str, larger: Sample, smaller: Sample, margin: float = 0, sign: float = 1) -> Evidence:
-    """sign * (larger - smaller) + margin, paired by sentence and by seed.
+def seed_scores(statistics: Sequence[Sequence[np.ndarray]], total: Total) -> np.ndarray:
+    """(n,) as `sample` has them."""
+    return np.array([np.mean([total(one.sum(axis=0)) for one in seed]) for seed in statistics])
+
+
+def trainings(
+    values: Sequence[float] | np.ndarray, system: str, pool: Sequence[np.ndarray] = (), noise: str = ""
+) -> Sample:
+    """One number a training. pool, noise: as a Sample has them."""
+    by_seed = np.array(values, dtype=float)
+    return Sample(by_seed, by_seed[:, None], "", system, tuple(pool), noise=noise or Sample.noise)
+
+
+Weighted = tuple[float, Sample]
+UNKNOWN = "unknown and not counted"
+
+
+def contrast(name: str, terms: Sequence[Weighted], offset: float = 0, scale: Scale = np.asarray) -> Evidence:
+    """The weighted sum of terms, each on a scale, and an offset.
 
     Raises:
-        UserError: they are of two test sets.
+        UserError: they are of several test sets, or of different numbers of sentences.
     """
-    if larger.test_set != smaller.test_set:
-        raise UserError(f"can't compare scores on {larger.test_set} and {smaller.test_set} ({name})")
-    values = sign * (larger.by_seed - smaller.by_seed) + margin
-    draws = sign * (larger.draws - smaller.draws) + margin + seed_noise(values)
-    return of_draws(name, float(values.mean()), draws)
-
-
-def smaller_factor(name: str, smaller: tuple[Sample, Sample], larger: tuple[Sample, Sample]) -> Evidence:
-    """By how much the logarithm of the second pair's quotient exceeds the first's; pairs are (from, to).
-
-    Raises:
-        UserError: they are of several test sets.
-    """
-    if len({one.test_set for one in (*smaller, *larger)}) != 1:
-        raise UserError(f"can't compare scores on several test sets ({name})")
-    (a, b), (c, d) = smaller, larger
+    for found in ({one.test_set for _, one in terms}, {f"{one.rows} sentences" for _, one in terms}):
+        if len(found) > 1:
+            raise UserError(f"can't compare scores on {' and '.join(sorted(found))} ({name})")
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.log(d.by_seed / c.by_seed) - np.log(b.by_seed / a.by_seed)
-        draws = np.log(d.draws / c.draws) - np.log(b.draws / a.draws) + seed_noise(values)
-    return of_draws(name, float(values.mean()), draws)
+        systems = of_systems([term.on(scale, weight) for weight, term in terms])
+        value = offset + sum(one.mean for one in systems)
+        squared, degrees = pooled_noise(systems)
+        known = degrees > 0
+        sentences = float(np.sum([one.draws.mean(axis=0) for one in systems], axis=0).var())
+        total = squared + max(0.0, sentences - sum(map(shared_with_seeds, systems)))
+    if not np.isfinite(total) or not (known or sentences):
+        return Evidence(name, value, None, noise=UNKNOWN)
+    spread_out = (total / squared) ** 2 if squared else np.inf
+    noise = " and ".join(dict.fromkeys(one.noise for one in systems)) if known else UNKNOWN
+    return Evidence(name, value, total**0.5, degrees * spread_out if known else np.inf, noise)
 
 
-def above(name: str, measured: Sample, bound: float) -> Evidence:
-    """How far a metric lies above a bound."""
-    values = measured.by_seed - bound
-    return of_draws(name, float(values.mean()), measured.draws - bound + seed_noise(values))
+def pooled_noise(systems: Sequence[Sample]) -> tuple[float, float]:
+    """Variance of the systems' sum by noise between trainings, and its degrees of freedom; 0, 0 where it is unknown.
+
+    Systems of one pool have one estimate between them, not one each.
+    """
+    parts: dict[tuple[float, int], float] = {}
+    for one in systems:
+        if not (degrees := freedom(one.groups)):
+            return 0.0, 0.0
+        key = variance(one.groups), degrees
+        parts[key] = parts.get(key, 0.0) + key[0] / len(one.by_seed)
+    squared = sum(parts.values())
+    each = sum(part**2 / degrees for (_, degrees), part in parts.items())
+    return squared, squared**2 / each if each else float(max(degrees for _, degrees in parts))
+
+
+def of_systems(terms: Sequence[Sample]) -> list[Sample]:
+    """The sum of the terms of each system."""
+    ordered = sorted(terms, key=lambda one: one.system)
+    return [sum(rest, first) for _, (first, *rest) in groupby(ordered, key=lambda one: one.system)]
+
+
+def freedom(groups: Iterable[np.ndarray]) -> int:
+    return sum(len(one) - 1 for one in groups)
+
+
+def variance(groups: Sequence[np.ndarray]) -> float:
+    """Pooled; zero where there is no group of two."""
+    return float(sum(((one - one.mean()) ** 2).sum() for one in groups)) / max(1, freedom(groups))
+
+
+def shared_with_seeds(one: Sample) -> float:
+    """Of the variance over the sentences' resamples, the part that is noise between trainings."""
+    if len(one.by_seed) < 2:
+        return 0.0
+    return float(one.draws.var(axis=1).mean() - one.draws.mean(axis=0).var()) / (len(one.by_seed) - 1)
+
+
+def smaller_factor(a: Sample, b: Sample, c: Sample, d: Sample) -> Evidence:
+    """By how much the logarithm of d / c exceeds that of b / a."""
+    return contrast("logarithm of both factors' ratio", [(1, d), (-1, c), (-1, b), (1, a)], scale=np.log)

@@ -104,7 +104,7 @@ class Measured:
         paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
         rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
         test_sets = dict.fromkeys(ScoreFile.read(path).test_set for path in paths[0])
-        return sample(rows, metric_named(scored.metric).total, ", ".join(test_sets))
+        return sample(rows, metric_named(scored.metric).total, ", ".join(test_sets), runs[0].folder.rpartition("/")[0])
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:

@@ -1,5 +1,6 @@
 """What a run's `progress.jsonl` says of the way it went: losses at each validation, branch weights now and then."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +31,12 @@ class LossCurve:
         """
         last = min(steps, self.steps[-1])
         return min(float(self.dev[self.steps <= last].min()), float(np.interp(last, self.steps, self.dev)))
+
+    @property
+    def late_gain(self) -> float:
+        """By which share the lowest dev loss fell over the last fifth of the updates; infinite if that is not known."""
+        earlier = self.dev[self.steps <= 0.8 * self.steps[-1]]
+        return 1 - float(self.dev.min() / earlier.min()) if len(earlier) else float("inf")
 
     def steps_to(self, dev: float) -> float:
         """Updates until the dev loss is first at or below `dev`, by linear interpolation; infinite if it never is."""
@@ -85,6 +92,18 @@ def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
     return float(np.mean(np.interp(grid, *theirs) - np.interp(grid, *ours)))
 
 
+def mean_gaps(lower: Sequence[LossCurve], upper: Sequence[LossCurve]) -> np.ndarray | None:
+    """`mean_gap` of every pair, (lower, upper); None where one has none."""
+    gaps = [[mean_gap(one, other) for other in upper] for one in lower]
+    return None if any(gap is None for row in gaps for gap in row) else np.array(gaps, dtype=float)
+
+
+def curve_gaps(curves: Sequence[LossCurve]) -> list[float]:
+    """By how much each curve lies above the mean of all of one system: what is noise of its trainings."""
+    gaps = mean_gaps(curves, curves)
+    return [] if gaps is None else gaps.mean(axis=0).tolist()
+
+
 def descent(curve: LossCurve) -> tuple[np.ndarray, np.ndarray]:
     """(training losses in rising order, their dev losses), without validations whose training loss had risen."""
     falling = curve.train <= np.minimum.accumulate(curve.train)
@@ -100,21 +119,24 @@ class BranchCurve:
     weights: np.ndarray
     """(steps, M)"""
 
-    def spread(self) -> float:
-        """Largest over smallest weight at the end, a weight below a millionth counted as that."""
-        last = self.weights[-1]
-        return float(last.max() / max(last.min(), 1e-6))
+    @property
+    def learnt(self) -> np.ndarray:
+        """(M,) each weight at the end over what it was drawn as, no weight counted as less than a millionth."""
+        first, *_, last = np.maximum(self.weights, 1e-6)
+        return last / first
 
-    def changes_of_rank(self, warmup_steps: int) -> int:
-        """Pairs of branches whose order at some time after the warm-up is not that at its end."""
-        later = self.weights[self.steps >= warmup_steps]
-        above = later[:, :, None] > later[:, None, :]
-        changed = (above != above[0]).any(axis=0)
-        return int(np.triu(changed, 1).sum())
+    def spread(self) -> float:
+        """How many times more training raised one weight than another; 1 where all stay in proportion to their draw."""
+        return float(self.learnt.max() / self.learnt.min())
+
+    def changes_of_rank(self) -> int:
+        """Pairs of branches whose order at the end is not that of their draw."""
+        above = self.weights[:, :, None] > self.weights[:, None, :]
+        return int(np.triu(above[-1] != above[0], 1).sum())
 
     def smallest_share(self) -> float:
-        """Smallest weight at the end, as a share of 1/M."""
-        return float(self.weights[-1].min() * self.weights.shape[1])
+        """What training left of the weight that it lowered most, as a share of its draw."""
+        return float(self.learnt.min())
 
 
 def branch_curves(run_folder: Path, layer: int) -> list[BranchCurve]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.config import RunSpec
+from pipeline.kinds.floors import Floors
 from pipeline.kinds.scored import ScoredSplits, measure_of
 from pipeline.layout import Layout
 from pipeline.products import Product, RunId, Score, Trained
+from pipeline.records.noise import MeasuredNoise
 
 
 class Described(Protocol):
@@ -24,6 +26,12 @@ class Experiment(Protocol):
 
     @property
     def seeds(self) -> list[int]: ...
+
+    @property
+    def floors(self) -> Floors: ...
+
+    def noise_of(self, family: str) -> MeasuredNoise | None:
+        """What was measured of the noise between trainings of a kind of system."""
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
         """A system's run with each seed; both named as `paper` names them."""

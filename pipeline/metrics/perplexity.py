@@ -33,5 +33,5 @@ METRIC = Metric(
     total=perplexity,
     signature=lambda found: f"unit:{found.unit}|vocab:{found.vocabulary}|eos:yes|smoothing:none",
     better="lower",
-    nothing_learned_at=None,
+    judged_as=np.log,
 )

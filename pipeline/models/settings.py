@@ -18,6 +18,11 @@ class ModelSettings(Closed):
     architecture: str
 
     @property
+    def family(self) -> str:
+        """The kind of systems whose trainings are alike in their noise."""
+        return {"parallel": self.architecture, "speech": "recogniser", "text": "language model"}[self.reads]
+
+    @property
     @abstractmethod
     def schedule_width(self) -> int:
         """Stands for d_model in the learning rate's schedule."""

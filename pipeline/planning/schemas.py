@@ -19,6 +19,7 @@ from pipeline.experiment.paper import Paper
 from pipeline.experiment.scale import Scale
 from pipeline.experiment.settings import Config
 from pipeline.files import atomic_write
+from pipeline.kinds.floors import Floors
 from pipeline.planning.devices import Devices
 
 RECORDS = {
@@ -29,6 +30,7 @@ RECORDS = {
     "dataset": Dataset,
     "files": Origin,
     "devices": Devices,
+    "floors": Floors,
     "run": RunSpec,
 }
 

@@ -33,7 +33,6 @@ from pipeline.metrics.statistics.score_file import write_score
 from pipeline.records.corpus import read_corpus
 from pipeline.records.scores import Scored
 
-
 ONE_SENTENCE = 1
 """Source symbols of a batch at most; it always has a sentence. Models sum over batches, and sentences are compared."""
 

@@ -2,20 +2,18 @@
 
     python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
 
-writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, p-value and verdict. The verdicts are
-`upheld`, `not distinguishable`, `contradicted`, `not run`; a statement that needs no training is `tested` by the
-named tests.
+writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, the smallest effect that would have
+shown, p-values and verdict, which is one of those in pipeline/kinds/claims/shared/judged.py.
 """
 
 import argparse
 import logging
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.project import Project
-from pipeline.kinds.claims.shared.claim import Claim
-from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
-from pipeline.kinds.evidence import Verdict
+from pipeline.kinds.claims.shared.judged import ENOUGH_SEEDS, LEVEL, PLATEAU, Judged, Verdict
 from pipeline.kinds.view import PaperView
 from pipeline.reporting.markdown import grid, write_twins
 from pipeline.reporting.markup import literal
@@ -29,65 +27,77 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, [args.paper])
-    rows = claim_rows(project, args.paper)
-    write_twins(args.out, rows, render(project, args.paper, rows))
-    log.info("%s: %s", args.out, tally(rows))
+    judged = project.claims[args.paper].judged(PaperView(project, args.paper))
+    write_twins(args.out, [row_of(one) for one in judged], render(project, args.paper, judged))
+    log.info("%s: %s", args.out, tally(judged))
 
 
 def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
     """The rows of the CSV, in the order of claims.yaml."""
-    claims = project.claims[paper]
-    measured = Measurements(PaperView(project, paper), claims.scores)
-    return [
-        {"claim": name, "statement": claim.statement, "printed": claim.printed, **judged(claim, measured)}
-        for name, claim in claims.claims.items()
-    ]
+    return [row_of(one) for one in project.claims[paper].judged(PaperView(project, paper))]
 
 
-def judged(claim: Claim, measured: Measurements) -> dict[str, str]:
-    """What was found for one claim, and what follows from it."""
-    columns = dict.fromkeys(("verdict", "ours", "evidence", "p_value", "test"), "")
-    try:
-        found = claim.findings(measured)
-    except NotRun as missing:
-        return columns | {"verdict": Verdict.NOT_RUN, "evidence": str(missing)}
-    return {
-        "verdict": found.verdict,
-        "ours": found.ours,
-        "evidence": "; ".join(map(str, found.evidence)),
-        "p_value": "" if found.p_value is None else f"{found.p_value:.3g}",
-        "test": found.test,
-    }
+def row_of(one: Judged) -> dict[str, str]:
+    """A link of a claim: what was found, how sure that is, and what follows from it."""
+    found, columns = one.found, dict.fromkeys(("ours", "evidence", *NUMBERS, "p_value", "p_adjusted", "test"), "")
+    if found:
+        columns |= {"ours": found.ours, "test": found.tested}
+        columns["evidence"] = "; ".join(filter(None, (one.why, *map(str, found.evidence))))
+        columns["p_value"] = "" if found.p_value is None else f"{found.p_value:.3g}"
+        columns["p_adjusted"] = "" if one.p_value is None else f"{one.p_value:.3g}"
+    else:
+        columns["evidence"] = one.why
+    if found and len(found.evidence) == 1 and found.evidence[0].error is not None:
+        columns |= {name: f"{getattr(found.evidence[0], name):.4g}" for name in NUMBERS}
+    said = {"statement": one.claim.statement, "printed": one.claim.printed}
+    return {"claim": one.name, "group": one.group, **said, "verdict": one.verdict, **columns}
 
 
-def tally(rows: list[dict[str, str]]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in Counter(row["verdict"] for row in rows).items())
+def tally(claims: Iterable[Judged]) -> str:
+    """By group, what is decided and every verdict."""
+    groups: dict[str, list[Verdict]] = {}
+    for one in claims:
+        groups.setdefault(one.group, []).append(one.verdict)
+    return ". ".join(f"{GROUPS[group]}: {counted(groups[group])}" for group in GROUPS if group in groups)
 
 
-def render(project: Project, paper: str, rows: list[dict[str, str]]) -> str:
+def counted(verdicts: Sequence[Verdict]) -> str:
+    counts = Counter(verdicts)
+    parts = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
+    judged = sum(one is not Verdict.TESTED for one in verdicts)
+    return f"{sum(one.is_decided for one in verdicts)} of {judged} decided ({parts})" if judged else parts
+
+
+def render(project: Project, paper: str, claims: Sequence[Judged]) -> str:
     """For a terminal: the verdicts as a table, then every claim with all its evidence."""
     record, scale = project.papers[paper], project.config.scale
     wanted = {project.stand_in(dataset): dataset for dataset in project.claims[paper].datasets}
     stand_ins = [f"`{ours}` for {theirs}" for ours, theirs in wanted.items() if ours != theirs]
     data = f" on {', '.join(stand_ins)}" if stand_ins else ""
     seeds = ", ".join(map(str, project.config.seed_list))
+    rows = [row_of(one) for one in claims]
     parts = [
         f"# {record.title}: claims at scale {scale}",
-        f"{tally(rows)}. Trained{data}; seed {seeds}.",
-        grid(["claim", "verdict", "p", "ours"], [[shortened(row[key]) for key in COLUMNS] for row in rows]),
+        f"{tally(claims)}.",
+        f"Trained{data}; seed {seeds}.",
+        grid(["claim", "group", "verdict", "p", "ours"], [[shortened(row[key]) for key in COLUMNS] for row in rows]),
         EXPLANATION,
         *(described(row) for row in rows),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-COLUMNS = ("claim", "verdict", "p_value", "ours")
-EXPLANATION = (
-    "A claim is upheld when the 95 % interval of every quantity that it says is positive lies above zero, "
-    "contradicted when one lies below, else not distinguishable. p: one-sided, the largest of the claim's quantities. "
-    "Sentences are resampled in pairs; with several seeds the noise between trainings is added, with one it is unknown "
-    "and not counted; losses of single trainings then have to differ by 0.01 nats per subword."
-)
+GROUPS = {"primary": "Primary claims", "other": "Others", "timing": "Times of layers", "identity": "Identities"}
+NUMBERS = ("value", "low", "high", "detectable")
+COLUMNS = ("claim", "group", "verdict", "p_adjusted", "ours")
+EXPLANATION = f"""\
+A claim is turned into quantities that are positive if it is true; the interval of each is of 95 %. Their noise is that
+between trainings, pooled over systems of a kind, and that of the sentences, resampled in pairs. p: two-sided, adjusted
+by Holm over the paper's primary claims, by Benjamini and Hochberg over the others; {LEVEL:.0%} decides. With fewer than
+{ENOUGH_SEEDS} trainings of a system that is provisional, and counts as undecided. Detectable: the smallest quantity
+that such a design tells from zero four times in five at 5 %, before the adjustment. Not trained: a system is below a
+floor (workflow/floors.yaml). Not trained far enough: the dev loss of the system that is said to be worse still fell, by
+{PLATEAU:.1%} or more over the last fifth of its updates. Identities are proved by tests, and are no evidence."""
 LONGEST = 70
 
 
@@ -101,6 +111,7 @@ def described(row: dict[str, str]) -> str:
         ("Printed", row["printed"]),
         ("Ours", row["ours"]),
         ("Evidence", row["evidence"]),
+        ("Detectable", row["detectable"]),
         ("Test", row["test"]),
         ("Verdict", row["verdict"]),
     ]

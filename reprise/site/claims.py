@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.errors import UserError
-from pipeline.kinds.claims.shared.claim import Claim, NotRun
-from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.evidence import Verdict
+from pipeline.kinds.claims.shared.judged import Judged, Verdict
+from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.view import PaperView
 from reprise.site.charts import Chart, evidence
 from reprise.site.present import Present
@@ -16,6 +15,7 @@ from reprise.site.present import Present
 @dataclass(frozen=True)
 class ShownClaim:
     name: str
+    group: str
     statement: str
     printed: str
     verdict: str
@@ -25,7 +25,6 @@ class ShownClaim:
     test: str = ""
     p_value: float | None = None
     chart: Chart | None = None
-    one_seed: bool = False
 
     @property
     def mark(self) -> str:
@@ -34,33 +33,24 @@ class ShownClaim:
 
 def shown_claims(present: Present, paper: str) -> list[ShownClaim]:
     """In the order of claims.yaml."""
-    claims = present.project.claims[paper]
-    measured = Measurements(PaperView(present.project, paper), claims.scores)
-    return [shown_claim(name, claim, measured) for name, claim in claims.claims.items()]
+    judged = present.project.claims[paper].judged(PaperView(present.project, paper), (NotRun, UserError))
+    return [shown_claim(one) for one in judged]
 
 
-def shown_claim(name: str, claim: Claim, measured: Measurements) -> ShownClaim:
-    try:
-        found = claim.findings(measured)
-    except (NotRun, UserError) as missing:
-        return ShownClaim(name, claim.statement, claim.printed, Verdict.NOT_RUN, why=str(missing))
-    rows = [{"name": one.name, "value": one.value, "low": one.low, "high": one.high} for one in found.evidence]
-    return ShownClaim(
-        name,
-        claim.statement,
-        claim.printed,
-        str(found.verdict),
-        ours=found.ours,
-        test=found.test,
-        p_value=found.p_value,
-        chart=evidence(rows) if rows else None,
-        one_seed=len(measured.view.seeds) == 1 and bool(rows),
-    )
+def shown_claim(one: Judged) -> ShownClaim:
+    found, said = one.found, (one.name, one.group, one.claim.statement, one.claim.printed, str(one.verdict))
+    if found is None:
+        return ShownClaim(*said, why=one.why)
+    rows = [
+        {"name": part.name, "value": part.value, "low": part.low, "high": part.high}
+        for part in found.evidence
+        if part.error is not None
+    ]
+    chart = evidence(rows) if rows else None
+    return ShownClaim(*said, why=one.why, ours=found.ours, test=found.tested, p_value=one.p_value, chart=chart)
 
 
 def tally(claims: Iterable[ShownClaim]) -> list[tuple[str, str, int]]:
     """(verdict, mark, how many), in the order of the verdicts."""
     counted = Counter(claim.verdict for claim in claims)
-    known = [*map(str, Verdict), "tested"]
-    order = [name for name in known if counted[name]] + [name for name in counted if name not in known]
-    return [(name, name.replace(" ", "-"), counted[name]) for name in order]
+    return [(str(name), name.replace(" ", "-"), counted[name]) for name in Verdict if counted[name]]

@@ -21,6 +21,7 @@ WORDS = {
     "lower": "ours is lower than the printed number: it lies above our interval",
     "not-comparable": "not comparable with the printed number",
     "provisional": "one seed: the spread between trainings is not known",
+    "primary": "named before any run as one by which the paper stands or falls",
     "not-run": "not run yet",
     "failed": "a run of it failed",
     "cited": "the paper cites it; it is not ours to run",

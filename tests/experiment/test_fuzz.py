@@ -30,7 +30,8 @@ def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("project")
     for name in ("papers", "scales", "datasets", "files"):
         shutil.copytree(ROOT / "workflow" / name, folder / "workflow" / name)
-    shutil.copy(ROOT / "workflow/devices.yaml", folder / "workflow")
+    for name in ("devices", "floors"):
+        shutil.copy(ROOT / f"workflow/{name}.yaml", folder / "workflow")
     shutil.copy(ROOT / "config.yaml", folder)
     return folder
 

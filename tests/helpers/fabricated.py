@@ -14,6 +14,8 @@ from pipeline.records.training import MonitorLine
 from pipeline.reporting.filled_table import fill
 
 SENTENCES = 200
+AT_PLATEAU = [4.0, *[2.0] * 9]
+"""Losses of a training that has learnt all it will."""
 
 
 def folder_of(project: Project, run: RunId) -> Path:
@@ -54,6 +56,8 @@ def write_score(project: Project, run: RunId, metric: str, decoding: str, split:
     metrics = {name: {"value": value, "low": None, "high": None, "signature": "toy"} for name, value in values.items()}
     write_statistics(path.with_suffix(".npz"), arrays)
     score_file(metrics, SENTENCES).write(path)
+    if not (folder_of(project, run) / "trained.json").exists():
+        write_training(project, run, AT_PLATEAU, AT_PLATEAU)
 
 
 def write_training(project: Project, run: RunId, dev: list[float], train: list[float], every: int = 100) -> None:
@@ -74,6 +78,7 @@ def write_branches(project: Project, run: RunId, weights: np.ndarray) -> None:
     """A log of kappa = alpha in one encoder layer; weights (steps, M)."""
     folder = folder_of(project, run)
     trained_run(steps=len(weights)).write(folder / "trained.json")
+    append(folder, [validation_line(step=len(weights), dev=data_loss(2.0))])
     names = ("encoder.0.kappa", "encoder.0.alpha", "decoder.0.kappa")
     append(
         folder,

@@ -26,6 +26,11 @@ def row_of(project):
     return row
 
 
+def direction(row):
+    """The verdict, provisional or not."""
+    return row["verdict"].removeprefix("provisional ")
+
+
 def put_perplexities(project, **nll):
     for system, value in nll.items():
         for run in runs(project, system):

@@ -6,6 +6,7 @@ from pipeline.data.alphabet import Alphabet
 from pipeline.data.frame_store import FEATURES
 from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
 from pipeline.records.decoding import Decoded
+from pipeline.records.noise import MeasuredNoise
 from pipeline.records.probes import LayerCosts
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import (
@@ -107,3 +108,18 @@ def decoded(**values) -> Decoded:
 def layer_costs(times: list[dict], **values) -> LayerCosts:
     made = {"matmul_flops_per_s": 1e10, "kernel": 3, "window": 32, "on_processor": True, **dict(MACHINE)}
     return LayerCosts.model_validate(made | {"times": times, "provenance": {"commit": "abc"}} | values)
+
+
+def measured_noise(**values: list[float]) -> MeasuredNoise:
+    """Of twenty trainings; values: by quantity."""
+    return MeasuredNoise(
+        system="toy/system",
+        dataset="toy",
+        scale="demo",
+        commit="toy",
+        device="toy processor",
+        seeds=list(range(1, 21)),
+        weights=["toy"] * 20,
+        values=values,
+        sentence_variance={},
+    )

@@ -17,6 +17,7 @@ FILES = {
     "dataset": ["workflow/datasets/*.yaml"],
     "files": ["workflow/files/*.yaml"],
     "devices": ["workflow/devices.yaml"],
+    "floors": ["workflow/floors.yaml"],
 }
 NAMED_FREELY = {
     *("systems", "decodings", "tables", "cells", "layer_costs", "examples", "transcripts", "figures"),

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
-import numpy as np
 import pytest
 import yaml
 
@@ -103,16 +102,6 @@ def test_an_unknown_name_is_refused_with_those_that_there_are_and_the_nearest():
         metric_named("bleu_papr")
     with pytest.raises(UserError, match="unknown name 'statistics'"):
         metric_named("statistics")
-
-
-@pytest.mark.parametrize(
-    ("name", "useless", "useful"),
-    [("wer", [100.0, 130.0], [100.0, 99.0]), ("bleu_paper", [0.0, 0.0], [0.0, 0.1]), ("perplexity", None, [1e9])],
-)
-def test_where_nothing_was_learned_depends_on_the_direction(name, useless, useful):
-    metric = metric_named(name)
-    assert useless is None or metric.nothing_learned(np.array(useless))
-    assert not metric.nothing_learned(np.array(useful))
 
 
 def test_a_dropped_file_is_in_every_score_file_and_may_be_named(toy, tmp_path):

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.kinds.training_curves import BranchCurve, LossCurve, branch_curves, loss_curve, mean_gap
+from pipeline.kinds.training_curves import (
+    BranchCurve,
+    LossCurve,
+    branch_curves,
+    curve_gaps,
+    loss_curve,
+    mean_gap,
+    mean_gaps,
+)
 
 
 def curve(train, dev, every=10):
@@ -44,10 +52,21 @@ def test_branch_weights_that_change_order_are_counted_in_pairs():
     steps = np.arange(4)
     weights = np.array([[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.31, 0.4, 0.29], [0.25, 0.4, 0.35]])
     found = BranchCurve("kappa", steps, weights)
-    assert found.changes_of_rank(0) == 2  # 1 falls below 2 and below 3; 2 stays above 3
-    assert found.changes_of_rank(2) == 1
-    assert found.spread() == pytest.approx(0.4 / 0.25)
-    assert found.smallest_share() == pytest.approx(0.75)
+    assert found.changes_of_rank() == 2  # 1 falls below 2 and below 3; 2 stays above 3
+    assert found.learnt == pytest.approx([0.5, 4 / 3, 1.75])
+    assert found.spread() == pytest.approx(1.75 / 0.5)
+    assert found.smallest_share() == pytest.approx(0.5)
+
+
+def test_the_gaps_within_a_system_are_the_noise_of_its_curves():
+    curves = [curve([5, 4, 3], [6.0 + noise, 5.0 + noise, 4.0 + noise]) for noise in (0.1, 0.0, -0.4)]
+    assert curve_gaps(curves) == pytest.approx([0.2, 0.1, -0.3])
+    assert mean_gaps(curves, [curve([2, 1], [1, 1])]) is None
+
+
+@pytest.mark.parametrize(("last", "gain"), [([2.0, 2.0], 0.0), ([2.0, 1.9], 0.05), ([2.5, 2.1], 0.0)])
+def test_how_far_a_training_still_learns_is_by_how_much_its_best_loss_fell_in_the_last_fifth(last, gain):
+    assert curve([1.0] * 10, [4.0, *[2.0] * 7, *last]).late_gain == pytest.approx(gain)
 
 
 def write(folder, records):

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import Cell, Place, PrintedTable, Row
-from pipeline.kinds.evidence import difference
+from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import SystemName
 from pipeline.schema import unknown
 
@@ -44,7 +44,7 @@ class GainCell(Cell):
         sides = [(score.runs(place.table.view, row), score.decodings_of(row), score) for row in rows]
         if place.index != other and all(measured.measure(*side) for side in sides):
             own, over = (measured.sample(*side) for side in sides)
-            found = difference("", own, over)
+            found = contrast("", [(1, own), (-1, over)])
             columns |= {"ours": f"{found.value:+.2f}", "low": f"{found.low:+.2f}", "high": f"{found.high:+.2f}"}
         return columns | place.comparison(self, columns["ours"])
 

@@ -6,7 +6,7 @@ from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import TrainedPair, mean
 from pipeline.kinds.view import PaperView
-from pipeline.products import Alignments, Product
+from pipeline.products import Alignments, Product, RunId
 from pipeline.records.probes import AlignmentMaps
 
 
@@ -21,11 +21,10 @@ class AlignmentClaim(TrainedPair):
             yield from (trained, Alignments(trained.run, self.split))
 
     def judge(self, measured: Measurements) -> Findings:
-        gaps, ours = [], []
-        for pair in self.runs(measured):
-            files = [measured.path(Alignments(run, self.split)) for run in pair]
-            entropy, baseline = (mean(AlignmentMaps.read(path).entropy) for path in files)
-            gaps.append(baseline - entropy)
-            ours.append(f"{entropy:.2f} and {baseline:.2f} nats")
-        name = f"{self.baseline} less {self.system}, entropy of attention over the training (nats)"
-        return self.by_gaps(measured, name, gaps, "; ".join(ours))
+        def entropies(runs: list[RunId]) -> list[float]:
+            files = [measured.path(Alignments(run, self.split)) for run in runs]
+            return [mean(AlignmentMaps.read(path).entropy) for path in files]
+
+        samples = [measured.trainings(one, self.dataset, "entropy", entropies) for one in self.systems]
+        evidence = self.lower("entropy of attention over the training (nats)", *samples)
+        return Findings(f"{samples[0].mean:.2f} and {samples[1].mean:.2f} nats", [evidence], "entropies of trainings")

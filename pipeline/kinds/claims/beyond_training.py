@@ -1,3 +1,4 @@
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -5,7 +6,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements, NotRun, SplitsBySeed, of_all_splits
-from pipeline.kinds.claims.shared.scores import ScoredPair
+from pipeline.kinds.claims.shared.scores import ScoredPair, resampling
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.evidence import Sample, smaller_factor
 from pipeline.kinds.names import ScoreName
@@ -40,13 +41,15 @@ class BeyondTrainingClaim(ScoredPair):
             for name, (within, beyond) in zip(systems, samples, strict=True)
         )
         ours = f"{factors} on {len(lengths)} sentences of {lengths.min()} to {lengths.max()} subwords"
-        evidence = smaller_factor("logarithm of both factors' ratio", *samples)
-        return Findings(f"{ours}, trained on at most {longest}", [evidence], measured.sentence_test(score))
+        evidence = smaller_factor(*chain(*samples))
+        return Findings(f"{ours}, trained on at most {longest}", [evidence], resampling("sentences"))
 
     def within_and_beyond(self, rows: list[SplitsBySeed], measured: Measurements) -> list[tuple[Sample, Sample]]:
         """Each system's perplexity of the other splits, and of that with the longer sentences."""
         sizes = {split: len(one) for split, one in rows[0][0].items()}
         longer = np.concatenate([np.full(size, split == self.longer) for split, size in sizes.items()])
-        score, whole = measured.scores[self.score], [of_all_splits(by_seed) for by_seed in rows]
-        parts = [[measured.score_of_part(one, part, score) for part in (~longer, longer)] for one in whole]
+        score, whole = measured.scores[self.score], zip(self.compared, map(of_all_splits, rows), strict=True)
+        parts = [
+            [measured.score_of_part(term.system, one, part, score) for part in (~longer, longer)] for term, one in whole
+        ]
         return [(within, beyond) for within, beyond in parts]

@@ -5,8 +5,8 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Number
 from pipeline.kinds.claims.shared.scores import OfMeans
-from pipeline.kinds.claims.shared.terms import Term, as_term, difference_name
-from pipeline.kinds.evidence import Evidence, Sample, difference
+from pipeline.kinds.claims.shared.terms import Scores, Term, as_term, difference_name
+from pipeline.kinds.evidence import Evidence, Sample, Scale, contrast
 from pipeline.kinds.names import SystemName
 
 
@@ -21,9 +21,12 @@ class CloseClaim(OfMeans):
     def compared(self) -> list[Term]:
         return [as_term(term) for term in self.terms]
 
-    def evidence(self, samples: Sequence[Sample]) -> list[Evidence]:
+    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
+        return [(term.system, scores[self.score].dataset) for term in self.compared]
+
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         name, (one, other) = difference_name(*self.compared), samples
         return [
-            difference(f"{self.margin:g} {word} ({name})", one, other, self.margin, sign)
+            contrast(f"{self.margin:g} {word} ({name})", [(sign, one), (-sign, other)], self.margin, scale)
             for word, sign in (("plus", 1), ("less", -1))
         ]

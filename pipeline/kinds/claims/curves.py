@@ -2,19 +2,28 @@ from typing import Literal
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.trainings import TrainedPair, mean
-from pipeline.kinds.training_curves import mean_gap
+from pipeline.kinds.claims.shared.trainings import TrainedPair
+from pipeline.kinds.evidence import contrast
+from pipeline.kinds.training_curves import curve_gaps, mean_gaps
 
 
 class CurvesClaim(TrainedPair):
-    """At equal training loss, a system's dev loss is lower than another's."""
+    """At equal training loss, a system's dev loss is lower than another's, beyond the gaps within a system."""
 
     kind: Literal["curves"]
 
     def judge(self, measured: Measurements) -> Findings:
-        curves = [[measured.fit_curve(run) for run in pair] for pair in self.runs(measured)]
-        gaps = [gap for pair in curves if (gap := mean_gap(*pair)) is not None]
-        if len(gaps) < len(curves):
-            return Findings("the curves have no training loss in common", [], measured.seed_test())
+        """Every training is compared with every one of the other system; the noise is that of gaps within a system."""
+        ours, theirs = ([measured.fit_curve(run) for run in runs] for runs in self.runs(measured))
+        gaps = mean_gaps(ours, theirs)
+        if gaps is None:
+            return Findings("the curves have no training loss in common", [], "")
+        samples = [
+            measured.trainings(
+                one, self.dataset, "curve_gap", lambda runs: curve_gaps([*map(measured.fit_curve, runs)])
+            )
+            for one in self.systems
+        ]
         name = f"{self.baseline} less {self.system}, dev loss at equal training loss (nats)"
-        return self.by_gaps(measured, name, gaps, f"mean gap {mean(gaps):+.3f} nats")
+        evidence = contrast(name, [(1, samples[1]), (-1, samples[0])], float(gaps.mean()))
+        return Findings(f"mean gap {gaps.mean():+.3f} nats", [evidence], "gaps between curves")

@@ -1,8 +1,9 @@
 from typing import Literal
 
 from pipeline.kinds.claims.shared.claim import Findings
-from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
-from pipeline.kinds.claims.shared.trainings import TrainedPair
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.pools import NotRun
+from pipeline.kinds.claims.shared.trainings import TrainedPair, mean
 
 
 class EqualTimeClaim(TrainedPair):
@@ -12,20 +13,21 @@ class EqualTimeClaim(TrainedPair):
 
     def judge(self, measured: Measurements) -> Findings:
         """At the time at which the shorter training ended, updates of a training counted as equally long."""
-        gaps, ours = [], []
-        for pair in self.runs(measured):
-            curves, costs = [measured.curve(run) for run in pair], [measured.cost(run) for run in pair]
-            seconds, hardware = [cost.total.seconds for cost in costs], {cost.hardware for cost in costs}
-            if len(hardware) > 1:
-                raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
-            steps = [min(seconds) / own * curve.steps[-1] for own, curve in zip(seconds, curves, strict=True)]
-            if any(reached < curve.steps[0] for reached, curve in zip(steps, curves, strict=True)):
+        runs = self.runs(measured)
+        curves = [[measured.curve(run) for run in one] for one in runs]
+        costs = [[measured.cost(run) for run in one] for one in runs]
+        if len(hardware := {cost.hardware for one in costs for cost in one}) > 1:
+            raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
+        seconds = [mean([cost.total.seconds for cost in one]) for one in costs]
+        losses = []
+        for own, several in zip(seconds, curves, strict=True):
+            reached = min(seconds) / own * several[0].steps[-1]
+            if reached < several[0].steps[0]:
                 raise NotRun(f"not both were validated in the first {min(seconds):.0f} s of training")
-            loss, baseline = (curve.best_dev_within(reached) for reached, curve in zip(steps, curves, strict=True))
-            gaps.append(baseline - loss)
-            ours.append(
-                f"{loss:.3f} and {baseline:.3f} nats after {min(seconds):.0f} s "
-                f"(trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
-            )
-        name = f"{self.baseline} less {self.system}, dev loss at equal time (nats)"
-        return self.by_gaps(measured, name, gaps, f"{self.system} and {self.baseline}: {'; '.join(ours)}")
+            losses.append([curve.best_dev_within(reached) for curve in several])
+        samples = [self.losses(measured, one, own) for one, own in zip(self.systems, losses, strict=True)]
+        ours = (
+            f"{self.system} and {self.baseline}: {samples[0].mean:.3f} and {samples[1].mean:.3f} nats after "
+            f"{min(seconds):.0f} s (trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
+        )
+        return Findings(ours, [self.lower("dev loss at equal time (nats)", *samples)], "dev losses of trainings")

@@ -5,9 +5,10 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.scores import resampling
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import AboutTraining
-from pipeline.kinds.evidence import difference, sample
+from pipeline.kinds.evidence import contrast, sample
 from pipeline.kinds.view import PaperView
 from pipeline.metrics.statistics.rates import mean
 from pipeline.products import Gates, Product
@@ -47,6 +48,6 @@ class GateClaim(AboutTraining):
         sign = -1 if self.direction == "either" and second.mean < first.mean else 1
         name = f"{other} less {one}" if sign > 0 else f"{one} less {other}"
         name += f" less {self.margin:g}" if self.margin else ""
-        evidence = difference(f"mean z of {name}", second, first, -self.margin, sign)
+        evidence = contrast(f"mean z of {name}", [(sign, second), (-sign, first)], -self.margin)
         ours = f"mean z: {one} {first.mean:.3f}, {other} {second.mean:.3f}"
-        return Findings(ours, [evidence], measured.resampling("sentences"))
+        return Findings(ours, [evidence], resampling("sentences"))

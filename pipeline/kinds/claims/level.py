@@ -1,16 +1,17 @@
+from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 from pydantic import model_validator
 
-from pipeline.kinds.claims.shared.claim import Findings, Number
-from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.scores import UnderOneScore, term_means
+from pipeline.kinds.claims.shared.claim import Number
+from pipeline.kinds.claims.shared.scores import OfMeans
 from pipeline.kinds.claims.shared.terms import Term, as_term
-from pipeline.kinds.evidence import Sample, above
+from pipeline.kinds.evidence import Evidence, Sample, Scale, contrast
 from pipeline.kinds.names import SystemName
 
 
-class LevelClaim(UnderOneScore):
+class LevelClaim(OfMeans):
     """A value is at least, or at most, so high; others' published number less a margin says "as good as published"."""
 
     kind: Literal["level"]
@@ -28,13 +29,8 @@ class LevelClaim(UnderOneScore):
     def compared(self) -> list[Term]:
         return [as_term(self.term)]
 
-    def judge(self, measured: Measurements) -> Findings:
-        score, (term,) = measured.scores[self.score], self.compared
-        value, bound = measured.sample(term, score), self.at_least
-        if bound is None:
-            assert self.at_most is not None, "has_one_bound"
-            below = Sample(-value.by_seed, -value.draws, value.test_set)
-            evidence = above(f"{term.label} below {self.at_most:g}", below, -self.at_most)
-        else:
-            evidence = above(f"{term.label} above {bound:g}", value, bound)
-        return Findings(term_means([term], [value]), [evidence], measured.sentence_test(score).removeprefix("paired "))
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
+        (term,), (value,) = self.compared, samples
+        sign, word, bound = (1, "above", self.at_least) if self.at_least is not None else (-1, "below", self.at_most)
+        offset = -sign * float(scale(np.array(bound)))
+        return [contrast(f"{term.label} {word} {bound:g}", [(sign, value)], offset, scale)]

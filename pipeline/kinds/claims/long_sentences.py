@@ -4,8 +4,8 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements, of_all_splits
-from pipeline.kinds.claims.shared.scores import ScoredPair
-from pipeline.kinds.evidence import Sample, difference
+from pipeline.kinds.claims.shared.scores import ScoredPair, resampling, untrained
+from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import ScoreName
 
 
@@ -17,20 +17,22 @@ class LongSentencesClaim(ScoredPair):
     longer_than: Annotated[int, Field(ge=1)] = Field(description="Source words")
 
     def judge(self, measured: Measurements) -> Findings:
-        score = measured.scores[self.score]
-        rows = [of_all_splits(measured.statistics_by_split(system, score)) for system in (self.system, self.baseline)]
+        score, systems = measured.scores[self.score], (self.system, self.baseline)
+        rows = [of_all_splits(measured.statistics_by_split(system, score)) for system in systems]
         lengths = measured.lengths(self.system, score, score.splits)
         samples, long_samples = (
-            [measured.score_of_part(one, lengths > shortest, score) for one in rows]
+            [
+                measured.score_of_part(name, one, lengths > shortest, score)
+                for name, one in zip(systems, rows, strict=True)
+            ]
             for shortest in (0, self.longer_than)
         )
         if not any(one.by_seed.any() for one in long_samples):
             return Findings(f"no source of more than {self.longer_than} words, or nothing right", [], "")
-        on_all, on_long = advantage(*samples), advantage(*long_samples)
-        evidence = difference(f"advantage on more than {self.longer_than} words less that on all", on_long, on_all)
-        ours = f"{on_all.mean:+.2f} on all, {on_long.mean:+.2f} on long sentences"
-        return Findings(f"{self.system} less {self.baseline}: {ours}", [evidence], measured.sentence_test(score))
-
-
-def advantage(system: Sample, baseline: Sample) -> Sample:
-    return Sample(system.by_seed - baseline.by_seed, system.draws - baseline.draws, system.test_set)
+        (system, baseline), (long_system, long_baseline) = samples, long_samples
+        name = f"advantage on more than {self.longer_than} words less that on all"
+        evidence = contrast(name, [(1, long_system), (-1, long_baseline), (-1, system), (1, baseline)])
+        gains = system.mean - baseline.mean, long_system.mean - long_baseline.mean
+        ours = f"{self.system} less {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
+        missing = untrained(measured, score, self.compared, samples)
+        return Findings(ours, [evidence], resampling("sentences"), missing)

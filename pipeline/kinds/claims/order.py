@@ -1,33 +1,47 @@
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Number
 from pipeline.kinds.claims.shared.scores import OfMeans
-from pipeline.kinds.claims.shared.terms import Term, as_term, difference_name
-from pipeline.kinds.evidence import Evidence, Sample, difference
+from pipeline.kinds.claims.shared.terms import Scores, Term, as_term, difference_name
+from pipeline.kinds.evidence import Evidence, Sample, Scale, contrast
 from pipeline.kinds.names import SystemName
+from pipeline.metrics import metric_named
 
 
 class OrderClaim(OfMeans):
-    """A metric rises from each term to the next."""
+    """A metric rises from each term to the next; every step is judged alone."""
 
     kind: Literal["order"]
     ascending: list[SystemName | Term] = Field(min_length=2, description="Terms, the smallest value first")
     margin: Number = Field(
         default=0,
-        description="How far a value may fall short of the one before; below 0: by how much it has to exceed it",
+        description="How far a value may fall short of the one before, of a perplexity in nats; below 0: by how much "
+        "it has to exceed it",
+    )
+    equal_budgets: bool = Field(
+        default=False, description="Says what is reached in some updates, so that no system has to be at its plateau"
     )
 
     @property
     def compared(self) -> list[Term]:
         return [as_term(term) for term in self.ascending]
 
-    def evidence(self, samples: Sequence[Sample]) -> list[Evidence]:
-        steps = pairwise(zip(self.compared, samples, strict=True))
-        return [
-            difference(difference_name(larger, smaller), upper, lower, self.margin)
-            for (smaller, lower), (larger, upper) in steps
-        ]
+    def links(self) -> dict[str, Self]:
+        if len(self.ascending) == 2:
+            return super().links()
+        steps = pairwise(self.ascending)
+        return {f"-{n}": self.model_copy(update={"ascending": [*step]}) for n, step in enumerate(steps, start=1)}
+
+    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
+        """Of two systems, the one that is said to be worse."""
+        score, (lower, upper) = scores[self.score], self.compared
+        worse = lower if metric_named(score.metric).better == "higher" else upper
+        return [] if lower.system == upper.system or self.equal_budgets else [(worse.system, score.dataset)]
+
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
+        (smaller, larger), (lower, upper) = self.compared, samples
+        return [contrast(difference_name(larger, smaller), [(1, upper), (-1, lower)], self.margin, scale)]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
@@ -5,7 +6,7 @@ from pydantic import Field
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.scores import UnderOneScore
-from pipeline.kinds.claims.shared.terms import Term, as_term
+from pipeline.kinds.claims.shared.terms import Scores, Term, as_term
 from pipeline.kinds.evidence import smaller_factor
 from pipeline.kinds.names import SystemName
 
@@ -21,12 +22,15 @@ class RatioClaim(UnderOneScore):
     def compared(self) -> list[Term]:
         return [as_term(term) for term in (*self.smaller, *self.larger)]
 
+    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
+        return [(term.system, scores[self.score].dataset) for term in self.compared]
+
     def judge(self, measured: Measurements) -> Findings:
-        score = measured.scores[self.score]
-        test = measured.sentence_test(score)
-        a, b, c, d = (measured.sample(term, score) for term in self.compared)
-        if any(not one.by_seed.all() for one in (a, b, c, d)):
-            return Findings("a value is zero, of which there is no factor", [], test)
+        """The quotients of the values are compared, so that their logarithms have to be alike in their noise."""
+        samples = self.samples(measured)
+        found = self.found(measured, samples, [smaller_factor(*samples)])
+        if any(not one.by_seed.all() for one in samples):
+            return replace(found, ours="a value is zero, of which there is no factor", evidence=[])
         first, second, third, fourth = (term.label for term in self.compared)
-        ours = f"{first} to {second} x {b.mean / a.mean:.2f}, {third} to {fourth} x {d.mean / c.mean:.2f}"
-        return Findings(ours, [smaller_factor("logarithm of both factors' ratio", (a, b), (c, d))], test)
+        a, b, c, d = (one.mean for one in samples)
+        return replace(found, ours=f"{first} to {second} x {b / a:.2f}, {third} to {fourth} x {d / c:.2f}")

@@ -12,8 +12,10 @@ from pipeline.kinds.names import TestName
 class ProvedClaim(Claim):
     """A statement that needs no training."""
 
+    about = "identity"
+
     kind: Literal["test"]
     tests: list[TestName] = Field(min_length=1, description="file::name of the tests that prove it")
 
     def judge(self, measured: Measurements) -> Findings:
-        return Findings("", [], "; ".join(self.tests), settled="tested")
+        return Findings("", [], "; ".join(self.tests))

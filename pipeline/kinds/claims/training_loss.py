@@ -1,13 +1,14 @@
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.trainings import RESOLUTION_NATS, AboutTrainings, mean
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.claims.shared.trainings import AboutTrainings
+from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import SystemName
+from pipeline.products import RunId
 
 
 class TrainingLossClaim(AboutTrainings):
@@ -20,15 +21,17 @@ class TrainingLossClaim(AboutTrainings):
     def systems(self) -> list[str]:
         return self.ascending
 
+    def links(self) -> dict[str, Self]:
+        if len(self.ascending) == 2:
+            return super().links()
+        steps = pairwise(self.ascending)
+        return {f"-{n}": self.model_copy(update={"ascending": [*step]}) for n, step in enumerate(steps, start=1)}
+
     def judge(self, measured: Measurements) -> Findings:
-        losses = [
-            [float(measured.fit_curve(run).train[-1]) for run in measured.view.runs(system, self.dataset)]
-            for system in self.ascending
-        ]
-        named = list(zip(self.ascending, losses, strict=True))
-        evidence = []
-        for (smaller, lower), (larger, upper) in pairwise(named):
-            gaps = [b - a for a, b in zip(lower, upper, strict=True)]
-            evidence.append(over_seeds(f"{larger} less {smaller}", gaps, RESOLUTION_NATS))
-        ours = ", ".join(f"{system} {mean(values):.3f}" for system, values in named)
-        return Findings(f"{ours} nats per subword", evidence, measured.seed_test())
+        def losses(runs: list[RunId]) -> list[float]:
+            return [float(measured.fit_curve(run).train[-1]) for run in runs]
+
+        lower, upper = (measured.trainings(one, self.dataset, "training_loss", losses) for one in self.ascending)
+        evidence = contrast(f"{self.ascending[1]} less {self.ascending[0]}", [(1, upper), (-1, lower)])
+        ours = f"{self.ascending[0]} {lower.mean:.3f}, {self.ascending[1]} {upper.mean:.3f} nats per subword"
+        return Findings(ours, [evidence], "losses of trainings")

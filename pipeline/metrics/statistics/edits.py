@@ -41,7 +41,6 @@ def error_rate(name: str, units: str, split: Callable[[str], Sequence[str]]) -> 
         total=lambda totals: 100 * totals[..., 0] / totals[..., 1],
         signature=lambda _: f"{name}|units:{units}|case:lower|apostrophe:kept|edits:rapidfuzz-{version('rapidfuzz')}",
         better="lower",
-        nothing_learned_at=100.0,
     )
 
 

@@ -31,14 +31,7 @@ class Metric(Generic[Read]):
     signature: Callable[[Read], str]
     """How it was counted: what has to be equal for two scores to be comparable."""
     better: Literal["higher", "lower"] = "higher"
-    nothing_learned_at: float | None = 0.0
-    """A score that is no better says that nothing was learned; None = there is no such score."""
     applies: Callable[[Read], bool] = lambda inputs: True
     """Whether it is defined for a test set."""
-
-    def nothing_learned(self, scores: np.ndarray) -> bool:
-        """Whether none of `scores` says that anything was learned."""
-        if self.nothing_learned_at is None:
-            return False
-        useless = scores <= self.nothing_learned_at if self.better == "higher" else scores >= self.nothing_learned_at
-        return bool(useless.all())
+    judged_as: Callable[[np.ndarray], np.ndarray] = np.asarray
+    """Differences between systems are judged of this of their scores: noise is alike there, however good they are."""

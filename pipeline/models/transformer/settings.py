@@ -39,6 +39,10 @@ class AnyTransformerConfig(ModelSettings):
         return self.d_model
 
     @property
+    def family(self) -> str:
+        return "transformer"
+
+    @property
     def state_width(self) -> int:
         return self.d_model
 

@@ -5,14 +5,16 @@ import pytest
 import yaml
 
 from pipeline.experiment.claims import load_claims
-from pipeline.experiment.project import load_project
+from pipeline.experiment.project import Project, load_project
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
-def project_with(tmp_path):
+def project_with(tmp_path, monkeypatch):
     """A project of the real papers with claims of the test's own in the place of the paper `weighted`'s."""
+
+    monkeypatch.setattr(Project, "noise_of", lambda project, family: None)
 
     def build(claims, seeds=1, **settings):
         project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo", "seeds": seeds, **settings})

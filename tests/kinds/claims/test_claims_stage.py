@@ -4,7 +4,7 @@ import csv
 from contextlib import nullcontext
 
 import pytest
-from made_claims import NOT_RUN, claims_of, put_perplexities, row_of, runs
+from made_claims import NOT_RUN, claims_of, direction, put_perplexities, row_of, runs
 from made_records import trained_run
 
 from pipeline.__main__ import main
@@ -26,10 +26,23 @@ def test_a_statement_proved_by_a_test_names_it(project_with):
     assert (row["verdict"], row["test"]) == ("tested", "tests/a.py::test_b")
 
 
+def test_primary_claims_are_five_at_most_that_stand_on_trainings(project_with):
+    claims = claims_of(kind="order", score="ppl", ascending=["A", "C"])
+    proved = {"kind": "test", "statement": "It is so.", "printed": "Table 9", "tests": ["tests/a.py::test_b"]}
+    for primary, fault in (
+        (["on"], "primary: unknown name 'on'; allowed: one, two; did you mean 'one'"),
+        (["two"], "primary: two stands on no training"),
+        (["one", "one"], "primary: a claim stands there twice"),
+        (["one"] * 6, "primary: .*at most 5"),
+    ):
+        with pytest.raises(UserError, match=fault):
+            project_with(claims | {"claims": claims["claims"] | {"two": proved}, "primary": primary})
+
+
 def test_an_unknown_score_or_key_is_one_line(project_with):
     with pytest.raises(UserError, match=r"claims\.one: no score 'ter'; there are bleu, gleu, ppl$"):
         project_with(claims_of(kind="order", score="ter", ascending=["A", "C"]))
-    with pytest.raises(UserError, match="ascendign: unknown key; allowed: ascending, kind, margin"):
+    with pytest.raises(UserError, match="ascendign: unknown key; allowed: ascending, equal_budgets, kind, margin"):
         project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"], ascendign=1))
 
 
@@ -53,4 +66,4 @@ def test_a_score_of_another_training_than_the_runs_judges_nothing(project_with):
     for digest, refused in (("a", False), ("b", True)):
         write_json(scored, read_json(scored) | {"training": digest * 64})
         with pytest.raises(UserError, match="weights of another training") if refused else nullcontext():
-            assert row_of(project)["verdict"] == "upheld"
+            assert direction(row_of(project)) == "upheld"

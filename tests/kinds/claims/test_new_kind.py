@@ -40,7 +40,7 @@ LONG_TRAINING = '''
         def judge(self, measured):
             steps = [measured.curve(run).steps[-1] for run in measured.view.runs(self.system, self.dataset)]
             evidence = over_seeds("updates beyond those", [one - self.updates for one in steps])
-            return Findings(f"{steps[0]} updates", [evidence], measured.seed_test())
+            return Findings(f"{steps[0]} updates", [evidence], "t over trainings")
 '''
 FIND_IT = """
     import sys
@@ -67,7 +67,7 @@ PRINT_NEEDS = """
 def root(tmp_path):
     """A project whose paper `weighted` has claims of the new kind; of 300 updates, one asks for fewer, one for more."""
     shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
-    settings = {"paper": "weighted", "scale": "smoke", "seeds": 1, "work": str(tmp_path / "work")}
+    settings = {"paper": "weighted", "scale": "smoke", "seeds": 3, "work": str(tmp_path / "work")}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     common = {"kind": "long_training", "statement": "It is so.", "printed": "Table 9", "dataset": DATA, "system": "C"}
     claims = {"long": common | {"updates": 100}, "longer": common | {"updates": 500}}
@@ -90,12 +90,13 @@ def with_toy(code: str, root: Path, *arguments: str) -> str:
 
 
 def test_a_file_alone_makes_a_kind_of_claim(root):
-    project = load_project(ROOT, {"scale": "smoke", "seeds": 1, "work": str(root / "work")})
-    (run,) = runs(project, "C")
-    assert with_toy(PRINT_NEEDS, root, str(root)) == f"Trained {run.folder}\n"
+    project = load_project(ROOT, {"scale": "smoke", "seeds": 3, "work": str(root / "work")})
+    trained = runs(project, "C")
+    assert with_toy(PRINT_NEEDS, root, str(root)) == "".join(f"Trained {run.folder}\n" for run in trained)
 
     out = root / "claims.csv"
-    write_training(project, run, [3.0, 2.0, 1.5], [1.0] * 3)
+    for run in trained:
+        write_training(project, run, [3.0, 2.0, 1.5], [1.0] * 3)
     stage = ["claims", "--root", str(root), "--paper", "weighted", "--out", str(out)]
     with_toy(RUN_STAGE, root, *stage)
     rows = list(csv.DictReader(out.open(encoding="utf-8")))

@@ -3,13 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.measurements import Measurements, NotRun
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.claims.shared.terms import Scores
-from pipeline.kinds.evidence import Evidence, verdict
+from pipeline.kinds.evidence import Evidence
 from pipeline.kinds.names import ScaleName
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product
@@ -25,21 +26,41 @@ class Findings:
     ours: str
     evidence: list[Evidence]
     test: str
-    settled: str | None = None
-    """The verdict of a claim that needs no evidence."""
+    not_trained: str = ""
+    """Which system has not learnt enough for the quantities to say anything; empty if all have."""
 
     @property
-    def verdict(self) -> str:
-        return self.settled or verdict(self.evidence)
+    def tested(self) -> str:
+        """How, in words: the unit that was resampled, and the noise between trainings."""
+        noise = dict.fromkeys(f"noise between trainings {one.noise}" for one in self.evidence if one.noise)
+        return "; ".join(filter(None, (self.test, *noise)))
+
+    @property
+    def p_values(self) -> list[float]:
+        return [one.p_value for one in self.evidence if one.p_value is not None]
+
+    @property
+    def p_upheld(self) -> float:
+        """One-sided: all quantities have to be positive."""
+        return max(self.p_values)
+
+    @property
+    def p_contradicted(self) -> float:
+        """One-sided: one negative quantity is enough, of which there are several to choose from."""
+        return min(1.0, len(self.evidence) * min(1 - p for p in self.p_values))
 
     @property
     def p_value(self) -> float | None:
-        """The largest of the evidence; None without any."""
-        return max((one.p_value for one in self.evidence if one.p_value is not None), default=None)
+        """Two-sided: how often chance alone would speak so clearly for the claim or against it; None if unknown."""
+        if not self.evidence or len(self.p_values) < len(self.evidence):
+            return None
+        return min(1.0, 2 * min(self.p_upheld, self.p_contradicted))
 
 
 class Claim(Closed):
     """What every claim has."""
+
+    about: ClassVar[Literal["trainings", "layers", "identity"]] = "trainings"
 
     statement: str = Field(description="What the paper says, in one sentence")
     printed: str = Field(description="The evidence that it prints, or where it says so")
@@ -52,6 +73,14 @@ class Claim(Closed):
 
     def check(self, scores: Scores) -> None:
         """Raises ValueError when it names a score that is not there or does not fit."""
+
+    def links(self) -> dict[str, Self]:
+        """The claims that it consists of, each judged alone, by what ends their names; one has an empty one."""
+        return {"": self}
+
+    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
+        """(system, dataset) of those that have to be trained to their plateau for the claim to be fair to them."""
+        return []
 
     def is_tested(self, scale: str) -> bool:
         """Whether it can be tested at a scale."""

@@ -11,5 +11,7 @@ from pipeline.products import LayerTimes, Product
 class AboutLayers(Claim):
     """Needs no training."""
 
+    about = "layers"
+
     def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
         yield LayerTimes()

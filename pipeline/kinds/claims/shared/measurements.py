@@ -1,14 +1,15 @@
 """What claims are judged by, read from the folders of the runs that they are about."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.errors import UserError
+from pipeline.kinds.claims.shared.pools import NotRun, Pools, Values
 from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
-from pipeline.kinds.evidence import Sample, sample
+from pipeline.kinds.evidence import Sample, sample, seed_scores, trainings
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
 from pipeline.kinds.measured import Measured
@@ -22,12 +23,10 @@ from pipeline.products import LayerTimes as LayerTimesFile
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainingCost
 
+OfRuns = Callable[[list[RunId]], Values]
+"""A number of each of some trainings."""
 SplitsBySeed = list[dict[str, np.ndarray]]
 """Each seed's statistics (N, F) of every split."""
-
-
-class NotRun(Exception):
-    """Something that a claim stands on was not measured."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +35,49 @@ class Measurements:
 
     view: PaperView
     scores: Scores
+    pools: Pools
 
     def path(self, product: Product) -> Path:
         return present(self.view.layout.path(product))
 
     def sample(self, term: Term, score: NamedScore) -> Sample:
-        """A term's metric over seeds, with its draws."""
-        statistics, test_sets = [], set()
-        for run in self.view.runs(term.system, score.dataset):
-            paths = self.score_paths(run, score, term.decodings or [score.decoding])
-            statistics.append([read_statistics(path, score.metric) for path in paths])
-            test_sets |= {ScoreFile.read(path).test_set for path in paths}
-        return sample(statistics, metric_named(score.metric).total, ", ".join(sorted(test_sets)))
+        """A term's metric over seeds, with its draws and the noise of its kind."""
+        runs = self.view.runs(term.system, score.dataset)
+        decodings = term.decodings or [score.decoding]
+        test_sets = {ScoreFile.read(path).test_set for run in runs for path in self.score_paths(run, score, decodings)}
+        rows, total = self.statistics(term.system, score, decodings), metric_named(score.metric).total
+        found = sample(rows, total, ", ".join(sorted(test_sets)), self.pools.training(term.system, score.dataset))
+        pool, noise = self.pools.pool(
+            term.system,
+            score.dataset,
+            score.metric,
+            lambda system: seed_scores(self.statistics(system, score, [score.decoding]), total),
+            f"{score.splits} of {score.scored_on}",
+        )
+        return replace(found, pool=pool, noise=noise or found.noise)
+
+    def mean_score(self, system: str, score: NamedScore) -> float:
+        """Under the score's own decoding."""
+        rows = self.statistics(system, score, [score.decoding])
+        return float(seed_scores(rows, metric_named(score.metric).total).mean())
+
+    def statistics(self, system: str, score: NamedScore, decodings: list[str]) -> list[list[np.ndarray]]:
+        """Of each seed, of each decoding and split in a row."""
+        paths = (self.score_paths(run, score, decodings) for run in self.view.runs(system, score.dataset))
+        return [[read_statistics(path, score.metric) for path in several] for several in paths]
+
+    def trainings(self, system: str, dataset: str, quantity: str, of_each: OfRuns, own: Values = ()) -> Sample:
+        """A number of each training of a system, with the noise of its kind.
+
+        quantity: its name in what was measured of noise; of_each: what it is of any trainings; own: what it is of
+        these, where that is something else.
+        """
+
+        def values(name: str) -> Values:
+            return of_each(self.view.runs(name, dataset))
+
+        pool, noise = self.pools.pool(system, dataset, quantity, values)
+        return trainings(own or values(system), self.pools.training(system, dataset), pool, noise)
 
     def score_paths(self, run: RunId, score: NamedScore, decodings: list[str]) -> list[Path]:
         """Each decoding's splits in a row. Raises UserError when one is of other weights than the run's."""
@@ -64,12 +94,15 @@ class Measurements:
             found.append(dict(zip(score.splits, rows, strict=True)))
         return found
 
-    def score_of_part(self, rows: Sequence[np.ndarray], chosen: np.ndarray, score: NamedScore) -> Sample:
-        """The score of the rows `chosen` (N,) of each seed's statistics (N, F).
+    def score_of_part(self, system: str, rows: Sequence[np.ndarray], chosen: np.ndarray, score: NamedScore) -> Sample:
+        """The score of the rows `chosen` (N,) of each seed's statistics (N, F) of a system.
 
         All parts of a set have the same resamples: the others count as zero.
         """
-        return sample([[one * chosen[:, None]] for one in rows], metric_named(score.metric).total, score.dataset)
+        parts = [[one * chosen[:, None]] for one in rows]
+        return sample(
+            parts, metric_named(score.metric).total, score.dataset, self.pools.training(system, score.dataset)
+        )
 
     def lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
         """(N,) of the sources of some splits in a row."""
@@ -102,19 +135,6 @@ class Measurements:
 
     def layer_times(self) -> LayerTimes:
         return LayerTimes.read(self.path(LayerTimesFile()))
-
-    def sentence_test(self, score: NamedScore) -> str:
-        return self.resampling("batches" if score.metric == "perplexity" else "sentences")
-
-    def resampling(self, unit: str) -> str:
-        """The test that resamples `unit`, in words."""
-        seeds = len(self.view.seeds)
-        return f"paired bootstrap over {unit}" + ("" if seeds == 1 else f", t over {seeds} seeds")
-
-    def seed_test(self) -> str:
-        """The test of one number a training, in words."""
-        seeds = len(self.view.seeds)
-        return "one seed: noise between trainings unknown" if seeds == 1 else f"paired t over {seeds} seeds"
 
 
 def of_all_splits(by_seed: SplitsBySeed) -> list[np.ndarray]:

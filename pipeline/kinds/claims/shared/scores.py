@@ -7,8 +7,10 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Claim, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.terms import Scores, Term
-from pipeline.kinds.evidence import Evidence, Sample
+from pipeline.kinds.claims.shared.pools import NotRun
+from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
+from pipeline.kinds.evidence import Evidence, Sample, Scale
+from pipeline.kinds.floors import below_floor
 from pipeline.kinds.names import ScoreName, SystemName
 from pipeline.kinds.view import PaperView
 from pipeline.metrics import metric_named
@@ -47,21 +49,27 @@ class UnderOneScore(AboutScores):
     def score_names(self) -> list[str]:
         return [self.score]
 
+    def samples(self, measured: Measurements) -> list[Sample]:
+        """Of the terms, in their order."""
+        return [measured.sample(term, measured.scores[self.score]) for term in self.compared]
+
+    def found(self, measured: Measurements, samples: Sequence[Sample], evidence: list[Evidence]) -> Findings:
+        """evidence: from the terms' samples."""
+        score = measured.scores[self.score]
+        ours = term_means(self.compared, samples)
+        return Findings(ours, evidence, resampling("sentences"), untrained(measured, score, self.compared, samples))
+
 
 class OfMeans(UnderOneScore):
     """Is judged by differences between the terms' means."""
 
     @abstractmethod
-    def evidence(self, samples: Sequence[Sample]) -> list[Evidence]:
-        """samples: of the terms, in their order."""
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
+        """samples: of the terms, in their order, to be compared on a scale."""
 
     def judge(self, measured: Measurements) -> Findings:
-        score = measured.scores[self.score]
-        samples = [measured.sample(term, score) for term in self.compared]
-        ours, test = term_means(self.compared, samples), measured.sentence_test(score)
-        if nothing_learned(samples, score.metric):
-            return Findings(f"{ours}: nothing was learned", [], test)
-        return Findings(ours, self.evidence(samples), test)
+        samples, metric = self.samples(measured), metric_named(measured.scores[self.score].metric)
+        return self.found(measured, samples, self.evidence(samples, metric.judged_as))
 
 
 class ScoredPair(UnderOneScore):
@@ -74,10 +82,26 @@ class ScoredPair(UnderOneScore):
     def compared(self) -> list[Term]:
         return [Term(system=self.system), Term(system=self.baseline)]
 
+    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
+        return [(self.baseline, scores[self.score].dataset)]
 
-def nothing_learned(samples: Sequence[Sample], metric: str) -> bool:
-    """Systems that score nothing at all are equal, but that says nothing of what the paper compares."""
-    return all(metric_named(metric).nothing_learned(one.by_seed) for one in samples)
+
+def untrained(measured: Measurements, score: NamedScore, terms: Sequence[Term], samples: Sequence[Sample]) -> str:
+    """The systems whose score says that they have learnt too little, under their own decoding where it was scored."""
+    found: dict[str, str] = {}
+    for term, one in zip(terms, samples, strict=True):
+        try:
+            own = measured.mean_score(term.system, score) if term.decodings else one.mean
+        except NotRun:
+            continue
+        if fault := below_floor(measured.view.experiment.floors, score.metric, own):
+            found[term.system] = f"{term.system}: {fault}"
+    return "; ".join(found.values())
+
+
+def resampling(unit: str) -> str:
+    """The test that resamples `unit`, in words."""
+    return f"paired bootstrap over {unit}"
 
 
 def term_means(terms: Sequence[Term], samples: Sequence[Sample]) -> str:

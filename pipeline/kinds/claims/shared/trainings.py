@@ -2,17 +2,20 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from pipeline.kinds.claims.shared.claim import Claim, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.pools import Values
 from pipeline.kinds.claims.shared.terms import Scores
-from pipeline.kinds.evidence import over_seeds
+from pipeline.kinds.evidence import Evidence, Sample, contrast
+from pipeline.kinds.floors import below_floor
 from pipeline.kinds.names import DatasetName, SystemName
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product, RunId
-
-RESOLUTION_NATS = 0.01
-"""Losses of two single trainings that differ by less, a hundredth of the perplexity, are not told apart."""
+from pipeline.records.noise import DEV_LOSS
 
 
 class AboutTrainings(Claim):
@@ -30,6 +33,16 @@ class AboutTrainings(Claim):
 
     def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
         yield from view.trained(self.systems, self.dataset)
+
+    def findings(self, measured: Measurements) -> Findings:
+        """With the systems whose perplexity on the development set says that they have learnt too little."""
+        found, floors = super().findings(measured), measured.view.experiment.floors
+        losses = {
+            one: mean([measured.curve(run).dev[-1] for run in measured.view.runs(one, self.dataset)])
+            for one in self.systems
+        }
+        faults = {one: below_floor(floors, "perplexity", float(np.exp(loss))) for one, loss in losses.items()}
+        return replace(found, not_trained="; ".join(f"{one}: {fault}" for one, fault in faults.items() if fault))
 
 
 class AboutTraining(AboutTrainings):
@@ -52,14 +65,22 @@ class TrainedPair(AboutTrainings):
     def systems(self) -> list[str]:
         return [self.system, self.baseline]
 
-    def runs(self, measured: Measurements) -> list[tuple[RunId, RunId]]:
-        """Of the system and of the baseline, with the same seed."""
+    def runs(self, measured: Measurements) -> tuple[list[RunId], list[RunId]]:
+        """Runs of the system and of the baseline."""
         ours, theirs = (measured.view.runs(system, self.dataset) for system in self.systems)
-        return list(zip(ours, theirs, strict=True))
+        return ours, theirs
 
-    def by_gaps(self, measured: Measurements, name: str, gaps: list[float], ours: str) -> Findings:
-        """gaps: of one quantity `name`, in nats, between the trainings of each pair."""
-        return Findings(ours, [over_seeds(name, gaps, RESOLUTION_NATS)], measured.seed_test())
+    def losses(self, measured: Measurements, system: str, own: Values = ()) -> Sample:
+        """Dev losses, the final ones unless others are given, with the noise of final ones."""
+
+        def final(runs: list[RunId]) -> Values:
+            return [float(measured.curve(run).dev[-1]) for run in runs]
+
+        return measured.trainings(system, self.dataset, DEV_LOSS, final, own)
+
+    def lower(self, name: str, ours: Sample, theirs: Sample) -> Evidence:
+        """How far the system's quantity `name` lies below the baseline's."""
+        return contrast(f"{self.baseline} less {self.system}, {name}", [(1, theirs), (-1, ours)])
 
 
 def mean(values: Sequence[float]) -> float:

@@ -1,0 +1,34 @@
+"""What a score has to reach before its system counts as trained: the records of `workflow/floors.yaml`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from pipeline.kinds.names import MetricName
+from pipeline.metrics import metric_named
+from pipeline.schema import Closed, load_yaml, validate
+
+
+class Floor(Closed):
+    """Of one metric."""
+
+    reach: Annotated[float, Field(strict=False)] = Field(description="A system that does not get beyond is not trained")
+    why: str = Field(description="Why a system that does not get there has not learnt")
+
+
+Floors = dict[MetricName, Floor]
+"""By metric; those of other metrics have none."""
+
+
+def load_floors(path: Path) -> Floors:
+    """Raises UserError on unknown keys or bad values."""
+    return validate(Floors, load_yaml(path), str(path))
+
+
+def below_floor(floors: Floors, metric: str, score: float) -> str:
+    """Why a system of this score does not count as trained; empty if it does."""
+    floor = floors.get(metric)
+    if floor is None or (score > floor.reach if metric_named(metric).better == "higher" else score < floor.reach):
+        return ""
+    return f"{metric} of {score:.4g}, where {floor.reach:g} has to be passed: {floor.why}"
