@@ -8,7 +8,7 @@ from snakemake.utils import min_version
 
 from pipeline.cluster.unlock import record_driver
 from pipeline.errors import UserError
-from pipeline.planning.adopt import adopt
+from reprise.store.adopt import adopt
 from pipeline.schema import load_yaml
 
 min_version("9.0")

@@ -11,9 +11,9 @@ from copied_project import ROOT, call, copy_project, require
 
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
-from pipeline.planning.product_checks import Inspection
-from pipeline.planning.verify import asked
 from pipeline.products import RunId
+from reprise.store.product_checks import Inspection
+from reprise.store.verify import asked
 
 LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
 RUN = str(LAYOUT.run(RunId("attention", "base", "grammar-smoke-en-de", 1)))

@@ -12,9 +12,9 @@ from planning_project import project_at
 from pipeline.config import RunSpec
 from pipeline.errors import UserError
 from pipeline.files import read_json, sha256_json
-from pipeline.planning.adopt import adopt
 from pipeline.products import RunId
 from pipeline.training.key import run_key
+from reprise.store.adopt import adopt
 
 BASE = RunId("coldfusion", "lm-source", "grammar-smoke-text-full", 1)
 FUSED = RunId("coldfusion", "CF4", "grammar-smoke-speech-source", 1)

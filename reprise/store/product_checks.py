@@ -19,7 +19,6 @@ from pipeline.digests import noted, noted_in
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, flat
 from pipeline.layout import COST_FILE, DONE_FILE, IN_CORPUS, PROGRESS_FILE, RESULTS, SAMPLES_FILE
-from pipeline.planning.file_checks import MARKS, Checked, checked, hashed
 from pipeline.products import (
     Alignments,
     Averaged,
@@ -41,6 +40,7 @@ from pipeline.records.record import read_note
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
+from reprise.store.file_checks import MARKS, Checked, checked, hashed
 
 READ_BESIDE = {Vocabulary: Encoded, Encoded: Trained, Specification: Trained}
 """What is read wherever another product is, without being declared: that other one is stale, too."""

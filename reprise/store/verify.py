@@ -29,11 +29,11 @@ from pipeline.experiment.project import Project
 from pipeline.experiment.targets import unknown_target
 from pipeline.files import set_aside, sweep
 from pipeline.layout import DONE_FILE, RESULTS
-from pipeline.planning.file_checks import Checked, checked
-from pipeline.planning.product_checks import Finding, Inspection, is_needed
 from pipeline.products import OfDataset, OfRun, Product, Trained
 from pipeline.records.record import read_note
 from pipeline.records.training import TrainedRun
+from reprise.store.file_checks import Checked, checked
+from reprise.store.product_checks import Finding, Inspection, is_needed
 
 log = logging.getLogger(__name__)
 
