@@ -42,7 +42,6 @@ STAGES = {
     "calibrate": ("pipeline.planning.calibrate", "measure how fast this machine trains and decodes"),
     "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),
     "cost": ("pipeline.planning.cost_table", "put what trainings took next to the forecast"),
-    "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
     "verify": ("reprise.store.verify", "hash again all that was made or fetched, and set damaged files aside"),
     "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
     "generate": ("pipeline.data.generate", "write a corpus with the embedded grammar"),

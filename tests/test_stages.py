@@ -10,6 +10,7 @@ from pipeline.stages import STAGES, parse
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}
 """Options that are none where they are not given, whatever the stage."""
 OF_A_STAGE = {
+    "average": {"--last", "--best"},  # one of the two
     "launch": {"--run", "--folder", "--out"},
     "show": {"--paper"},
     "translate": {"--text"},
