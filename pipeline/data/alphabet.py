@@ -49,16 +49,20 @@ class Alphabet:
 
 
 IDS = {character: FIRST + place for place, character in enumerate(CHARACTERS)}
+TITLES = {"mr": "mister", "mrs": "missus"}
+TITLE = re.compile(r"\b(mrs?)\b\.?", re.IGNORECASE)
 TABLE = bytes(IDS.get(chr(code), UNK) for code in range(256))
-PLAIN = re.compile(r"[a-z]+(?:'?[a-z]+| [a-z]+)*")
+PLAIN = re.compile(r"[a-z]+(?:[' ][a-z]+)*")
 
 
 def spelt(text: str) -> tuple[str, str]:
     """(text in the alphabet's characters, those that have no place in it).
 
-    Letters lose case and accents, dashes separate words, punctuation goes; white space is collapsed. Digits and signs
-    such as `%` are read aloud in more than one way: they stay out, and who calls decides.
+    Letters lose case and accents, dashes separate words, punctuation goes; white space is collapsed; Mr and Mrs are
+    written as they are said. Digits and signs such as `%` are read aloud in more than one way: they stay out, and who
+    calls decides.
     """
+    text = TITLE.sub(lambda found: TITLES[found[1].lower()], text)
     if PLAIN.fullmatch(text):  # most lines of a prepared text: nothing to do
         return text, ""
     plain = unicodedata.normalize("NFKD", text.translate(SAID_ALIKE)).lower()

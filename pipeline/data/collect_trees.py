@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import ExpectedTrees, Source, TreePart, load_collected_trees
+from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
 from pipeline.data.download import fetch
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.transfer import DownloadError, fetch_url
@@ -31,21 +31,16 @@ from pipeline.errors import UserError
 from pipeline.files import atomic_write
 
 log = logging.getLogger(__name__)
-
-
 add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_collected_trees(args.dataset)
+    dataset = load_one_of(args.dataset, TreebankDataset, "trees that others annotated; `generate` is for the grammar")
     packages = package_folders(dataset, args.package)
     sources = {name: fetch_trees(name, source, args.downloads, args.mirror) for name, source in dataset.sources.items()}
     for split in dataset.split_names:
         parts = [
-            (
-                part,
-                sources[part.place] if part.source else existing_files(part.place, packages[part.place], part.files),
-            )
+            (part, sources[part.place] if part.source else existing_files(part.place, packages[part.place], part.files))
             for part in dataset.splits[split].parts
         ]
         path = args.corpus / f"raw/{split}.trees"

@@ -8,7 +8,7 @@ from pipeline.data.split_batches import AnyBatch, Split, UpdateBatches
 from pipeline.errors import UserError
 
 
-class CountedBatches(UpdateBatches[Split, AnyBatch]):
+class CountedBatches(CountedUpdates, UpdateBatches[Split, AnyBatch]):
     """The updates of a training run, of so many sequences each.
 
     Args:
@@ -18,27 +18,10 @@ class CountedBatches(UpdateBatches[Split, AnyBatch]):
     """
 
     def __init__(
-        self,
-        pairs: Split,
-        kept: np.ndarray,
-        per_update: int,
-        micro_batch_positions: int,
-        seed: int,
-        sorted_first: bool,
+        self, pairs: Split, kept: np.ndarray, per_update: int, micro_batch_positions: int, seed: int, sorted_first: bool
     ):
-        self.pairs, self.micro_batch_positions = pairs, micro_batch_positions
-        self.updates = CountedUpdates(kept, pairs.src_lengths[kept], per_update, seed, sorted_first)
-        self.sequences, self.padding = len(kept), self.updates.padding
-
-    def __len__(self) -> int:
-        return len(self.updates)
-
-    def pairs_of(self, step: int) -> np.ndarray:
-        return self.updates.numbers_of(step)
-
-    def heaviest(self) -> np.ndarray:
-        """Those of the longest update."""
-        return self.updates.longest()
+        super().__init__(kept, pairs.src_lengths[kept], per_update, seed, sorted_first)
+        self.pairs, self.micro_batch_positions, self.sequences = pairs, micro_batch_positions, len(kept)
 
 
 def chosen(fits: np.ndarray, share: float, seed: int, fault: str) -> tuple[np.ndarray, int]:

@@ -35,7 +35,7 @@ class CountedUpdates:
     def __len__(self) -> int:
         return len(self.cuts) - 1
 
-    def numbers_of(self, step: int) -> np.ndarray:
+    def pairs_of(self, step: int) -> np.ndarray:
         """The sequences of global update `step` (from 0), the shortest first."""
         epoch, place = divmod(step, len(self))
         if self._known[0] != epoch:  # kept, because many updates of one epoch follow each other
@@ -44,7 +44,7 @@ class CountedUpdates:
         begin, end = self.cuts[updates[place] : updates[place] + 2]
         return self.numbers[order[begin:end]]
 
-    def longest(self) -> np.ndarray:
+    def heaviest(self) -> np.ndarray:
         """The sequences of the update that is longest in an epoch from short to long."""
         return self.numbers[np.argsort(self.lengths, kind="stable")[self.cuts[-2] :]]
 

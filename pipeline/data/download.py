@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import AnyDataset, Source, load_downloaded, sources_of
+from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, load_one_of, sources_of
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.raw_text import write_raw_splits
 from pipeline.data.transfer import DownloadError, fetch_url
@@ -26,13 +26,11 @@ from pipeline.disk import require_space
 from pipeline.errors import UserError
 
 log = logging.getLogger(__name__)
-
-
 add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_downloaded(args.dataset)
+    dataset = load_one_of(args.dataset, DownloadedDataset, "what is downloaded; `generate` is for the grammar")
     folders = package_folders(dataset, args.package)
     for package in dataset.packages:
         existing_files(package, folders[package], dataset.package_members(package))

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import TokenisedDataset, load_tokenised
+from pipeline.data.dataset import TokenisedDataset, TokenisedRecord, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.text_files import lines_of
@@ -53,7 +53,7 @@ add_arguments = partial(corpus_arguments, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    encode(load_tokenised(args.dataset), args.corpus, args.processes)
+    encode(load_one_of(args.dataset, TokenisedRecord, "parallel text or a treebank"), args.corpus, args.processes)
 
 
 def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelCorpus:

@@ -10,19 +10,19 @@ import argparse
 import logging
 
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import GrammarTreebank, load_generated
+from pipeline.data.dataset import GrammarDataset, GrammarTreebank, load_one_of
+from pipeline.grammar.corpus import Limits
 from pipeline.grammar.splits import write_splits
 
 log = logging.getLogger(__name__)
-
-
 add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_generated(args.dataset)
+    dataset = load_one_of(args.dataset, GrammarDataset | GrammarTreebank, "what the grammar writes")
     wanted = dataset.generator
     languages = [dataset.src] if isinstance(dataset, GrammarTreebank) else list(dataset.languages)
     sizes, chained = (dict[str, int](counts.items()) for counts in (wanted.sizes, wanted.chained))
-    write_splits(args.corpus, languages, sizes, wanted.domain, wanted.seed, chained)
+    limits = Limits(wanted.words, wanted.vocabulary)
+    write_splits(args.corpus, languages, sizes, wanted.domain, wanted.seed, chained, limits)
     log.info("%s: %d sentences of domain %s", args.corpus, sum(wanted.sizes.values()), wanted.domain)

@@ -24,7 +24,7 @@ import sacremoses
 
 from pipeline.data.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import CorpusRecord, Expected, load_parallel
+from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.text_files import count_lines
@@ -39,13 +39,11 @@ PAIRS_PER_CHUNK = 2000
 EXAMPLES = 5
 MISSING = "run the stage `download` or `generate` first"
 WRITTEN_OVER_READ = 2.1  # bytes: cleaned text, and the same with spaces between tokens
-
-
 add_arguments = partial(corpus_arguments, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    prepare(load_parallel(args.dataset), args.corpus, args.processes)
+    prepare(load_one_of(args.dataset, CorpusRecord, "parallel text"), args.corpus, args.processes)
 
 
 def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPairs:

@@ -24,7 +24,7 @@ from random import Random
 import numpy as np
 
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import GrammarTreebank, Treebank, load_treebank
+from pipeline.data.dataset import GrammarTreebank, Treebank, TreebankRecord, load_one_of
 from pipeline.data.linearisation import linearise
 from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.silver import with_errors
@@ -38,13 +38,11 @@ log = logging.getLogger(__name__)
 
 SEVERAL_WORDS = re.compile(r"\([^ ()]+ [^ ()]+ [^ ()]")
 PERCENTILES = (50, 90, 95, 99, 100)
-
-
 add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
-    prepare_trees(load_treebank(args.dataset), args.corpus)
+    prepare_trees(load_one_of(args.dataset, TreebankRecord, "a treebank"), args.corpus)
 
 
 def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:

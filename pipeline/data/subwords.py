@@ -24,7 +24,7 @@ import numpy as np
 import sentencepiece
 
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_tokenised
+from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
 from pipeline.data.text_files import count_lines, lines_of
 from pipeline.data.vocabulary import MODEL, TGT_MODEL
 from pipeline.errors import UserError
@@ -51,13 +51,11 @@ TRAINER: dict[str, Any] = {
     "minloglevel": 2,
 }
 """What all models have in common: nothing in the text is changed, and every character is kept."""
-
-
 add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
-    learn_subwords(load_tokenised(args.dataset), args.corpus)
+    learn_subwords(load_one_of(args.dataset, TokenisedDataset, "parallel text or a treebank"), args.corpus)
 
 
 def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:

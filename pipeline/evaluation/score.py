@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines
-from pipeline.data.dataset import load_parallel
+from pipeline.data.dataset import CorpusRecord, load_one_of
 from pipeline.data.test_sets import check_references
 from pipeline.evaluation.scored import scored
 from pipeline.files import sha256_file, sha256_json
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_parallel(args.dataset)
+    dataset = load_one_of(args.dataset, CorpusRecord, "parallel text")
     suffixes = dataset.references(args.split)
     raw_references = [args.prepared / f"{args.split}.{suffix}" for suffix in suffixes]
     tokenised_references = [args.prepared / f"{args.split}.tok.{suffix}" for suffix in suffixes]

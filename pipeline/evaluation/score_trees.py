@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.data.checked_lines import check_lines, read_lines
-from pipeline.data.dataset import load_treebank
+from pipeline.data.dataset import TreebankRecord, load_one_of
 from pipeline.data.linearisation import rebuild
 from pipeline.data.test_sets import check_pairs
 from pipeline.data.trees import Tree, parse_tree, words
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_treebank(args.dataset)
+    dataset = load_one_of(args.dataset, TreebankRecord, "a treebank")
     gold_path, words_path = args.prepared / f"{args.split}.trees", args.prepared / f"{args.split}.tok.{dataset.src}"
     gold = [
         parse_tree(line, f"{gold_path}: line {number}") for number, line in enumerate(read_lines(gold_path), start=1)

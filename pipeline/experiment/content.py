@@ -24,7 +24,7 @@ PREPARATION = TRAINING = 1
 """To be raised when equal settings would be prepared or trained to other results: then all folders are other ones."""
 DESCRIPTIONS = {
     *("name", "title", "licence", "citation", "stands_in_for", "dev_set", "test_set", "further_test_sets"),
-    *("packages", "folder", "otherwise", "expected", "size", "sources"),
+    *("packages", "folder", "otherwise", "expected", "size", "sources", "gap"),
 }
 """Keys of a dataset that decide nothing of what its corpus holds, and those that `corpus_content` reads otherwise."""
 

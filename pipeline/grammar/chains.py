@@ -15,9 +15,8 @@ AND = {"en": "and", "de": "und", "fr": "et", "zh": "和"}
 def endless_chains(domain: Domain, rng: Random, held_out: bool, at_least: int) -> Iterator[Sentence]:
     """Sentences in a row, no more than are needed for `at_least` English words, punctuation not counted."""
     while True:
-        one = rng.choice(("film", "search")) if domain == "mixed" else domain
         parts: list[Sentence] = []
-        stream = endless(one, rng, held_out)
+        stream = endless(domain, rng, held_out)
         while words(parts) < at_least:
             parts.append(next(stream))
         yield chained(parts)

@@ -1,7 +1,10 @@
 """Sentences in four languages with the English tree, drawn from a seed."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from random import Random
 from typing import Any, Literal
 
@@ -14,10 +17,11 @@ from pipeline.grammar.query_patterns import draw_query
 from pipeline.grammar.structure import Facts, Utterance
 from pipeline.grammar.text import capitalised, chinese_text, running_text, single_commas
 
-Domain = Literal["film", "search", "mixed"]
-DOMAINS = ("film", "search", "mixed")
+Domain = Literal["film", "search"]
+DOMAINS = ("film", "search")
 LANGUAGES = ("en", "de", "fr", "zh")
 SHORTEST, LONGEST = 3, 40
+SAMPLE = 5_000  # sentences, by which words are frequent
 PUNCTUATION = frozenset(",.?")
 
 
@@ -63,11 +67,44 @@ def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Senten
 
 def endless(domain: Domain, rng: Random, held_out: bool) -> Iterator[Sentence]:
     """Sentences of admissible length, with repetitions."""
+    draw = draw_film if domain == "film" else draw_search
     while True:
-        film = domain == "film" or (domain == "mixed" and rng.random() < 0.5)
-        sentence = draw_film(rng, held_out) if film else draw_search(rng, held_out)
-        if sentence is not None:
+        if (sentence := draw(rng, held_out)) is not None:
             yield sentence
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which sentences are written, so that a small model learns in minutes how they are built.
+
+    Attributes:
+        words: fewest and most English words, punctuation not counted.
+        vocabulary: only the so many most frequent English words of the domain, names aside; None = all.
+    """
+
+    words: tuple[int, int] = (SHORTEST, LONGEST)
+    vocabulary: int | None = None
+
+    def kept(self, sentences: Iterator[Sentence], domain: Domain) -> Iterator[Sentence]:
+        """Those within the limits."""
+        known = None if self.vocabulary is None else frequent_words(domain, self.vocabulary)
+        for sentence in sentences:
+            fits = self.words[0] <= sentence.phenomena["length"] <= self.words[1]
+            if fits and (known is None or known.issuperset(plain_words(sentence))):
+                yield sentence
+
+
+@cache
+def frequent_words(domain: Domain, count: int) -> frozenset[str]:
+    sample = islice(endless(domain, Random(f"grammar/{domain}/vocabulary"), held_out=False), SAMPLE)
+    counts = Counter(word for sentence in sample for word in plain_words(sentence))
+    return frozenset(word for word, _ in counts.most_common(count))
+
+
+def plain_words(sentence: Sentence) -> list[str]:
+    """English words but names, in lower case."""
+    names = {part for name in sentence.phenomena["names"] for part in name["text"].split()}
+    return [word.lower() for word in english.tokens(sentence.tree) if word not in names]
 
 
 def draw_film(rng: Random, held_out: bool) -> Sentence | None:

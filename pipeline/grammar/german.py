@@ -11,12 +11,7 @@ PLURAL = 3
 
 WHO = (("der", "die", "das", "die"), ("den", "die", "das", "die"), ("dem", "der", "dem", "denen"))
 
-PRONOUNS = {
-    0: ("ich", "mich", "mir"),
-    1: ("du", "dich", "dir"),
-    3: ("wir", "uns", "uns"),
-    4: ("sie", "sie", "ihnen"),
-}
+PRONOUNS = {0: ("ich", "mich", "mir"), 1: ("du", "dich", "dir"), 3: ("wir", "uns", "uns"), 4: ("sie", "sie", "ihnen")}
 HE_SHE_IT = {"m": ("er", "ihn", "ihm"), "f": ("sie", "sie", "ihr"), "n": ("es", "es", "ihm")}
 REFLEXIVE = ("mich", "dich", "sich", "uns", "sich")
 CONTRACTIONS = {

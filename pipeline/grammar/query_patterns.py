@@ -132,26 +132,6 @@ def outing(parts: QueryParts) -> Query:
     return query("outing", town=town, day=day, group=parts.of_class("group", "a", plural=True, adjective=0))
 
 
-PATTERNS = Zipf(
-    [
-        sites,
-        errand,
-        how_to,
-        wares,
-        where_to,
-        journey,
-        works,
-        rent,
-        recipe,
-        cost,
-        town_topic,
-        outing,
-        who,
-        hours,
-        disease,
-        jobs,
-        difference,
-        may_eat,
-    ],
-    12,
-)
+FREQUENT = (sites, errand, how_to, wares, where_to, journey, works, rent, recipe)
+RARER = (cost, town_topic, outing, who, hours, disease, jobs, difference, may_eat)
+PATTERNS = Zipf([*FREQUENT, *RARER], 12)

@@ -10,9 +10,10 @@ from types import MappingProxyType
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.grammar.chains import endless_chains
-from pipeline.grammar.corpus import DOMAINS, LANGUAGES, Domain, Sentence, endless, next_unseen
+from pipeline.grammar.corpus import DOMAINS, LANGUAGES, Domain, Limits, Sentence, endless, next_unseen
 
 TESTS = ("test", "test2", "test3", "test4", "test5")
+ALL = Limits()
 SPLITS = (*TESTS, "dev", "train")  # in the order drawn: another size of train leaves test as it is
 
 
@@ -23,12 +24,14 @@ def write_splits(
     domain: Domain,
     seed: int,
     chained: Mapping[str, int] = MappingProxyType({}),
+    limits: Limits = ALL,
 ) -> None:
     """Write `raw/{split}.{language}`, `{split}.trees` (brackets of the English side) and `{split}.phenomena.jsonl`.
 
     The same seed gives the same sentences whatever `languages` are asked for. Only test splits have held-out names
     and verb-object combinations.
     chained: splits each of whose lines is several sentences in a row, so many English words or more.
+    limits: of the sentences of the other splits.
     Raises UserError for an unknown language, split or domain, a size below one, or a chained split without a size.
     """
     _check(languages, sizes, domain, chained)
@@ -37,7 +40,8 @@ def write_splits(
         if split not in sizes:
             continue
         source = domain, Random(f"grammar/{domain}/{seed}/{split}"), split in TESTS
-        stream = endless_chains(*source, chained[split]) if split in chained else endless(*source)
+        alone = split not in chained
+        stream = limits.kept(endless(*source), domain) if alone else endless_chains(*source, chained[split])
         sentences = (next_unseen(stream, seen) for _ in range(sizes[split]))
         _write(Path(folder), split, languages, sentences)
 

@@ -43,14 +43,7 @@ class Name:
     town: bool = False
     person: int = THIRD
     plural: bool = False
-
-    @property
-    def de_gender(self) -> str:
-        return self.gender
-
-    @property
-    def fr_gender(self) -> str:
-        return self.gender
+    de_gender = fr_gender = property(lambda self: self.gender)
 
 
 @dataclass(slots=True)
@@ -71,21 +64,10 @@ class NounPhrase:
     genitive: "NounPhrase | Name | None" = None
     relative: "Relative | None" = None
 
-    @property
-    def person(self) -> int:
-        return THEY if self.plural else THIRD
-
-    @property
-    def gender(self) -> str:
-        return self.noun.gender
-
-    @property
-    def de_gender(self) -> str:
-        return self.noun.de_gender
-
-    @property
-    def fr_gender(self) -> str:
-        return self.noun.fr_gender
+    person = property(lambda self: THEY if self.plural else THIRD)
+    gender = property(lambda self: self.noun.gender)
+    de_gender = property(lambda self: self.noun.de_gender)
+    fr_gender = property(lambda self: self.noun.fr_gender)
 
 
 @dataclass(slots=True)

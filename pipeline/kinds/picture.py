@@ -60,7 +60,4 @@ def curve_style(number: int, marker_size: int = 4) -> dict[str, Any]:
 
 def line_style(number: int) -> dict[str, Any]:
     """Colour and dashes of the line `number`: distinct for 32 lines, the first eight by colour alone."""
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": DASHES[number // len(COLOURS) % len(DASHES)],
-    }
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number // len(COLOURS) % len(DASHES)]}

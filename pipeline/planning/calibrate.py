@@ -158,11 +158,7 @@ def optimiser_seconds(optimiser: Optimiser, backward: Callable[[], None], device
 
 @torch.no_grad()
 def decoding_seconds(
-    model: Seq2Seq,
-    forecast: RunForecast,
-    corpus: Corpus,
-    sequences: Callable[[int], AnyBatch],
-    device: torch.device,
+    model: Seq2Seq, forecast: RunForecast, corpus: Corpus, sequences: Callable[[int], AnyBatch], device: torch.device
 ) -> tuple[float, float]:
     """(operations, seconds) of a search over one batch; untrained weights end no sequence before its limit.
 

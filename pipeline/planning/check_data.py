@@ -7,27 +7,24 @@ reads   the dataset files, <work>/downloads, the mirror, and the folders of lice
 writes  nothing but its log
 
 Ends with an error when a file of a licensed package is missing, or another file is and no address answers for it; with
---offline, when any file is missing. Files above 100 MB that were not verified yet are hashed with --verify, and in any
-case before they are used.
+--offline, when any file is missing; and when two domains of speech, whose files are here, do not differ as their
+dataset says (domain_gap.py). Files above 100 MB that were not verified yet are hashed with --verify, and in any case
+before they are used.
 """
 
 import argparse
 import logging
 from collections.abc import Iterable, Iterator
 
-from pipeline.data.dataset import AnyDataset, LicensedPackages, sources_of
+from pipeline.data.dataset import AnyDataset, LicensedPackages, ReadAloudDataset, sources_of
 from pipeline.disk import size
 from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.graph import Graph, datasets_in
+from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
-from pipeline.planning.data_files import (
-    DataFile,
-    fetched_files,
-    is_extracted,
-    package_files,
-    silent_addresses,
-)
+from pipeline.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
+from pipeline.planning.domain_gap import faults_of_positions, faults_of_text, transcripts
+from pipeline.products import RunId
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +45,10 @@ def run(args: argparse.Namespace) -> None:
     for dataset in args.dataset:
         project.known(dataset, project.datasets, "--dataset")
     graph = Graph(project)
-    needed = args.dataset or datasets_in(graph.closure(graph.reports(args.paper or project.reproduced)))
+    products = graph.closure(graph.reports(args.paper or project.reproduced))
+    needed = args.dataset or datasets_in(products)
     check(project, needed, args.offline, args.verify)
+    check_gaps(project, needed, runs_in(products))
 
 
 def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:
@@ -67,6 +66,25 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
     if failures:
         raise UserError("\n".join(failures))
     log.info("%d datasets; %s to fetch", len(files), size(sum(to_fetch.values())))
+
+
+def check_gaps(project: Project, names: Iterable[str], runs: Iterable[RunId]) -> None:
+    """Raises UserError that lists what two domains should be to each other, and are not."""
+    failures: list[str] = []
+    for name in names:
+        target = project.dataset_records[name]
+        if not (isinstance(target, ReadAloudDataset) and target.gap):
+            continue
+        project.known(source := target.gap.source, project.datasets, f"workflow/datasets/{name}.yaml: gap.source")
+        if any(not file.is_here for one in (source, name) for file in files_of(project, one, verify=False)):
+            log.info("%s: not compared with %s before the files of both are here", name, source)
+            continue
+        said, faults = faults_of_text(target.gap, transcripts(project, source), transcripts(project, name))
+        log.info("%s: %s", name, said)
+        faults += faults_of_positions(project, target.gap, [run for run in runs if run.dataset in (source, name)])
+        failures += [f"workflow/datasets/{name}.yaml: `gap` does not hold: {fault}" for fault in faults]
+    if failures:
+        raise UserError("\n".join(failures))
 
 
 def files_of(project: Project, name: str, verify: bool) -> list[DataFile]:

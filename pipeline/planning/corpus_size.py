@@ -28,14 +28,7 @@ from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.errors import UserError
 from pipeline.layout import CORPUS_FILE
 from pipeline.models.settings import Reads
-from pipeline.records.corpus import (
-    ParallelCorpus,
-    ParallelSplit,
-    SpeechCorpus,
-    SpeechSplit,
-    TextCorpus,
-    read_corpus,
-)
+from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, SpeechSplit, TextCorpus, read_corpus
 
 SAMPLED_PAIRS = 100_000
 LENGTH_SPREAD = 0.55  # standard deviation of the logarithm of sentence lengths, as in news text

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.data.checked_lines import read_lines
-from pipeline.data.dataset import SplitName, load_parallel
+from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.test_sets import name_of_split
 from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_report_arguments, project_of
@@ -83,12 +83,9 @@ def sentence_scores(project: Project, entry: Examples, runs: dict[str, RunId], s
 def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list[dict[str, str]]:
     entry, runs = project.examples(paper, table), example_runs(project, paper, table)
     name = project.stand_in(entry.dataset)
-    dataset = load_parallel(project.datasets[name])
+    dataset = load_one_of(project.datasets[name], CorpusRecord, "parallel text")
     folder = project.layout.corpus(name) / "prepared"
-    texts = {
-        "input": folder / f"{choice.split}.{dataset.src}",
-        "reference": folder / f"{choice.split}.{dataset.tgt}",
-    }
+    texts = {"input": folder / f"{choice.split}.{dataset.src}", "reference": folder / f"{choice.split}.{dataset.tgt}"}
     rows = []
     for printed in project.printed[paper][table]:
         item, source = printed["item"], printed["source"]

@@ -13,12 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def describe(
-    spec: RunSpec,
-    model: Seq2Seq,
-    batches: AnyTrainingBatches,
-    group: Group,
-    facts: Machine,
-    state: TrainingState,
+    spec: RunSpec, model: Seq2Seq, batches: AnyTrainingBatches, group: Group, facts: Machine, state: TrainingState
 ) -> None:
     """Say what is about to be trained, and on what."""
     training = spec.training

@@ -11,17 +11,7 @@ from pipeline.digests import digest_of, noted
 from pipeline.errors import UnreadableError, UserError
 from pipeline.files import patiently
 from pipeline.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
-from pipeline.products import (
-    Alignments,
-    AttentionMaps,
-    Gates,
-    LayerTimes,
-    ModelSizes,
-    Product,
-    Score,
-    Spoken,
-    Tuned,
-)
+from pipeline.products import Alignments, AttentionMaps, Gates, LayerTimes, ModelSizes, Product, Score, Spoken, Tuned
 from pipeline.records import decoding, preparation, probes, training
 from pipeline.records.corpus import AnyCorpus
 from pipeline.records.record import read_as, read_lines_as

@@ -79,7 +79,7 @@ def test_frames_are_normalised_as_another_corpus_on_request(corpus, tmp_path):
 @pytest.mark.parametrize("epoch", [0, 1, 4])
 def test_every_utterance_comes_once_an_epoch_in_updates_of_even_size(corpus, epoch):
     data = batches(corpus[0])
-    updates = [data.updates.numbers_of(step) for step in range(epoch * len(data), (epoch + 1) * len(data))]
+    updates = [data.pairs_of(step) for step in range(epoch * len(data), (epoch + 1) * len(data))]
     assert sorted(np.concatenate(updates).tolist()) == list(range(53))
     assert {len(update) for update in updates} <= {7, 8}
 
@@ -87,7 +87,7 @@ def test_every_utterance_comes_once_an_epoch_in_updates_of_even_size(corpus, epo
 def test_the_first_epoch_goes_from_short_to_long_and_later_ones_do_not(corpus):
     data = batches(corpus[0])
     first, second = (
-        [data.pairs.src_lengths[data.updates.numbers_of(epoch * len(data) + step)] for step in range(len(data))]
+        [data.pairs.src_lengths[data.pairs_of(epoch * len(data) + step)] for step in range(len(data))]
         for epoch in (0, 1)
     )
     assert np.all(np.diff(np.concatenate(first)) >= 0)
@@ -100,7 +100,7 @@ def test_updates_are_of_like_length_and_epochs_differ():
     updates = CountedUpdates(np.arange(5000), lengths, 16, seed=2, sorted_first=False)
     assert updates.padding < 0.06
     one, other = (
-        {tuple(sorted(updates.numbers_of(epoch * len(updates) + i))) for i in range(len(updates))} for epoch in (1, 2)
+        {tuple(sorted(updates.pairs_of(epoch * len(updates) + i))) for i in range(len(updates))} for epoch in (1, 2)
     )
     assert not one & other
 
@@ -266,7 +266,7 @@ def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own():
         updates = CountedUpdates(np.arange(3000), lengths, 16, seed=seed, sorted_first=False)
         for epoch in range(3):
             steps = range(epoch * len(updates), (epoch + 1) * len(updates))
-            orders.append([lengths[updates.numbers_of(step)].mean() for step in steps])
+            orders.append([lengths[updates.pairs_of(step)].mean() for step in steps])
     assert np.abs(np.corrcoef(orders)[~np.eye(6, dtype=bool)]).max() < 0.4
 
 
@@ -289,8 +289,8 @@ def test_an_utterance_sounds_otherwise_in_every_epoch_and_undisturbed_where_it_i
     heard = {index: [] for index in range(53)}
     for step in range(2 * len(data)):
         (batch,) = data.update(step)
-        for row, index in enumerate(data.updates.numbers_of(step).tolist()):
+        for row, index in enumerate(data.pairs_of(step).tolist()):
             heard[index].append(batch.frames[row, : len(frames["train"][index])])
     assert all(not torch.equal(*both) for both in heard.values())
     (batch,) = data.largest()
-    assert same([batch], [data.pairs.batch(data.updates.longest())])
+    assert same([batch], [data.pairs.batch(data.heaviest())])

@@ -218,3 +218,14 @@ def test_a_tone_is_loudest_in_the_filter_of_its_frequency():
     assert (
         filters(np.zeros(RATE, np.float32)).shape == (98, FEATURES) and filters(np.zeros(10, np.float32)).shape[0] == 0
     )
+
+
+def test_titles_are_spelt_as_they_are_said():
+    assert spelt("Mr. Keller and Mrs Brown's mrs")[0] == "mister keller and missus brown's missus"
+    assert spelt("mr keller") == ("mister keller", "")
+    assert spelt("amrita's mrsa")[0] == "amrita's mrsa"
+
+
+def test_a_long_plain_line_with_one_strange_character_is_spelt_at_once():
+    line = "thequickbrownfoxjumpsoverthelazydog" * 3  # nested repetition would try every way to cut it
+    assert spelt(line + "5") == (line, "5")

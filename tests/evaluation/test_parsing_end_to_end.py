@@ -6,7 +6,7 @@ import json
 import torch
 import yaml
 
-from pipeline.data.dataset import load_treebank
+from pipeline.data.dataset import TreebankRecord, load_one_of
 from pipeline.data.encode import encode
 from pipeline.data.prepare_trees import prepare_trees
 from pipeline.data.subwords import learn_subwords
@@ -60,7 +60,7 @@ def test_trees_of_the_grammar_are_learnt_written_rebuilt_and_scored(tmp_path):
     dataset, corpus, run = tmp_path / "toy.yaml", tmp_path / "corpus", tmp_path / "run"
     dataset.write_text(yaml.safe_dump(DATASET), encoding="utf-8")
     write_splits(corpus, ["en"], SIZES, "film", seed=1)
-    record = load_treebank(dataset)
+    record = load_one_of(dataset, TreebankRecord, "a treebank")
     prepare_trees(record, corpus)
     learn_subwords(record, corpus)
     sizes = encode(record, corpus, processes=1)

@@ -15,7 +15,16 @@ import pytest
 from pipeline.data.dataset import load_dataset
 from pipeline.errors import UserError
 from pipeline.grammar.chains import endless_chains
-from pipeline.grammar.corpus import LANGUAGES, LONGEST, PUNCTUATION, SHORTEST, generate
+from pipeline.grammar.corpus import (
+    LANGUAGES,
+    LONGEST,
+    PUNCTUATION,
+    SHORTEST,
+    Limits,
+    endless,
+    frequent_words,
+    generate,
+)
 from pipeline.grammar.english import tokens
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
 from pipeline.grammar.splits import write_splits
@@ -42,7 +51,7 @@ def chains():
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
-    write_splits(folder, LANGUAGES, SIZES, "mixed", seed=3)
+    write_splits(folder, LANGUAGES, SIZES, "film", seed=3)
     return folder
 
 
@@ -51,14 +60,14 @@ def lines(path):
 
 
 def test_same_seed_same_sentences_another_seed_others():
-    assert list(generate("mixed", 200, seed=1)) == list(generate("mixed", 200, seed=1))
+    assert list(generate("film", 200, seed=1)) == list(generate("film", 200, seed=1))
     first, second = ({s.en for s in generate("film", 200, seed=seed)} for seed in (1, 2))
     assert len(first & second) < 20  # short sentences may recur
 
 
 def test_sentences_do_not_depend_on_hash_randomisation():
     program = (
-        "from pipeline.grammar.corpus import generate; print([s.tree + s.de + s.zh for s in generate('mixed', 60, 5)])"
+        "from pipeline.grammar.corpus import generate; print([s.tree + s.de + s.zh for s in generate('film', 60, 5)])"
     )
     outputs = {
         subprocess.run(
@@ -188,7 +197,7 @@ def test_a_chained_split_of_a_dataset_is_longer_than_its_training_sentences_on_a
 
 
 def test_a_chained_split_leaves_the_others_as_they_are(corpus, tmp_path):
-    write_splits(tmp_path, ["en"], SIZES | {"test2": 30}, "mixed", 3, {"test2": 45})
+    write_splits(tmp_path, ["en"], SIZES | {"test2": 30}, "film", 3, {"test2": 45})
     for split in SIZES:
         assert lines(tmp_path / f"raw/{split}.en") == lines(corpus / f"raw/{split}.en")
     assert len(set(lines(tmp_path / "raw/test2.en"))) == 30
@@ -221,7 +230,7 @@ def test_names_and_combinations_marked_unseen_are_in_the_test_split_only(corpus)
 
 
 def test_sentences_do_not_depend_on_the_languages_or_the_size_of_train(corpus, tmp_path):
-    write_splits(tmp_path, ["de"], {"train": 10, "dev": 150, "test": 300}, "mixed", seed=3)
+    write_splits(tmp_path, ["de"], {"train": 10, "dev": 150, "test": 300}, "film", seed=3)
     for split in ("dev", "test"):
         assert lines(tmp_path / "raw" / f"{split}.de") == lines(corpus / "raw" / f"{split}.de")
     assert sorted(path.name for path in (tmp_path / "raw").iterdir()) == ["dev.de", "test.de", "train.de"]
@@ -244,7 +253,7 @@ def test_lexicon_has_hundreds_of_content_words():
         (["xx"], {"train": 1}, "film", "choose from en, de, fr, zh"),
         (["en"], {"valid": 1}, "film", "choose from train, dev, test"),
         (["en"], {"train": 0}, "film", "at least 1"),
-        (["en"], {"train": 1}, "news", "choose one of film, search, mixed"),
+        (["en"], {"train": 1}, "news", "choose one of film, search"),
     ],
 )
 def test_bad_requests_say_what_is_allowed(tmp_path, languages, sizes, domain, message):
@@ -260,3 +269,21 @@ def test_a_chained_split_needs_a_size(tmp_path):
 def test_the_stage_needs_neither_torch_nor_numpy():
     program = "import sys, pipeline.data.generate; assert not {'torch', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_limits_keep_sentences_of_so_many_words_and_of_frequent_words_but_for_names(tmp_path):
+    limits = Limits((8, 20), vocabulary=400)
+    write_splits(tmp_path, ["en"], {"train": 300, "dev": 20, "test": 60}, "film", seed=1, limits=limits)
+    known = frequent_words("film", 400)
+    assert len(known) == 400 and {"the", "that", "because"} < known
+    for split in ("train", "test"):
+        for record in map(json.loads, lines(tmp_path / f"{split}.phenomena.jsonl")):
+            names = {part for name in record["names"] for part in name["text"].split()}
+            words = [word for word in tokens(record["tree"]) if word not in PUNCTUATION]
+            assert 8 <= len(words) <= 20
+            assert {word.lower() for word in words if word not in names} <= known
+
+
+def test_without_limits_the_corpus_is_the_one_of_before():
+    found = list(islice(Limits().kept(endless("film", Random(1), True), "film"), 200))
+    assert found == list(islice(endless("film", Random(1), True), 200))

@@ -153,6 +153,12 @@ class GrammarSource(Closed):
         description="Splits of which a line is several sentences in a row, and the fewest English words of a line, "
         "punctuation not counted",
     )
+    words: Annotated[tuple[Count, Count], Field(strict=False)] = Field(
+        default=(3, 40), description="Fewest and most English words of a sentence, punctuation not counted"
+    )
+    vocabulary: Count | None = Field(
+        default=None, description="Only the so many most frequent English words of the domain, names aside; null = all"
+    )
 
     @model_validator(mode="after")
     def chained_splits_have_a_size(self):

@@ -1,25 +1,20 @@
 """Reading dataset files: which kinds there are, and which of them a stage is for."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipeline.data.dataset.base import TokenisedRecord
 from pipeline.data.dataset.files import Source, complete, load_files
-from pipeline.data.dataset.parallel import CorpusRecord, DownloadedDataset, GrammarDataset
+from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
 from pipeline.data.dataset.speech import (
     CharacterDataset,
     OwnText,
     ReadAloudDataset,
     RecordedDataset,
     SpokenDataset,
-    SpokenRecord,
-    TextRecord,
-    WrittenDataset,
 )
-from pipeline.data.dataset.treebank import GrammarTreebank, Treebank, TreebankDataset, TreebankRecord
+from pipeline.data.dataset.treebank import Treebank, TreebankDataset
 from pipeline.errors import UserError
 from pipeline.schema import load_yaml, validate
 
@@ -84,34 +79,9 @@ def may_be_passed_on(dataset: AnyDataset) -> bool:
     return dataset.collector == "grammar" or (bool(sources) and all(source.redistributable for source in sources))
 
 
-def loader(kinds: Any, fault: str, instead: str = "this stage is for other datasets") -> Callable[[Path], Any]:
-    """A `load_dataset` that raises UserError, too, for a dataset of none of the `kinds`: its `fault`, what to do."""
-
-    def load(path: Path) -> Any:
-        dataset = load_dataset(path)
-        if not isinstance(dataset, kinds):
-            raise UserError(f"{path}: {fault}, its kind is {dataset.kind!r}; {instead}")
-        return dataset
-
-    return load
-
-
-load_parallel: Callable[[Path], DownloadedDataset | GrammarDataset] = loader(CorpusRecord, "not parallel text")
-load_treebank: Callable[[Path], Treebank] = loader(TreebankRecord, "not a treebank")
-load_tokenised: Callable[[Path], TokenisedDataset] = loader(TokenisedRecord, "neither parallel text nor a treebank")
-load_spoken: Callable[[Path], SpokenDataset] = loader(SpokenRecord, "not speech")
-load_text: Callable[[Path], WrittenDataset] = loader(WrittenDataset, "no text to write or to fetch")
-load_generated: Callable[[Path], GrammarDataset | GrammarTreebank] = loader(
-    GrammarDataset | GrammarTreebank, "not written by the grammar"
-)
-load_downloaded: Callable[[Path], DownloadedDataset] = loader(
-    DownloadedDataset, "nothing to download", "run the stage `generate`"
-)
-load_collected_trees: Callable[[Path], TreebankDataset] = loader(
-    TreebankDataset, "nothing to collect", "run the stage `generate`"
-)
-load_recorded: Callable[[Path], RecordedDataset] = loader(RecordedDataset, "has no recordings")
-load_read_aloud: Callable[[Path], ReadAloudDataset] = loader(ReadAloudDataset, "nothing to read aloud")
-load_characters: Callable[[Path], CharacterDataset | OwnText] = loader(
-    TextRecord, "not text in characters alone", "run `speak` where it is to be read aloud"
-)
+def load_one_of(path: Path, kinds: Any, needed: str) -> Any:
+    """A dataset of one of the `kinds`. Raises UserError, too, for another one: a stage's `needed` input, in words."""
+    dataset = load_dataset(path)
+    if not isinstance(dataset, kinds):
+        raise UserError(f"{path}: its kind is {dataset.kind!r}; this stage needs {needed}")
+    return dataset

@@ -4,16 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.data.dataset.base import (
-    GrammarSource,
-    Language,
-    LicensedPackages,
-    Placed,
-    SplitName,
-    TokenisedRecord,
-    check_places,
-    check_splits,
-)
+from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
 from pipeline.schema import Closed, Count
 
@@ -21,7 +12,7 @@ Written = Literal["en", "de", "fr", "zh"]
 """Languages of the grammar."""
 
 
-class Side(Placed):
+class Side(base.Placed):
     """One language of a part: a file, a member of an archive, or a file of a licensed package.
 
     `.gz` is unpacked, `.sgm` and `.xml` are read by segments.
@@ -89,13 +80,13 @@ class Cleaning(Closed):
     max_ratio: float = Field(ge=1, strict=False, description="Longer side over shorter side; above it, left out")
 
 
-class CorpusRecord(TokenisedRecord):
+class CorpusRecord(base.TokenisedRecord):
     """What is common to all datasets of sentence pairs."""
 
     form: ClassVar = "sentences"
-    src: Language = Field(description="Source language")
-    tgt: Language = Field(description="Target language")
-    expected: dict[SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
+    src: base.Language = Field(description="Source language")
+    tgt: base.Language = Field(description="Target language")
+    expected: dict[base.SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
     cleaning: Cleaning = Field(description="Which training pairs are left out")
     tokeniser: Literal["moses"] = Field(description="sacremoses, no escaping, no splitting of dashes")
     segmenter: Literal["jieba", "characters"] | None = Field(
@@ -109,10 +100,10 @@ class CorpusRecord(TokenisedRecord):
     )
 
     @property
-    def languages(self) -> tuple[Language, Language]:
+    def languages(self) -> tuple[base.Language, base.Language]:
         return self.src, self.tgt
 
-    def references(self, split: SplitName) -> list[str]:
+    def references(self, split: base.SplitName) -> list[str]:
         """Suffixes of the files that hold a split's target side: its language, then `en2`, `en3` …"""
         return [self.tgt]
 
@@ -123,19 +114,19 @@ class CorpusRecord(TokenisedRecord):
         return self
 
 
-class DownloadedDataset(CorpusRecord, LicensedPackages):
+class DownloadedDataset(CorpusRecord, base.LicensedPackages):
     """Parallel text from public addresses or from licensed packages."""
 
     collector: ClassVar = "download"
     kind: Literal["download"] = Field(description="Fetched, or taken from the folder of a licensed package")
     sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
-    splits: dict[SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
+    splits: dict[base.SplitName, DownloadedSplit] = Field(description="Where train, dev and test come from")
 
     @property
     def sides(self) -> list[Side]:
         return [side for split in self.splits.values() for part in split.parts for side in part.sides]
 
-    def references(self, split: SplitName) -> list[str]:
+    def references(self, split: base.SplitName) -> list[str]:
         further = range(2, self.splits[split].references + 1)
         return [self.tgt, *(f"{self.tgt}{number}" for number in further)]
 
@@ -145,12 +136,12 @@ class DownloadedDataset(CorpusRecord, LicensedPackages):
 
     @model_validator(mode="after")
     def splits_name_places(self):
-        check_splits(self, self.splits)
+        base.check_splits(self, self.splits)
         if self.splits["train"].references > 1:
             raise ValueError("splits.train: training pairs have one translation")
         for where in ("source", "package"):
             named, described = {getattr(side, where) for side in self.sides} - {None}, set(getattr(self, f"{where}s"))
-            check_places(named, described, f"{where}s")
+            base.check_places(named, described, f"{where}s")
         return self
 
 
@@ -161,9 +152,9 @@ class GrammarDataset(CorpusRecord):
     kind: Literal["grammar"] = Field(description="Written by the embedded grammar; needs no download")
     src: Written = Field(description="Source language")
     tgt: Written = Field(description="Target language")
-    generator: GrammarSource = Field(description="What the grammar writes")
+    generator: base.GrammarSource = Field(description="What the grammar writes")
 
     @model_validator(mode="after")
     def every_split_has_a_size(self):
-        check_splits(self, self.generator.sizes)
+        base.check_splits(self, self.generator.sizes)
         return self

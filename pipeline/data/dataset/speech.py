@@ -28,6 +28,7 @@ class TextPart(Closed):
     first: Count = Field(default=1, description="Number of the first line taken")
     every: Count = Field(default=1, description="From the first one on, one line of so many is taken")
     lines: Count | None = Field(default=None, description="Lines taken at most; null = all")
+    keywords: bool = Field(default=False, description="Of each line its words in no order, none twice, as in queries")
 
 
 class FetchedText(Closed):
@@ -36,11 +37,15 @@ class FetchedText(Closed):
     kind: Literal["fetched"] = Field(description="Fetched, as the sources say")
     sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
     splits: dict[SplitName, list[TextPart]] = Field(description="Which lines each split is drawn from")
+    in_turn: bool = Field(default=False, description="A line of each part in turn, not part after part")
 
     @model_validator(mode="after")
     def splits_name_sources(self):
         check_places({part.source for parts in self.splits.values() for part in parts}, self.sources, "sources")
         return self
+
+
+GrammarDomain = Literal["film", "search", "queries"]
 
 
 class GrammarText(Closed):
@@ -51,8 +56,10 @@ class GrammarText(Closed):
     """
 
     kind: Literal["grammar"] = Field(description="Written by the embedded grammar")
-    domains: list[Literal["film", "search"]] = Field(
-        min_length=1, description="Full sentences of film scripts, search queries, or both"
+    domains: list[GrammarDomain] = Field(
+        min_length=1,
+        description="film: full sentences of film scripts; search: search queries; queries: in turn one of these and "
+        "the words of a film sentence in no order, so that films differ from it in language, not in vocabulary",
     )
     sizes: dict[SplitName, Count] = Field(description="Sentences of each domain and split, before any is left out")
     seed: Annotated[int, Field(ge=0)] = Field(description="Seed of all its choices")
@@ -127,6 +134,19 @@ class ReaderPool(Closed):
         return self
 
 
+class DomainGap(Closed):
+    """How this domain, the target, has to differ from the source domain; measured by `check_data`."""
+
+    source: str = Field(description="Dataset of the source domain")
+    unknown_words: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
+        description="Share of test words, at most, that the source's training set lacks"
+    )
+    perplexity_ratio: Range = Field(
+        description="Least and most of: how perplexing test text is to a model of the source, over one of this domain"
+    )
+    characters_a_position: Positive = Field(description="At most, on average, in either domain's recognisers")
+
+
 class ReadAloudDataset(SpokenRecord, FromText):
     """Text read aloud by eSpeak NG."""
 
@@ -135,6 +155,9 @@ class ReadAloudDataset(SpokenRecord, FromText):
     kind: Literal["read-aloud"] = Field(description="Text read aloud by eSpeak NG")
     utterances: dict[SplitName, Count] = Field(description="Sentences read of each split: the first that fit")
     readers: ReaderPool = Field(description="Who reads")
+    gap: DomainGap | None = Field(
+        default=None, description="What must hold of its domain and the source's; null = none"
+    )
     sample_rate: Literal[22050] = Field(default=22050, description="Of eSpeak NG's voices, in Hz")
 
 

@@ -4,20 +4,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.data.dataset.base import (
-    GrammarSource,
-    LicensedPackages,
-    Placed,
-    SplitName,
-    TokenisedRecord,
-    check_places,
-    check_splits,
-)
+from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
 from pipeline.schema import Closed, Count
 
 
-class TreePart(Placed):
+class TreePart(base.Placed):
     """Trees from one place: of a source, or of files of a licensed package."""
 
     files: list[str] = Field(default=[], description="Files of the package; `{0200..0299}` stands for each number")
@@ -45,26 +37,26 @@ class ExpectedTrees(Closed):
     sha256: Sha256 | None = Field(default=None, description="Digest of the split's raw trees")
 
 
-class TreebankRecord(TokenisedRecord):
+class TreebankRecord(base.TokenisedRecord):
     """What is common to all treebanks: sentences on the source side, their linearised trees on the target side."""
 
     form: ClassVar = "trees"
     src: Literal["en"] = Field(description="Language of the sentences")
     tgt: Literal["brackets"] = Field(default="brackets", description="Linearised trees")
-    expected: dict[SplitName, ExpectedTrees] = Field(default={}, description="Asserted of the raw splits")
+    expected: dict[base.SplitName, ExpectedTrees] = Field(default={}, description="Asserted of the raw splits")
 
     @property
     def languages(self) -> tuple[str, str]:
         return self.src, self.tgt
 
 
-class TreebankDataset(TreebankRecord, LicensedPackages):
+class TreebankDataset(TreebankRecord, base.LicensedPackages):
     """Trees that others annotated."""
 
     collector: ClassVar = "collect-trees"
     kind: Literal["treebank"] = Field(description="Fetched, or taken from the folder of a licensed package")
     sources: Sources = Field(default={}, description="Files to fetch that workflow/files does not describe")
-    splits: dict[SplitName, TreeSplit] = Field(description="Where train, dev and test come from")
+    splits: dict[base.SplitName, TreeSplit] = Field(description="Where train, dev and test come from")
 
     def package_members(self, package: str) -> list[str]:
         """Files of a package that splits read; `{0200..0299}` stands for each number."""
@@ -73,10 +65,10 @@ class TreebankDataset(TreebankRecord, LicensedPackages):
 
     @model_validator(mode="after")
     def splits_name_places(self):
-        check_splits(self, self.splits)
+        base.check_splits(self, self.splits)
         parts = [part for split in self.splits.values() for part in split.parts]
-        check_places({part.source for part in parts if part.source}, self.sources, "sources")
-        check_places({part.package for part in parts if part.package}, self.packages, "packages")
+        base.check_places({part.source for part in parts if part.source}, self.sources, "sources")
+        base.check_places({part.package for part in parts if part.package}, self.packages, "packages")
         return self
 
 
@@ -94,7 +86,7 @@ class GrammarTreebank(TreebankRecord):
 
     collector: ClassVar = "grammar"
     kind: Literal["grammar-treebank"] = Field(description="Written by the embedded grammar; needs no download")
-    generator: GrammarSource = Field(description="What the grammar writes")
+    generator: base.GrammarSource = Field(description="What the grammar writes")
     extra: ExtraTrees | None = Field(default=None, description="Which training trees stand for a parser's; null = none")
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pipeline.data.archives import DAMAGE, members
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import RecordedDataset, SplitName, load_recorded
+from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.download import fetch_all
 from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -30,13 +30,11 @@ from pipeline.errors import UserError
 from pipeline.files import made
 
 log = logging.getLogger(__name__)
-
-
 add_arguments = partial(corpus_arguments, fetches=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_recorded(args.dataset)
+    dataset = load_one_of(args.dataset, RecordedDataset, "recordings")
     collect(dataset, fetch_all(dataset, args.downloads, args.mirror), args.corpus)
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_text
+from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_one_of
 from pipeline.data.download import fetch_all
 from pipeline.data.packages import own_files
 from pipeline.data.speech.text_lines import fetched_lines, grammar_lines
@@ -25,13 +25,13 @@ from pipeline.data.text_files import lines_of
 from pipeline.files import atomic_write
 
 log = logging.getLogger(__name__)
-
-
 add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    collect_text(load_text(args.dataset), args.downloads, args.corpus, args.mirror, args.package)
+    collect_text(
+        load_one_of(args.dataset, WrittenDataset, "text"), args.downloads, args.corpus, args.mirror, args.package
+    )
 
 
 def collect_text(

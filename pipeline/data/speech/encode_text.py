@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import SplitName, TextRecord, load_characters
+from pipeline.data.dataset import SplitName, TextRecord, load_one_of
 from pipeline.data.processes import chunks
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
@@ -29,13 +29,11 @@ from pipeline.records.preparation import PreparedText, SentencesReport
 log = logging.getLogger(__name__)
 
 LINES_PER_CHUNK = 10_000
-
-
 add_arguments = corpus_arguments
 
 
 def run(args: argparse.Namespace) -> None:
-    encode_text(load_characters(args.dataset), args.corpus)
+    encode_text(load_one_of(args.dataset, TextRecord, "text in characters alone; `speak` reads aloud"), args.corpus)
 
 
 def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:

@@ -30,7 +30,7 @@ import numpy as np
 
 from pipeline.data.alphabet import Alphabet, spelt
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_spoken
+from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_files, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.packages import own_files
@@ -54,13 +54,11 @@ log = logging.getLogger(__name__)
 UTTERANCES_PER_CHUNK = 50
 EXAMPLES = 5
 NOISE_SEED = 1
-
-
 add_arguments = partial(corpus_arguments, packages=True, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_spoken(args.dataset)
+    dataset = load_one_of(args.dataset, SpokenRecord, "speech")
     manifests = {split: manifest_path(args.corpus, split) for split in dataset.split_names}
     if isinstance(dataset, ManifestDataset):
         manifests = own_files(dataset, args.package)

@@ -27,7 +27,7 @@ from pathlib import Path
 import soundfile
 
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import ReadAloudDataset, load_read_aloud
+from pipeline.data.dataset import ReadAloudDataset, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.espeak import Synthesiser, version
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -57,7 +57,7 @@ add_arguments = partial(corpus_arguments, parallel=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    speak(load_read_aloud(args.dataset), args.corpus, args.processes)
+    speak(load_one_of(args.dataset, ReadAloudDataset, "text to be read aloud"), args.corpus, args.processes)
 
 
 def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:

@@ -5,52 +5,74 @@ import gzip
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from random import Random
 from typing import IO
 
 from pipeline.data.archives import DAMAGE, members
-from pipeline.data.dataset import FetchedText, GrammarText, SplitName, TextPart
+from pipeline.data.dataset import FetchedText, GrammarDomain, GrammarText, SplitName, TextPart
 from pipeline.errors import UserError
 
 CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
 NOT_SPOKEN = re.compile(r"\([^ )]*\)|\{[^ }]*\}|<sil>")
 """Variants of a pronunciation, noises and silence in TED-LIUM's transcripts."""
+WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 UNTRANSCRIBED = "ignore_time_segment_in_scoring"
 DRAWN_FIRST: tuple[SplitName, ...] = ("test", "dev", "train")
 
 
 def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
     """(split, sentence): of each domain the test set first, then dev, then train, no sentence twice."""
-    from pipeline.grammar.corpus import endless, next_unseen  # reads the lexicon, which fetched text needs not
-
     for domain in text.domains:
-        seen: dict[str, set[str]] = {"en": set()}
+        seen: set[str] = set()
         for split in DRAWN_FIRST:
-            stream = endless(domain, Random(f"grammar/{domain}/{text.seed}/{split}"), held_out=split == "test")
-            for _ in range(text.sizes[split]):
-                yield split, next_unseen(stream, seen).en
+            rng = Random(f"grammar/{domain}/{text.seed}/{split}")
+            new = (line for line in domain_lines(domain, rng, held_out=split == "test") if line not in seen)
+            for line in islice(new, text.sizes[split]):
+                seen.add(line)
+                yield split, line
+
+
+def domain_lines(domain: GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
+    """English sentences without end."""
+    from pipeline.grammar.corpus import endless  # reads the lexicon, which fetched text needs not
+
+    if domain != "queries":
+        yield from (sentence.en for sentence in endless(domain, rng, held_out))
+    searches, films = endless("search", rng, held_out), endless("film", rng, held_out)
+    while True:
+        yield from (next(searches).en, keywords(next(films).en, rng))
+
+
+def keywords(line: str, rng: Random) -> str:
+    """Its words in no order, none twice, as people type into a search engine: the vocabulary without the language."""
+    words = sorted(set(WORD.findall(line.lower())))
+    return " ".join(rng.sample(words, len(words)))
 
 
 def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[SplitName, str]]:
-    """(split, line), split after split. files: fetched files by source.
+    """(split, line), split after split, part after part or a line of each in turn. files: fetched files by source.
 
     Raises:
         UserError: a file is damaged, or has no member or no line of those that are named.
     """
     for split, parts in text.splits.items():
-        for part in parts:
-            found = 0
-            chosen = islice(lines_of(part, files[part.source]), part.first - 1, None, part.every)
-            for line in islice(chosen, part.lines):
-                found += 1
-                yield split, line
-            if not found:
-                raise UserError(
-                    f"{files[part.source]}: has no line {part.first} in {part.member or 'it'}; fetch it again, or "
-                    "correct the dataset file"
-                )
+        lines = [part_lines(part, files[part.source]) for part in parts]
+        in_order = chain.from_iterable(zip_longest(*lines)) if text.in_turn else chain.from_iterable(lines)
+        yield from ((split, line) for line in in_order if line is not None)
+
+
+def part_lines(part: TextPart, path: Path) -> Iterator[str]:
+    found = False
+    rng = Random(f"keywords/{part.source}")
+    for line in islice(islice(lines_of(part, path), part.first - 1, None, part.every), part.lines):
+        found = True
+        yield keywords(line, rng) if part.keywords else line
+    if not found:
+        raise UserError(
+            f"{path}: has no line {part.first} in {part.member or 'it'}; fetch it again, or correct the dataset file"
+        )
 
 
 def lines_of(part: TextPart, path: Path) -> Iterator[str]:

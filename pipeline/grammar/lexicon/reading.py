@@ -6,35 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import get_args
 
-from pipeline.grammar.lexicon.conjugation import (
-    FRENCH_WITH_ETRE,
-    GERMAN_WITH_SEIN,
-    english_forms,
-    french_forms,
-    german_forms,
-)
+from pipeline.grammar import words
+from pipeline.grammar.lexicon import conjugation
 from pipeline.grammar.lexicon.tables import Table
-from pipeline.grammar.words import (
-    Adjective,
-    EnglishVerb,
-    Frame,
-    FrenchVerb,
-    Gender,
-    GermanVerb,
-    Location,
-    Noun,
-    Phrase,
-    Verb,
-)
 
-GENDERS: dict[str, Gender] = {"m": "m", "mw": "m", "f": "f", "n": "n"}  # mw: masculine, declined weakly
-FRAMES: dict[str, Frame] = {frame: frame for frame in get_args(Frame)}
+GENDERS: dict[str, words.Gender] = {"m": "m", "mw": "m", "f": "f", "n": "n"}  # mw: masculine, declined weakly
+FRAMES: dict[str, words.Frame] = {frame: frame for frame in get_args(words.Frame)}
 CASES = {"N": 0, "A": 1, "D": 2, "G": 3}
-LOCATIONS: tuple[Location, ...] = ("in", "on", "at", "shore")
+LOCATIONS: tuple[words.Location, ...] = ("in", "on", "at", "shore")
 ENGLISH_PARTICLES = frozenset({"up", "back"})
 
 
-def noun(classes: str, gender: str, english: str, german: str, french: str, chinese: str) -> Noun:
+def noun(classes: str, gender: str, english: str, german: str, french: str, chinese: str) -> words.Noun:
     key, _, en_plural = english.partition("/")
     en_singular = key.split("#")[0]
     de_gender, _, de_forms = german.partition(" ")
@@ -42,7 +25,7 @@ def noun(classes: str, gender: str, english: str, german: str, french: str, chin
     fr_gender, _, fr_forms = french.partition(" ")
     fr_singular, _, fr_plural = fr_forms.partition("/")
     zh, measure = chinese.split()
-    return Noun(
+    return words.Noun(
         key=key,
         classes=frozenset([*classes.split(), key]),
         gender=GENDERS[gender],
@@ -78,20 +61,22 @@ def _genitive(singular: str, plural: str) -> str:
     return singular + ("es" if short or singular.endswith(("s", "ß", "z")) else "s")
 
 
-def adjectives(tables: Mapping[str, Table]) -> list[Adjective]:
+def adjectives(tables: Mapping[str, Table]) -> list[words.Adjective]:
     """Those that stand before the noun in French, then those after it."""
     before, after = (tables[f"{place} the noun"].each for place in ("before", "after"))
     return before(partial(_adjective, True)) + after(partial(_adjective, False))
 
 
-def _adjective(before_noun: bool, english: str, german: str, french: str, chinese: str, classes: str) -> Adjective:
+def _adjective(
+    before_noun: bool, english: str, german: str, french: str, chinese: str, classes: str
+) -> words.Adjective:
     de, _, de_stem = german.partition(":")
     forms = french.split("/")
     masculine, feminine = forms[:2]
     plural = forms[2] if len(forms) > 2 else masculine + "s"
     feminine_plural = feminine if feminine == "bon marché" else feminine + "s"
     zh, _, zh_predicate = chinese.rpartition("/")
-    return Adjective(
+    return words.Adjective(
         en=english,
         de=de,
         de_stem=de_stem or de,
@@ -104,7 +89,7 @@ def _adjective(before_noun: bool, english: str, german: str, french: str, chines
     )
 
 
-def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *rest: str) -> Verb:
+def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *rest: str) -> words.Verb:
     frame, subjects, objects, flags = rest
     zh, zh_definite = ([*cell.split()] for cell in [*chinese.split(" ; "), ""][:2])
     takes_object = frame in ("t", "g")
@@ -115,7 +100,7 @@ def verb(idiom: bool, english: str, german: str, french: str, chinese: str, *res
         zh.append("+")
     if takes_object and "~" not in zh:
         zh.append("~")
-    return Verb(
+    return words.Verb(
         key=f"{english.split(' [')[0]}/{chinese}" if not idiom else " ".join(_leaves(english)),
         frame=FRAMES[frame],
         subjects=tuple(subjects.split()),
@@ -144,28 +129,28 @@ def _split_fixed(cell: str) -> tuple[list[str], str]:
     return (before + after).split(), fixed
 
 
-def _english_verb(cell: str) -> EnglishVerb:
+def _english_verb(cell: str) -> words.EnglishVerb:
     (base, *rest), fixed = _split_fixed(cell)
     word = rest[0] if rest else ""
     particle = word if word in ENGLISH_PARTICLES else ""
-    return EnglishVerb(*english_forms(base), particle, "" if particle else word, fixed)
+    return words.EnglishVerb(*conjugation.english_forms(base), particle, "" if particle else word, fixed)
 
 
-def _german_verb(cell: str) -> GermanVerb:
-    words, fixed = _split_fixed(cell)
-    reflexive = words[0] == "sich"
-    verb, *marker = words[1:] if reflexive else words
+def _german_verb(cell: str) -> words.GermanVerb:
+    parts, fixed = _split_fixed(cell)
+    reflexive = parts[0] == "sich"
+    verb, *marker = parts[1:] if reflexive else parts
     preposition, _, case = marker[0].rpartition("+") if marker else ("", "", "A")
     prefix, _, base = verb.rpartition("_")
-    present, past, participle = german_forms(base)
-    return GermanVerb(
+    present, past, participle = conjugation.german_forms(base)
+    return words.GermanVerb(
         infinitive=prefix + base,
         prefix=prefix,
         present=present,
         past=past,
         participle=prefix + participle,
         zu_infinitive=(f"{prefix}zu{base}",) if prefix else ("zu", base),
-        with_sein=verb in GERMAN_WITH_SEIN,
+        with_sein=verb in conjugation.GERMAN_WITH_SEIN,
         reflexive=reflexive,
         preposition=preposition,
         case=CASES[case],
@@ -173,18 +158,18 @@ def _german_verb(cell: str) -> GermanVerb:
     )
 
 
-def _french_verb(cell: str) -> FrenchVerb:
-    words, fixed = _split_fixed(cell)
-    reflexive = words[0] == "se"
-    verb, *marker = words[1:] if reflexive else words
-    present, future, imperfect, participle = french_forms(verb)
-    return FrenchVerb(
+def _french_verb(cell: str) -> words.FrenchVerb:
+    parts, fixed = _split_fixed(cell)
+    reflexive = parts[0] == "se"
+    verb, *marker = parts[1:] if reflexive else parts
+    present, future, imperfect, participle = conjugation.french_forms(verb)
+    return words.FrenchVerb(
         infinitive=verb,
         present=present,
         future=future,
         imperfect=imperfect,
         participle=participle,
-        with_etre=reflexive or verb in FRENCH_WITH_ETRE,
+        with_etre=reflexive or verb in conjugation.FRENCH_WITH_ETRE,
         reflexive=reflexive,
         preposition=marker[0] if marker else "",
         fixed=tuple(fixed.split()),
@@ -208,5 +193,5 @@ def deed(english: str, german: str, french: str, chinese: str, objects: str) -> 
     return Deed(english, verb.infinitive, verb.prefix + verb.present[2], french, chinese, tuple(objects.split()))
 
 
-def phrase(english: str, german: str, french: str, chinese: str) -> Phrase:
-    return Phrase(english, tuple(german.split()), tuple(french.split()), tuple(chinese.split()))
+def phrase(english: str, german: str, french: str, chinese: str) -> words.Phrase:
+    return words.Phrase(english, tuple(german.split()), tuple(french.split()), tuple(chinese.split()))

@@ -31,6 +31,11 @@ class AttentionRecogniserConfig(ModelSettings):
     )
 
     @property
+    def frames_a_position(self) -> int:
+        """Frames that an encoder position spans."""
+        return self.frame_stacking * 2**self.pooled_layers
+
+    @property
     def annotation_width(self) -> int:
         """Of what the attention reads at an encoder position: both directions."""
         return 2 * self.encoder_width

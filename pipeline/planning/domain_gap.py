@@ -1,0 +1,124 @@
+"""Whether two domains of speech differ in language, not in vocabulary, and leave a recogniser room to spell.
+
+Cold Fusion's domains share their words and put them together differently: its source language model finds target text
+1.6 times as perplexing as the target's own does (Table 2). Where the words differ too, no language model can choose
+among hypotheses that are all wrong; where an encoder position holds more than a character, words are learnt by heart.
+A dataset says in `gap` what has to hold; this measures it on what would be read aloud, before anything is trained.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pipeline.data.alphabet import CHARACTERS
+from pipeline.data.dataset import DomainGap, ReadAloudDataset
+from pipeline.data.frame_store import FRAMES_PER_SECOND
+from pipeline.data.speech.collect_text import collect_text
+from pipeline.data.speech.sentences import select
+from pipeline.data.text_files import lines_of
+from pipeline.experiment.project import Project
+from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
+from pipeline.planning.corpus_size import Corpus
+from pipeline.products import RunId
+
+ORDER = 6
+"""At which target text of the demo is least perplexing to a model of its own."""
+MILLISECONDS = 1000 // FRAMES_PER_SECOND
+START, END = "^", "$"
+Transcripts = Mapping[str, Sequence[str]]
+"""Lines by split."""
+
+
+class CharacterNgrams:
+    """A character model of order ORDER, interpolated as Witten and Bell do; learnt in seconds."""
+
+    def __init__(self, lines: Iterable[str]):
+        # of each n-gram; of each history, what followed it, and how many different characters did
+        self.counts, self.total, self.kinds = (Counter[str]() for _ in range(3))
+        for history, character in places(lines):
+            for n in range(ORDER):
+                before = history[len(history) - n :]
+                self.kinds[before] += not self.counts[before + character]
+                self.counts[before + character] += 1
+                self.total[before] += 1
+
+    def probability(self, history: str, character: str) -> float:
+        found = 1 / (len(CHARACTERS) + 1)
+        for n in range(ORDER):
+            before = history[len(history) - n :]
+            if not (total := self.total[before]):
+                break
+            kinds = self.kinds[before]
+            found = (self.counts[before + character] + kinds * found) / (total + kinds)
+        return found
+
+    def perplexity(self, lines: Iterable[str]) -> float:
+        """A character, the end of a line being one."""
+        losses = [-math.log(self.probability(*place)) for place in places(lines)]
+        return math.exp(sum(losses) / len(losses))
+
+
+def places(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each character and end of line behind the ORDER - 1 characters before it."""
+    for line in lines:
+        padded = START * (ORDER - 1) + line + END
+        yield from ((padded[end - ORDER + 1 : end], padded[end]) for end in range(ORDER - 1, len(padded)))
+
+
+def unknown_words(train: Iterable[str], test: Iterable[str]) -> float:
+    """Share of the test words that no training line has."""
+    known = {word for line in train for word in line.split()}
+    words = [word for line in test for word in line.split()]
+    return sum(word not in known for word in words) / len(words)
+
+
+def spread(lines: Sequence[str], count: int) -> list[str]:
+    """So many lines, from the first to the last in equal steps."""
+    return [lines[number * len(lines) // count] for number in range(count)]
+
+
+def faults_of_text(gap: DomainGap, source: Transcripts, target: Transcripts) -> tuple[str, list[str]]:
+    """What was measured, in words, and what of it is not as `gap` asks. Both models learn from as many lines."""
+    lines = min(len(source["train"]), len(target["train"]))
+    trained = [CharacterNgrams(spread(one["train"], lines)) for one in (target, source)]
+    unknown = unknown_words(source["train"], target["test"])
+    own, other = (model.perplexity(target["test"]) for model in trained)
+    faults = []
+    if unknown > gap.unknown_words:
+        faults.append(f"{unknown:.1%} of its words are unknown to {gap.source}, more than {gap.unknown_words:.0%}")
+    least, most = gap.perplexity_ratio
+    if not least <= other / own <= most:
+        faults.append(f"it is {other / own:.2f} times as perplexing to {gap.source}, not {least:g} to {most:g} times")
+    said = f"{unknown:.1%} of its words unknown to {gap.source}, {other / own:.2f} times as perplexing to it"
+    return f"{said} ({other:.2f} against {own:.2f} a character, {ORDER}-grams)", faults
+
+
+def faults_of_positions(project: Project, gap: DomainGap, runs: Iterable[RunId]) -> list[str]:
+    """Each dataset and length of an encoder position at which recognisers of these runs have too little room."""
+    found: dict[tuple[str, int], float] = {}
+    for run in runs:
+        if isinstance(model := project.run_spec(run).model, AttentionRecogniserConfig):
+            size = Corpus.of(project.dataset_records[run.dataset], project.layout.corpus(run.dataset))
+            frames = model.frames_a_position
+            found[run.dataset, MILLISECONDS * frames] = size.tgt_subwords * frames / size.src_subwords
+    return [
+        f"{dataset} has {characters:.2f} characters a position of {milliseconds} ms, more than "
+        f"{gap.characters_a_position:g}; read more slowly, or join or pool fewer frames"
+        for (dataset, milliseconds), characters in found.items()
+        if characters > gap.characters_a_position
+    ]
+
+
+def transcripts(project: Project, name: str) -> Transcripts:
+    """What is read aloud, or will be. Text that only a mirror has is brought to the downloads."""
+    record, corpus = project.dataset_records[name], project.layout.corpus(name)
+    assert isinstance(record, ReadAloudDataset)
+    prepared = {split: corpus / f"prepared/{split}.en" for split in ("train", "test")}
+    if all(path.exists() for path in prepared.values()):
+        return {split: list(lines_of(path, "prepare it again")) for split, path in prepared.items()}
+    with TemporaryDirectory() as folder:
+        collect_text(record, project.layout.downloads, Path(folder), project.config.mirror)
+        chosen = select(record, Path(folder), record.utterances).sentences
+    return {split: [one.spelt for one in chosen[split]] for split in prepared}

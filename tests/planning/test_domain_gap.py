@@ -1,0 +1,157 @@
+"""Two domains of speech are compared before anything is trained: hand-made ones fail each gate by its own fault."""
+
+import math
+import random
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from pipeline.data.dataset import DomainGap, load_dataset
+from pipeline.data.speech.text_lines import keywords
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+from pipeline.planning.check_data import check_gaps
+from pipeline.planning.domain_gap import (
+    ORDER,
+    CharacterNgrams,
+    faults_of_positions,
+    faults_of_text,
+    spread,
+    unknown_words,
+)
+from pipeline.products import RunId
+
+ROOT = Path(__file__).resolve().parents[2]
+GAP = DomainGap(source="source", unknown_words=0.05, perplexity_ratio=(1.5, 2), characters_a_position=0.7)
+SUBJECTS = ["the king", "a tall nurse", "every baker", "his uncle", "some women", "the old captain", "my sister"]
+VERBS = ["will never sell", "had found", "wants to keep", "often paints", "may have lost", "is looking for"]
+OBJECTS = ["the green car", "an apple", "those letters", "her best coat", "two horses", "this expensive lamp"]
+
+
+def told(rng):
+    return f"{rng.choice(SUBJECTS)} {rng.choice(VERBS)} {rng.choice(OBJECTS)}"
+
+
+def listed(rng):
+    return keywords(told(rng), rng)
+
+
+def foreign(rng):
+    return told(rng).translate(str.maketrans("aeioudnrst", "ioueatsdnr"))
+
+
+def domain(*kinds, lines=600, seed=1):
+    """Lines of several kinds in turn."""
+    rng = random.Random(f"{kinds[0].__name__}/{seed}")
+    return {
+        split: [kinds[i % len(kinds)](rng) for i in range(size)] for split, size in (("train", lines), ("test", 60))
+    }
+
+
+def test_the_ngram_model_is_witten_and_bells_formula_worked_out_by_hand():
+    model = CharacterNgrams(["aab"])  # a, a, b and the end: four characters, three different ones
+    uniform = 1 / 29
+    unigram = (2 + 3 * uniform) / (4 + 3)
+    after_a = (1 + 2 * unigram) / (2 + 2)  # a was followed by a and by b
+    assert model.probability("zzzzz", "a") == pytest.approx(unigram)
+    assert model.probability("zzzza", "a") == pytest.approx(after_a)
+    end = model.probability("zzzzz", "$")
+    assert end == pytest.approx((1 + 3 * uniform) / 7)
+
+
+def test_its_probabilities_sum_to_one_after_any_history():
+    model = CharacterNgrams(told(random.Random(2)) for _ in range(50))
+    for history in ("^^^^^", "e kin", "qqqqq", "old c"):
+        assert math.fsum(model.probability(history, one) for one in " 'abcdefghijklmnopqrstuvwxyz$") == pytest.approx(1)
+
+
+def test_its_perplexity_is_the_inverse_geometric_mean_of_its_probabilities():
+    model = CharacterNgrams(["abc", "abd"])
+    padded = "^" * (ORDER - 1) + "abd$"
+    found = [model.probability(padded[i - ORDER + 1 : i], padded[i]) for i in range(ORDER - 1, len(padded))]
+    assert model.perplexity(["abd"]) == pytest.approx(math.prod(found) ** (-1 / 4))
+
+
+def test_unknown_words_are_counted_by_token():
+    assert unknown_words(["a cat", "the dog"], ["a cow", "a cow the dog"]) == 2 / 6
+
+
+def test_the_same_words_in_no_order_pass():
+    said, faults = faults_of_text(GAP, domain(listed, foreign), domain(told))
+    assert not faults and said.startswith("0.0% of its words unknown to source, 1.")
+
+
+def test_domains_of_other_words_fail_by_their_words_and_their_perplexity():
+    _, faults = faults_of_text(GAP, domain(foreign), domain(told))
+    assert len(faults) == 2
+    assert "are unknown to source, more than 5%" in faults[0]
+
+
+def test_one_domain_twice_fails_by_its_perplexity_alone():
+    _, faults = faults_of_text(GAP, domain(told, seed=2), domain(told))
+    assert len(faults) == 1 and "times as perplexing to source, not 1.5 to 2 times" in faults[0]
+
+
+def test_both_models_learn_from_as_many_lines_from_all_over_each():
+    many, target = domain(listed, foreign, lines=3000), domain(told, lines=300)
+    every_tenth = many | {"train": many["train"][::10]}
+    ratios = [re.findall(r"[\d.]+ times", faults_of_text(GAP, one, target)[0]) for one in (many, every_tenth)]
+    assert ratios[0] == ratios[1] and len(ratios[0]) == 1
+    assert spread("abcdef", 3) == ["a", "c", "e"] and spread("abc", 3) == ["a", "b", "c"]
+
+
+def toy_project(tmp_path, scale="demo"):
+    return load_project(ROOT, {"scale": scale, "work": str(tmp_path), "mirror": None})
+
+
+@pytest.mark.parametrize("dataset", ["grammar-speech-source", "grammar-speech-target"])
+def test_positions_with_too_many_characters_are_a_fault_that_names_dataset_and_position(tmp_path, dataset):
+    project = toy_project(tmp_path)
+    run = RunId("coldfusion", "attention-source", dataset, 1)
+    assert not faults_of_positions(project, GAP, [run])
+    strict = GAP.model_copy(update={"characters_a_position": 0.3})
+    (fault,) = faults_of_positions(project, strict, [run, run])
+    assert fault.startswith(f"{dataset} has 0.") and "a position of 40 ms, more than 0.3" in fault
+
+
+def test_other_models_have_no_encoder_positions_to_count(tmp_path):
+    run = RunId("coldfusion", "ctc", "grammar-speech-source", 1)
+    assert not faults_of_positions(toy_project(tmp_path), GAP.model_copy(update={"characters_a_position": 0.01}), [run])
+
+
+def test_a_source_that_is_no_dataset_is_named(tmp_path):
+    project = toy_project(tmp_path)
+    record = project.dataset_records["grammar-speech-target"]
+    gap = record.gap.model_copy(update={"source": "grammar-speach-source"})
+    project.__dict__["dataset_records"] = project.dataset_records | {
+        record.name: record.model_copy(update={"gap": gap})
+    }
+    with pytest.raises(UserError, match=r"grammar-speech-target\.yaml: gap\.source: .*'grammar-speach-source'"):
+        check_gaps(project, [record.name], [])
+
+
+def test_a_gap_whose_files_are_not_here_is_not_measured(tmp_path, caplog):
+    caplog.set_level("INFO")
+    project = toy_project(tmp_path, "small")
+    name = next(name for name, one in project.dataset_records.items() if getattr(one, "gap", None) and one.sources)
+    check_gaps(project, [name], [])
+    assert "not compared with" in caplog.text
+
+
+def test_a_share_above_one_is_refused():
+    with pytest.raises(ValidationError, match="unknown_words"):
+        DomainGap(source="a", unknown_words=5, perplexity_ratio=(1.5, 2), characters_a_position=0.7)
+
+
+@pytest.mark.slow
+def test_the_demo_passes_and_a_source_of_search_queries_alone_does_not(tmp_path):
+    project = toy_project(tmp_path)
+    check_gaps(project, ["grammar-speech-target"], [RunId("coldfusion", "CF4", "grammar-speech-source", 1)])
+    source = load_dataset(ROOT / "workflow/datasets/grammar-speech-source.yaml")
+    text = source.text.model_copy(update={"domains": ["search"]})
+    queries = source.model_copy(update={"text": text})
+    project.__dict__["dataset_records"] = project.dataset_records | {source.name: queries}
+    with pytest.raises(UserError, match=r"`gap` does not hold: 5\d\.\d% of its words are unknown"):
+        check_gaps(project, ["grammar-speech-target"], [])
