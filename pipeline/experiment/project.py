@@ -159,7 +159,8 @@ class Project(Catalogue):
         """A system's run with each seed; `system` as it is written in `paper`, `dataset` as the papers name it."""
         owner, name = self.locate(system, paper)
         used = self.stand_in(self.settings(owner, name, "datasets").get(dataset, dataset))
-        return [RunId(owner, name, used, seed) for seed in self.config.seed_list]
+        seeds = self.scale.seeds_of(f"{owner}/{name}", self.config.seed_list)
+        return [RunId(owner, name, used, seed) for seed in seeds]
 
     def training_gpus(self, run: RunId) -> int:
         """GPUs that a training takes."""

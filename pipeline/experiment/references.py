@@ -189,6 +189,7 @@ class References:
             yield unknown(stand_in, self.project.datasets, f"{where}datasets.{name}")
         systems = {f"{paper}/{system}" for paper, record in self.papers.items() for system in record.systems}
         yield from rule_faults(scale, where)
+        yield from (unknown(name, systems, f"{where}seeds") for name in scale.seeds)
         for name, rules in scale.systems.items():
             yield unknown(name, systems, f"{where}systems")
             yield from rule_faults(rules, f"{where}systems.{name}.")

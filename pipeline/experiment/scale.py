@@ -1,6 +1,7 @@
 """Scales: by which rule a paper's settings become smaller, so that what a sweep compares keeps its meaning."""
 
 from collections.abc import Iterable
+from itertools import count, islice
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -80,7 +81,15 @@ class Scale(Rules):
     systems: dict[str, SystemRules] = Field(
         default={}, description="Rules in the place of those, for `paper/system` and what differs from it"
     )
+    seeds: dict[str, Count] = Field(
+        default={}, description="Trainings of `paper/system` with a seed each, where config.yaml asks for fewer"
+    )
     resources: dict[Job, Resources] = Field(description="By kind of job: prepare, train, decode, score")
+
+    def seeds_of(self, system: str, asked: list[int]) -> list[int]:
+        """Those of the trainings of a system: the ones asked for, and the smallest others up to its number here."""
+        others = (seed for seed in count(1) if seed not in asked)
+        return [*asked, *islice(others, max(0, self.seeds.get(system, 0) - len(asked)))]
 
     def training_gpus(self, lineage: Iterable[str]) -> int:
         """GPUs that a training takes. lineage: as for `scaled`."""

@@ -245,3 +245,22 @@ def test_a_training_takes_as_many_gpus_as_its_paper_did():
         )
     }
     assert list(taken.values()) == [8, 1, 1]
+
+
+def test_a_scale_trains_some_systems_with_more_seeds_than_asked_for():
+    scale = load_project(ROOT, {"scale": "smoke"}).scale.model_copy(update={"seeds": {"attention/base": 3}})
+    assert scale.seeds_of("attention/base", [1]) == [1, 2, 3]
+    assert scale.seeds_of("attention/base", [2, 7]) == [2, 7, 1]
+    assert scale.seeds_of("attention/base", [1, 2, 3, 4]) == [1, 2, 3, 4]
+    assert scale.seeds_of("attention/C1", [1]) == [1]
+
+
+def test_only_the_named_system_has_more_seeds_not_those_that_differ_from_it():
+    project = load_project(ROOT, {"scale": "smoke"})
+    project.scale = project.scale.model_copy(update={"seeds": {"attention/base": 2}})
+    runs = {name: project.runs_of("weighted", name, "wmt14-en-de") for name in ("attention/base", "attention/C1", "A")}
+    assert {name: [run.seed for run in found] for name, found in runs.items()} == {
+        "attention/base": [1, 2],
+        "attention/C1": [1],
+        "A": [1],
+    }

@@ -39,13 +39,15 @@ class DomainGapCell(MeasuredCell):
         return {"printed": self.printed_in(place.row), "ours": ours} | place.comparison(self, ours)
 
     def gaps(self, place: Place) -> list[float]:
-        """The domain gap of each seed; none as long as one of its runs is missing."""
+        """The domain gap of each seed that all three have; none as long as one of its runs is missing."""
         view, measured = place.table.view, place.table.measured
         runs, ends, gaps = self.runs(view, place.row), self.end_runs(view), []
-        for seed in view.seeds if runs else ():
+        for seed in dict.fromkeys(run.seed for run in runs):
             own = [run for run in runs if run.seed == seed]
             sides = [(own, self.decodings_of(place.row))]
             sides += [([end], [self.ends_decoding]) for end in ends if end.seed == seed]
+            if len(sides) < 3:  # one of the ends is trained with fewer seeds
+                continue
             found = [measured.measure(side, decodings, self) for side, decodings in sides]
             rates = [one.mean for one in found if one is not None]
             if len(rates) < len(found):
