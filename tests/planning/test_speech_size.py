@@ -74,7 +74,7 @@ def test_speech_has_its_own_jobs(tmp_path):
     jobs = Jobs(project_at(tmp_path), [], None)
     speech = {job.kind: job for job in jobs.corpus_jobs("grammar-speech-source")}
     assert list(speech) == ["generate", "speak", "features"]
-    assert speech["features"].disk_bytes == pytest.approx(4400 * (157 * 80 + 34 * 2), rel=0.1)
+    assert speech["features"].disk_bytes == pytest.approx(6900 * (211 * 80 + 34 * 2), rel=0.1)
     assert speech["speak"].seconds > 0 and speech["speak"].disk_bytes > 1e8
     assert [job.kind for job in jobs.corpus_jobs("librispeech")] == ["download", "features"]
     assert [job.kind for job in jobs.corpus_jobs("grammar-text-full")] == ["generate", "encode"]
