@@ -25,13 +25,16 @@ from pipeline.cluster.job_process import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done
 from pipeline.cluster.queue import Queue
-from pipeline.cluster.resources import add_resource_arguments, resources_from
+from pipeline.cluster.resources import Resources, add_resource_arguments, parse_options, resources_from
 from pipeline.cluster.slurm import SlurmJobs
-from pipeline.cluster.version import code_digest
+from pipeline.cluster.version import PROJECT, code_digest
 from pipeline.cluster.wait import Jobs, Waiter
+from pipeline.config import load_run
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
-from pipeline.layout import DONE_FILE
+from pipeline.layout import DONE_FILE, RUN_FILE
+from pipeline.planning.devices import load_devices
+from pipeline.planning.site import card_of
 from pipeline.stages import perform as perform_stage
 
 log = logging.getLogger(__name__)
@@ -101,7 +104,21 @@ def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("--launcher slurm: there is no sbatch on this machine; use --launcher local, or a login node")
+    require_bfloat16(folder, resources)
     return SlurmJobs(folder, order, resources, Queue(args.queue_interval))
+
+
+def require_bfloat16(folder: Path, resources: Resources) -> None:
+    """Raises UserError when a training wants bfloat16 and the cards that are asked for are known to have none."""
+    kind = card_of(str(parse_options(resources.sbatch).get("gres", "")))[0]
+    devices = load_devices(PROJECT / "workflow/devices.yaml")
+    known = (name for name, device in devices.items() if device.bf16 is None and name.lower() in kind.lower())
+    card = next(known, None) if resources.gpus and (folder / RUN_FILE).exists() else None
+    if card and load_run(folder / RUN_FILE).training.precision == "bf16":
+        raise UserError(
+            f"{folder}: its precision is bf16, which a {card} (--gres=gpu:{kind}) does not have; name other cards in "
+            "slurm/site.yaml, or set precision to fp32, and say why, under `training:` of workflow/scales/paper.yaml"
+        )
 
 
 class Detached(BaseException):

@@ -5,6 +5,7 @@ import shlex
 from dataclasses import dataclass
 
 from pipeline.errors import UserError
+from pipeline.planning.site import card_of
 
 LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
 
@@ -18,7 +19,8 @@ class Resources:
         cpus: per task.
         mem_mb: memory per node, MB (10^6 bytes to Snakemake, 2^20 to Slurm).
         runtime: time limit of one start, minutes; the job goes on in another after it.
-        sbatch: what else the site wants, as on sbatch's command line: `--partition=gpu --account=me`.
+        sbatch: what else the site wants, as on sbatch's command line: `--partition=gpu --account=me`. Of
+            `--gres=gpu:a100:8`, the type and the number on a node, a job takes as many as it asks for.
     """
 
     gpus: int
@@ -43,15 +45,20 @@ class Resources:
 
     def as_submitit(self) -> dict[str, object]:
         """The arguments of `SlurmExecutor.update_parameters`."""
+        options, gpus = parse_options(self.sbatch), self.gpus // self.nodes or None
+        gres = str(options.pop("gres", ""))
+        if gpus and gres:
+            card = ":".join(filter(None, ("gpu", card_of(gres)[0])))
+            options["gres"], gpus = f"{card}:{gpus}", None
         return {
             "nodes": self.nodes,
             "ntasks_per_node": self.tasks // self.nodes,
             "cpus_per_task": self.cpus,
-            "gpus_per_node": self.gpus // self.nodes or None,
+            "gpus_per_node": gpus,
             "mem": f"{self.mem_mb}M",
             "time": self.runtime,
             "signal_delay_s": self.warning_s,
-            "additional_parameters": {"requeue": True} | parse_options(self.sbatch),
+            "additional_parameters": {"requeue": True} | options,
         }
 
 
@@ -82,10 +89,13 @@ def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def resources_from(args: argparse.Namespace) -> Resources:
+    """Raises UserError as `Resources` and `parse_options` do."""
+    on_a_node = card_of(str(parse_options(args.sbatch).get("gres", "")))[1]
+    gpus = min(args.gpus, on_a_node * args.nodes) if on_a_node else args.gpus
     return Resources(
-        gpus=args.gpus,
+        gpus=gpus,
         nodes=args.nodes,
-        tasks=args.tasks or max(args.nodes, args.gpus),
+        tasks=args.tasks or max(args.nodes, gpus),
         cpus=args.cpus,
         mem_mb=args.mem_mb,
         runtime=args.runtime_min,

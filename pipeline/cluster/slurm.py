@@ -81,7 +81,7 @@ class SlurmJobs:
             time.sleep(delay_s)
             if job := self.adopt():  # a time-out may hide a success
                 return job
-        what = reason.say(self.name) if reason else "check slurm/profile.yaml"
+        what = reason.say(self.name) if reason else "check slurm/site.yaml"
         raise UserError(f"{self.run}: sbatch refuses the job: {words}; {what}{self._excluded()}")
 
     def look_up(self, job: str) -> QueuedJob | None:

@@ -21,6 +21,7 @@ from pipeline.experiment.settings import Config
 from pipeline.files import atomic_write
 from pipeline.kinds.floors import Floors
 from pipeline.planning.devices import Devices
+from pipeline.planning.site import Site
 
 RECORDS = {
     "config": Config,
@@ -31,6 +32,7 @@ RECORDS = {
     "files": Origin,
     "devices": Devices,
     "floors": Floors,
+    "site": Site,
     "run": RunSpec,
 }
 

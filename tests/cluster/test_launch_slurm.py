@@ -124,7 +124,7 @@ def test_impossible_request_is_refused_at_once(new_run, launch):
     launcher = launch(run, *SLURM, "--sbatch=--partition=nowhere")
     assert launcher.wait() == 1
     assert "invalid partition" in launcher.text()
-    assert "slurm/profile.yaml" in launcher.text()
+    assert "slurm/site.yaml" in launcher.text()
 
 
 def test_twenty_waiting_launchers_are_small_and_ask_as_one(tmp_path, corpus, launch):

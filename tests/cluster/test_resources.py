@@ -23,6 +23,33 @@ def test_cpu_job_asks_for_no_gpu():
     assert resources().as_submitit()["gpus_per_node"] is None
 
 
+@pytest.mark.parametrize(
+    ("gres", "gpus", "asked", "tasks"),
+    [
+        ("gpu:a100:8", "8", "gpu:a100:8", 8),
+        ("gpu:a100:8", "1", "gpu:a100:1", 1),
+        ("gpu:h100:4", "8", "gpu:h100:4", 4),
+        ("gpu:h100", "8", "gpu:h100:8", 8),
+        ("gpu:4", "8", "gpu:4", 4),
+        ("gpu", "2", "gpu:2", 2),
+    ],
+)
+def test_a_job_is_given_gpus_of_the_named_type_and_at_most_those_of_a_node(gres, gpus, asked, tasks):
+    given = resources("--gpus", gpus, f"--sbatch=--partition=p --gres={gres}").as_submitit()
+    assert (given["additional_parameters"]["gres"], given["gpus_per_node"], given["ntasks_per_node"]) == (
+        *(asked, None, tasks),
+    )
+
+
+def test_two_nodes_of_four_hold_eight():
+    given = resources("--gpus", "8", "--nodes", "2", "--sbatch=--gres=gpu:h100:4").as_submitit()
+    assert (given["additional_parameters"]["gres"], given["ntasks_per_node"], given["nodes"]) == ("gpu:h100:4", 4, 2)
+
+
+def test_a_job_without_gpus_asks_for_none_of_a_type():
+    assert "gres" not in resources("--sbatch=--gres=gpu:a100:8").as_submitit()["additional_parameters"]
+
+
 @pytest.mark.parametrize("options", [("--gpus", "3", "--nodes", "2"), ("--tasks", "3", "--nodes", "2")])
 def test_uneven_spread_is_refused(options):
     with pytest.raises(UserError, match="can't be spread evenly"):

@@ -198,7 +198,7 @@ def test_names_of_jobs_differ_by_folder_and_key_and_are_words_that_slurm_takes(t
 
 def test_what_sbatch_refuses_for_good_is_tried_once(run, slurm):
     slurm.complaints = ["sbatch: error: Batch job submission failed: Invalid partition name specified\n\n"] * 9
-    with pytest.raises(UserError, match=r"refuses the job: .*Invalid partition name specified; .* slurm/profile.yaml"):
+    with pytest.raises(UserError, match=r"refuses the job: .*Invalid partition name specified; .* slurm/site.yaml"):
         wait_for(run)
     assert len(slurm.notes) == 1
 
@@ -224,7 +224,7 @@ def test_a_complaint_that_nobody_knows_is_made_seven_times(run, slurm):
     assert len(slurm.notes) == 7
     (run / "done.json").unlink()
     slurm.complaints = [UNHEARD_OF] * 7
-    with pytest.raises(UserError, match=r"sbatch refuses the job: .*the moon is full; check slurm/profile.yaml"):
+    with pytest.raises(UserError, match=r"sbatch refuses the job: .*the moon is full; check slurm/site.yaml"):
         wait_for(run)
 
 

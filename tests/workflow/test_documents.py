@@ -21,6 +21,8 @@ from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, r
 
 from pipeline.experiment.project import load_project
 from pipeline.experiment.settings import Config
+from pipeline.planning.site import Site
+from pipeline.schema import validate
 from pipeline.stages import STAGES, parse
 from reprise.commands import COMMANDS
 
@@ -205,8 +207,7 @@ def test_every_block_of_settings_is_of_config_yaml_or_of_the_cluster(page):
         if set(settings) <= set(Config.model_fields):
             load_project(ROOT, settings)
         else:
-            profile = (ROOT / "slurm/profile.yaml").read_text()
-            assert all(re.search(rf"^\s*{key}: .*site", profile, re.MULTILINE) for key in settings), settings
+            validate(Site, settings, page)
 
 
 @pytest.mark.parametrize("page", TEXTS)

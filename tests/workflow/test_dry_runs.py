@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+import yte
 from copied_project import add_toy_paper, call, copy_project, jobs, require
 from lint import remaining
 
@@ -54,7 +55,7 @@ def test_what_is_launched_waits_at_home_and_is_submitted_where_the_profile_says(
     blocks = re.findall(r"^(?:rule|use rule (\w+) as) (\w+)[^:]*:\n((?:(?: .*)?\n)*)", rules, re.MULTILINE)
     launched = {name for _, name, text in blocks if "LAUNCH" in text}
     launched |= {name for parent, name, _ in blocks if parent in launched}
-    profile = yaml.safe_load((ROOT / "slurm/profile.yaml").read_text())
+    profile = yte.process_yaml((ROOT / "slurm/profile.yaml").read_text())
     local = re.search(r"localrules:\n(.*?)\n\n", (ROOT / "Snakefile").read_text(), re.DOTALL)[1]
     assert launched == set(profile["set-resources"])
     assert launched <= {name.strip(" ,") for name in local.split("\n")}

@@ -1,0 +1,10 @@
+# Everything in one image: docker build -t reprise . && docker run --rm -it --gpus all -v "$PWD/work:/reprise/work" reprise bash
+# The steps are those of .ci/run; docs/clusters.md says which build of PyTorch they take.
+FROM debian:12-slim
+RUN apt-get update -qq && \
+    apt-get install -y -qq --no-install-recommends make git python3 python3-venv >/dev/null
+WORKDIR /reprise
+COPY . .
+RUN make env
+ENV PATH=/reprise/.venv/bin:$PATH
+CMD ["reprise", "--help"]

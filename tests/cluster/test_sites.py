@@ -1,0 +1,114 @@
+"""What a site says reaches Slurm; what it can't have is refused before anything is submitted."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+import yte
+from copied_project import ROOT, call, copy_project, require
+from launching import make_run
+
+from pipeline.cluster.launch import require_bfloat16
+from pipeline.cluster.resources import Resources
+from pipeline.errors import UserError
+from pipeline.planning.site import Site, card_of, load_site
+
+SITES = sorted((ROOT / "slurm/sites").glob("*.yaml"))
+BUILT = ("Dockerfile", "apptainer.def")
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A copy whose slurm/ may be changed."""
+    root = copy_project(tmp_path)
+    (root / "slurm").unlink()
+    shutil.copytree(ROOT / "slurm", root / "slurm")
+    return root
+
+
+def test_the_simplest_site_edits_one_line(tmp_path):
+    lines = [line for line in (ROOT / "slurm/site.yaml").read_text().split("\n") if line and not line.startswith("#")]
+    assert len(lines) == 1 and lines[0].startswith("partition: ")
+    (tmp_path / "site.yaml").write_text("partition: gpu\n")
+    site = load_site(tmp_path / "site.yaml")
+    assert site.options == "--partition=gpu" and site.jobs <= 50
+
+
+@pytest.mark.parametrize("path", SITES, ids=[path.stem for path in SITES])
+def test_a_ready_site_asks_slurm_for_its_own_cards(path, project, monkeypatch):
+    """By the commands of a dry run, and what the profile asks for all else."""
+    shutil.copy(path, project / "slurm/site.yaml")
+    site, target = load_site(path), "results/paper/weighted/table3.csv"
+    said = require(call(project, "snakemake", "--profile", "slurm", "-n", "-p", "--nolock", "--", target))
+    (command,) = (line for line in said.split("\n") if " launch " in line and " --run " in line)
+    assert f"--launcher slurm --sbatch={shlex.quote(site.options)} " in command and "--gpus 8 " in command
+    assert f"--partition={site.partition} " in site.options and site.options.endswith(f"--gres={site.gres}")
+    monkeypatch.chdir(project)
+    others = yte.process_yaml(Path("slurm/profile.yaml").read_text())["default-resources"]
+    assert others["slurm_partition"] == (site.cpu_partition or site.partition)
+    assert others["slurm_account"] == (site.account or "''")
+
+
+def test_every_key_of_a_site_is_known_and_bad_values_are_named(project):
+    (project / "slurm/site.yaml").write_text("partiton: gpu\n")
+    done = call(project, "snakemake", "--profile", "slurm", "-n", "--nolock", "--", "all")
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and "slurm/site.yaml: partiton: unknown key" in said and "partition" in said
+    with pytest.raises(UserError, match="gres"):
+        load = project / "slurm/site.yaml"
+        load.write_text("partition: gpu\ngres: a100:8\n")
+        load_site(load)
+
+
+@pytest.mark.parametrize(
+    ("gres", "card"),
+    [
+        ("gpu:a100:8", ("a100", 8)),
+        ("gpu:8", ("", 8)),
+        ("gpu:tesla_v100-sxm2-32gb", ("tesla_v100-sxm2-32gb", None)),
+        ("", ("", None)),
+    ],
+)
+def test_a_card_is_told_from_its_number(gres, card):
+    assert card_of(gres) == card
+    assert not gres or Site(partition="p", gres=gres).gres == gres
+
+
+@pytest.mark.parametrize("card", ["v100:4", "tesla_p100-pcie-16gb", "k80"])
+def test_cards_without_bfloat16_are_refused_before_the_queue_where_a_run_wants_it(tmp_path, corpus, card):
+    run = make_run(tmp_path, corpus, 3, 0.0)
+    asked = Resources(4, 1, 4, 1, 100, 60, f"--partition=p --gres=gpu:{card}")
+    require_bfloat16(run, asked)  # fp32
+    spec = yaml.safe_load((run / "run.yaml").read_text())
+    spec["training"]["precision"] = "bf16"
+    (run / "run.yaml").write_text(yaml.safe_dump(spec))
+    with pytest.raises(UserError, match=r"precision is bf16, which a \w+ .* does not have; name other cards"):
+        require_bfloat16(run, asked)
+    require_bfloat16(run, Resources(4, 1, 4, 1, 100, 60, "--gres=gpu:a100:8"))
+    require_bfloat16(run, Resources(4, 1, 4, 1, 100, 60, "--partition=p"))
+
+
+def test_images_are_made_by_the_steps_of_continuous_integration():
+    ci = (ROOT / ".ci/run").read_text()
+    packages = re.search(r"install -y -qq --no-install-recommends (make [\w -]+?) >", ci)[1]
+    assert "\nmake env\n" in ci
+    for name in BUILT:
+        text = (ROOT / name).read_text().replace("\\\n", " ")
+        commands = [part.strip() for line in text.split("\n") for part in line.removeprefix("RUN ").split("&&")]
+        install = f"apt-get install -y -qq --no-install-recommends {packages} >/dev/null"
+        order = [commands.index(step) for step in ("apt-get update -qq", install, "make env")]
+        assert order == sorted(order), name
+        assert {"FROM debian:12-slim", "From: debian:12-slim"} & set(commands)
+        assert "/reprise/.venv/bin:$PATH" in text
+
+
+def test_images_leave_out_what_git_leaves_out_but_its_history():
+    left_out = (ROOT / ".dockerignore").read_text().split()
+    ignored = {line.strip("/*") for line in (ROOT / ".gitignore").read_text().split()}
+    assert set(left_out) <= ignored and ".git" not in left_out
+    listed = subprocess.run(["git", "ls-files", *left_out], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(listed.stdout.split()) <= {"results/README.md"}
