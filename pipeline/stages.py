@@ -6,7 +6,7 @@ that needs no torch starts without it.
 
 import argparse
 import importlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import nullcontext
 
 from pipeline.digests import recording
@@ -79,19 +79,27 @@ def parse(
     description: str = "One stage of the reproduction.",
 ) -> argparse.Namespace:
     """The arguments of a stage, which `stage_module` of them runs; only that stage is imported."""
+    parser, stages = parsers(commands, program, description, argv[:1])
+    if commands is not STAGES and argv and argv[0] in stages:  # of a command, options may stand between files
+        return stages[argv[0]].parse_intermixed_args(argv[1:])
+    return parser.parse_args(argv)
+
+
+def parsers(
+    commands: Mapping[str, tuple[str, str]], program: str, description: str, imported: Container[str]
+) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Of a program, and of each of its commands; those that are not imported have no arguments."""
     parser = argparse.ArgumentParser(prog=program, description=description)
     stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE" if commands is STAGES else "COMMAND")
     for name, (module_name, summary) in commands.items():
         stage = stages.add_parser(name, help=summary)
-        if argv and argv[0] == name:
+        if name in imported:
             module = importlib.import_module(module_name)
             stage.description = module.__doc__
             stage.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(stage)
             stage.set_defaults(stage_module=module, stage=name)
-            if commands is not STAGES:  # of a command, options may stand between files
-                return stage.parse_intermixed_args(argv[1:])
-    return parser.parse_args(argv)
+    return parser, dict(stages.choices)
 
 
 def perform(argv: list[str]) -> None:

@@ -4,15 +4,14 @@ import sys
 
 from pipeline.__main__ import status_of
 from pipeline.stages import parse
-from reprise.commands import COMMANDS
+from reprise.commands import ABOUT, COMMANDS
 
 
 def main(argv: list[str] | None = None) -> int:
     """The exit status: 0, or 1 after one line that says what is wrong, or 2 where the arguments are."""
 
     def command() -> None:
-        about = "Use what was trained, and bring what you have."
-        args = parse(sys.argv[1:] if argv is None else argv, COMMANDS, "reprise", about)
+        args = parse(sys.argv[1:] if argv is None else argv, COMMANDS, "reprise", ABOUT)
         args.stage_module.run(args)
 
     return status_of(command)

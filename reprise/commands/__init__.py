@@ -1,5 +1,6 @@
 """What the command `reprise` does, a module a command, as the stages are modules of theirs."""
 
+ABOUT = "Use what was trained, and bring what you have."
 COMMANDS = {
     "translate": ("reprise.commands.text", "translate files, or standard input, line by line"),
     "parse": ("reprise.commands.text", "write the tree of each line, whose words stand apart"),
@@ -13,6 +14,7 @@ COMMANDS = {
     "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
     "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
     "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
+    "completion": ("reprise.commands.completion", "write what a shell completes commands and options by"),
     "site": ("reprise.site.build", "make pages of all results, to be opened from disk"),
     "report": ("reprise.commands.report", "say what is in a prepared dataset"),
 }

@@ -155,7 +155,19 @@ def try_kill(root: Path, arguments: list[str]) -> None:
     assert arguments == ["-9"]
 
 
+def try_image(root: Path, arguments: list[str]) -> None:
+    """Building takes a network and rights: what it is built from is there, and what it then runs is tried here."""
+    action, *rest = arguments
+    if action == "build":
+        assert (ROOT / ("Dockerfile" if rest[-1] == "." else rest[-1])).is_file()
+    else:
+        program, *words = rest[rest.index("reprise.sif") + 1 :]
+        TRIED[program](root, words)
+
+
 TRIED = {
+    "docker": try_image,
+    "apptainer": try_image,
     "snakemake": try_snakemake,
     "python": try_python,
     "make": try_make,
