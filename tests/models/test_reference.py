@@ -6,10 +6,10 @@ import torch
 from recurrent_models import recurrent_config
 from torch import Tensor, nn
 
+from pipeline.models.layers.gru_record import GRURecord, candidate_first
 from pipeline.models.recurrent.conditional_gru import ConditionalGRU
 from pipeline.models.recurrent.external_memory import MemoryGRU
 from pipeline.models.recurrent.gru import GRU
-from pipeline.models.recurrent.gru_record import GRURecord, candidate_first
 
 MASK = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
 

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pipeline.models.ctc.convolution import Convolution
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
+from pipeline.models.layers.gru_sequence import side_by_side
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.reading import reordered, reversal, within, zero_behind
 from pipeline.models.seq2seq import FrameModel, LossSums
@@ -60,7 +62,8 @@ class BidirectionalGRU(nn.Module):
         """x (B, S, inputs), lengths (B,) -> (B, S, H)"""
         mask = within(lengths, x.shape[1])
         x, places = self.norm(self.project(x), mask), reversal(mask)
-        return self.ahead(x)[0] + reordered(self.back(reordered(x, places))[0], places)
+        ahead, back = side_by_side((self.ahead, self.back), (x, reordered(x, places)))
+        return ahead + reordered(back, places)
 
 
 class CTC(FrameModel):
@@ -72,10 +75,10 @@ class CTC(FrameModel):
         inputs, bands, convolutions = 1, config.features, []
         for width, height, stride, jump in KERNELS:
             convolutions.append(
-                nn.Conv2d(inputs, config.channels, (width, height), (stride, jump), (width // 2, height // 2))
+                Convolution(inputs, config.channels, (width, height), (stride, jump), (width // 2, height // 2))
             )
             inputs, bands = config.channels, -(-bands // jump)
-        self.convolutions = Modules[nn.Conv2d](convolutions)
+        self.convolutions = Modules[Convolution](convolutions)
         widths = [config.channels * bands] + [config.hidden_width] * (config.num_layers - 1)
         self.layers = Modules[BidirectionalGRU](BidirectionalGRU(width, config.hidden_width) for width in widths)
         self.output = nn.Linear(config.hidden_width, vocab)

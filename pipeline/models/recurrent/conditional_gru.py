@@ -6,7 +6,7 @@
 Nothing of a step can be computed before the step that precedes it but W y of the first unit and the keys of the
 attention. In training the loop's gradient is therefore written by hand (see gru_record.py): a step is a third of the
 operations that automatic differentiation makes of it, and no gradient of a weight is computed step by step. The same
-loop in plain words is `conditional_gru` of reference.py.
+loop in plain words is `conditional_gru` of tests/models/plain_recurrent.py.
 
 Dimensions: B sentences, K hypotheses, T steps, S source positions, H units, D annotation, A hidden units of attention.
 """
@@ -18,10 +18,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.recurrent.additive_attention import AdditiveAttention
-from pipeline.models.recurrent.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
-from pipeline.models.recurrent.gru import GRU
-from pipeline.models.recurrent.gru_record import (
+from pipeline.models.layers.gru_record import (
     GRURecord,
     accumulate,
     candidate_first,
@@ -30,6 +27,9 @@ from pipeline.models.recurrent.gru_record import (
     product,
     weight_gradient,
 )
+from pipeline.models.recurrent.additive_attention import AdditiveAttention
+from pipeline.models.recurrent.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
+from pipeline.models.recurrent.gru import GRU
 from pipeline.models.recurrent.settings import RecurrentConfig
 
 

@@ -9,7 +9,7 @@ One cell a source position, at first the position's embedding. A step reads and 
 With memory_write tanh_content, u_t = sigmoid(W_F s_t) is both gates and U_t = u_t * tanh(W_U s_t). The read gate is the
 same for all cells, so it is applied to their sum. Almost all operations are those of U_m M_{t-1}, a product that no
 other order of computing spares; the gradient of the loop is written by hand (see gru_record.py). The same loop in plain
-words is `memory_gru` of reference.py.
+words is `memory_gru` of tests/models/plain_recurrent.py.
 
 Dimensions: B sentences, S source positions, cells and steps alike, H units, A hidden units of the addressing.
 """
@@ -21,10 +21,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.recurrent.additive_attention import AdditiveAttention
-from pipeline.models.recurrent.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
-from pipeline.models.recurrent.gru import GRU
-from pipeline.models.recurrent.gru_record import (
+from pipeline.models.layers.gru_record import (
     GRURecord,
     accumulate,
     candidate_first,
@@ -33,6 +30,9 @@ from pipeline.models.recurrent.gru_record import (
     product,
     weight_gradient,
 )
+from pipeline.models.recurrent.additive_attention import AdditiveAttention
+from pipeline.models.recurrent.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
+from pipeline.models.recurrent.gru import GRU
 
 Write = Literal["forget_update", "tanh_content"]
 

@@ -1,4 +1,4 @@
-"""A GRU inside a loop whose gradient is written by hand (conditional_gru.py, external_memory.py).
+"""A GRU inside a loop whose gradient is written by hand (gru_sequence.py, and the loops of models/recurrent).
 
 A step backward needs few operations, because whatever of its gradient does not depend on that of the next step is
 computed for all steps at once (`slopes`), and the gradients of the weights are one product each after the loop.
