@@ -76,6 +76,9 @@ class TrainedRun(Outcome, Record):
     weights_digest: str = Field(description="SHA-256 of model.safetensors")
 
 
+Library = Literal["mkl", "onednn"]
+
+
 class Machine(Closed):
     """What final bits may depend on besides the run's key."""
 
@@ -83,6 +86,7 @@ class Machine(Closed):
     threads: int = Field(description="CPU threads of a process")
     processes: int
     torch: str = Field(description="Its version")
+    products: Library = Field(default="mkl", description="What multiplies float32 matrices on a processor")
 
 
 class StartCost(Machine):

@@ -241,7 +241,7 @@ def restore(
     if path is None:
         return TrainingState()
     point = point or ResumePoint.read(Path(path))
-    if group.is_first and point.facts["machine"] != facts.model_dump():
+    if group.is_first and Machine.model_validate(point.facts["machine"]) != facts:
         log.warning(
             "%s was written on another machine or with other settings of it (%s, now %s): the final weights will equal "
             "those of an undisturbed run within rounding only",

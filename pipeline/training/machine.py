@@ -9,8 +9,10 @@ from typing import Any, Literal
 import torch
 
 from pipeline.errors import UserError
+from pipeline.files import cache_folder
 from pipeline.provenance import processor
-from pipeline.records.training import Machine
+from pipeline.records.training import Library, Machine
+from pipeline.training.products import choose, installed, multiply_by
 
 log = logging.getLogger(__name__)
 DeviceChoice = Literal["auto", "cpu", "cuda"]
@@ -59,7 +61,7 @@ def prepare(device: torch.device, threads: int) -> None:
     torch.set_num_threads(threads)
     if device.type == "cpu":
         keep_heap()
-        return
+        return multiply_by(choose(cache_folder()))
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     settings: Any = torch.utils.deterministic  # its types lack this one
@@ -82,4 +84,5 @@ def keep_heap() -> None:
 
 def facts(device: torch.device, threads: int, processes: int) -> Machine:
     kind = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
-    return Machine(device=kind, threads=threads, processes=processes, torch=str(torch.__version__))
+    products: Library = "onednn" if installed else "mkl"
+    return Machine(device=kind, threads=threads, processes=processes, torch=str(torch.__version__), products=products)

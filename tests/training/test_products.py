@@ -1,0 +1,77 @@
+"""The two libraries that multiply matrices: one result, one choice a processor, no trace of it where MKL stays."""
+
+import pytest
+import torch
+from torch import nn
+
+from pipeline.training import products
+from pipeline.training.machine import facts
+from pipeline.training.products import by_onednn, choose, lead, multiply_by
+
+
+@pytest.fixture
+def onednn():
+    multiply_by("onednn")
+    yield
+    multiply_by("mkl")
+
+
+def gradients(layer: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
+    out = layer(x)
+    return [out, *torch.autograd.grad(out.square().sum(), [x, *layer.parameters()])]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_a_layer_and_its_gradients_are_the_same_by_either_library(kind, bias, monkeypatch):
+    torch.manual_seed(1)
+    layer, x = nn.Linear(30, 50, bias=bias).to(kind), torch.randn(7, 9, 30, dtype=kind, requires_grad=True)
+    by_mkl, asked = gradients(layer, x), []
+    monkeypatch.setattr(products, "by_onednn", lambda *given: asked.append(len(given)) or by_onednn(*given))
+    multiply_by("onednn")
+    try:
+        found = gradients(layer, x)
+    finally:
+        multiply_by("mkl")
+    tolerance = 1e-4 if kind == torch.float32 else 0
+    for one, other in zip(found, by_mkl, strict=True):
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+    assert len(asked) >= 3 if kind == torch.float32 else not asked
+    assert gradients(layer, x)[1].equal(by_mkl[1])
+
+
+@pytest.mark.parametrize("shapes", [((0, 3), (3, 4)), ((2, 0), (0, 4)), ((1, 3), (3, 1)), ((5, 3), (3, 0))])
+@pytest.mark.usefixtures("onednn")
+def test_empty_and_thin_matrices_are_multiplied_too(shapes):
+    a, b = (torch.ones(shape) for shape in shapes)
+    assert (a @ b).tolist() == [[float(a.shape[1])] * b.shape[1]] * a.shape[0]
+    assert torch.addmm(torch.ones(b.shape[1]), a, b, beta=2, alpha=3).tolist() == (3 * (a @ b) + 2).tolist()
+
+
+@pytest.mark.usefixtures("onednn")
+def test_the_facts_of_a_machine_name_the_library():
+    assert facts(torch.device("cpu"), 1, 1).products == "onednn"
+
+
+def test_the_choice_is_measured_once_and_needs_a_clear_lead(tmp_path, monkeypatch):
+    measured = iter([2.3, 1.2])
+    monkeypatch.setattr(products, "lead", lambda: next(measured))
+    assert [choose(tmp_path), choose(tmp_path)] == ["onednn", "onednn"]
+    monkeypatch.setattr(products, "processor", lambda: "another/one")
+    assert [choose(tmp_path), choose(tmp_path)] == ["mkl", "mkl"]
+
+
+def test_mkl_multiplies_where_a_choice_cannot_be_remembered(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(products, "lead", lambda: 9.0)
+    (tmp_path / "products").touch()
+    assert choose(tmp_path) == "mkl" and "matrices are multiplied by MKL" in caplog.text
+
+
+def test_the_faster_of_two_is_told_by_its_time(monkeypatch):
+    def slow(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        for _ in range(9):
+            a @ b
+        return a @ b
+
+    monkeypatch.setattr(products, "by_onednn", slow)
+    assert lead() < 0.3
