@@ -13,6 +13,7 @@ import pipeline.kinds.cells
 import pipeline.kinds.figures
 from pipeline.config import DecodingSettings
 from pipeline.errors import UserError
+from pipeline.experiment.reading import Reading
 from pipeline.kinds.cells.shared.cell import Cell, Row
 from pipeline.kinds.discovery import kinds_in
 from pipeline.kinds.figures.shared.figure import Figure
@@ -173,6 +174,7 @@ class Paper(Closed):
         default={}, description="Tables of a few utterances' transcripts"
     )
     figures: dict[NewName, AnyFigure] = Field(default={}, description="Every figure that is drawn from runs")
+    readings: dict[NewName, Reading] = Field(default={}, description="Open passages, and how each may be understood")
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")
 
 

@@ -108,6 +108,37 @@ class Project(Catalogue):
         where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: {section}"
         return validate(SECTIONS[section], self.settings(paper, system, section), where)
 
+    def readings(self, paper: str, system: str) -> dict[str, str]:
+        """The choices of a paper's readings by which a system, as it is written there, is made.
+
+        Raises:
+            UserError: it is made by none of a reading's choices.
+        """
+        owner, name = self.locate(system, paper)
+        lineage, settings, found = self.lineage(owner, name), {}, {}
+        for section in SECTIONS:
+            if self.settings(owner, name, section):
+                full = self.full_section(owner, name, section).model_dump()
+                settings |= {f"{section}.{key}": value for key, value in full.items()}
+        for key, reading in self.papers[paper].readings.items():
+            if reading.of and "/".join(self.locate(reading.of, paper)) not in lineage:
+                continue
+            try:
+                choice = reading.choice_of(settings)
+            except ValueError as error:
+                raise UserError(f"workflow/papers/{paper}/paper.yaml: readings.{key}: of {system} {error}") from None
+            found |= {key: choice} if choice else {}
+        return found
+
+    def check_readings(self, paper: str) -> None:
+        """Raises UserError where a choice is that of no system: what nobody trains can't be compared."""
+        record = self.papers[paper]
+        tried = {choice for system in record.systems for choice in self.readings(paper, system).items()}
+        for name, reading in record.readings.items():
+            if missing := [choice for choice in reading.choices if (name, choice) not in tried]:
+                where = f"workflow/papers/{paper}/paper.yaml: readings.{name}.choices"
+                raise UserError(f"{where}.{missing[0]}: no system has its settings")
+
     def language_model(self, run: RunId) -> RunId | None:
         """The run that is fused with this one's decoder."""
         return self.run_taken(run, "language_model")
@@ -176,6 +207,7 @@ class Project(Catalogue):
         for paper, record in self.papers.items():
             for system in record.systems:
                 self.run_spec(RunId(paper, system, dataset, 0))
+            self.check_readings(paper)
             for decoding in record.decodings:
                 paper_decoding(self.papers, paper, decoding)
             products = [table_products(self, paper, table) for table in self.tables_here(paper)]

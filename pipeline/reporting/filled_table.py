@@ -108,8 +108,8 @@ def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
 
 def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:
     """Steps, hours, operations and provenance of a row's trainings, summed over them, and its deviations."""
-    row, measured = table.rows[index], table.measured
-    runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
+    row, measured, cells = table.rows[index], table.measured, table.cells.values()
+    runs: list[RunId] = unique(run for cell in cells for run in cell.runs(table.view, row))
     trained = {run: record for run in runs if (record := measured.trained(run))}
     costs = [cost for run in runs if (cost := measured.cost(run))]
     return {
@@ -119,7 +119,8 @@ def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dic
         "hardware": joined(record.hardware for record in costs),
         "commit": joined(record.provenance.get("commit", "") for record in trained.values()),
         "runs": joined(run.folder for run in runs),
-        "deviations": deviations_of(project, paper, row, table.cells.values()),
+        "readings": joined(f"{name} {choice}" for name, choice in readings_of(project, paper, row, cells).items()),
+        "deviations": deviations_of(project, paper, row, cells),
     }
 
 
@@ -127,6 +128,12 @@ def steps(project: Project, run: RunId, trained: TrainedRun) -> str:
     """Updates done, and of how many where the training ended before its budget was used."""
     budget = project.run_spec(run).training.max_steps
     return f"{trained.steps} of {budget}" if trained.steps < budget else str(trained.steps)
+
+
+def readings_of(project: Project, paper: str, row: Row, cells: Iterable[Cell]) -> dict[str, str]:
+    """By which choices of the paper's readings the systems of a row are made."""
+    systems = {system for cell in cells for system in cell.systems(row)} if is_ours(row) else ()
+    return {name: choice for system in sorted(systems) for name, choice in project.readings(paper, system).items()}
 
 
 def deviations_of(project: Project, paper: str, row: Row, cells: Iterable[Cell]) -> str:

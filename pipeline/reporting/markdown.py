@@ -8,6 +8,7 @@ from pandas import DataFrame, concat
 
 from pipeline.experiment.comparability import Reason, in_words
 from pipeline.experiment.project import Project
+from pipeline.experiment.reading import Reading
 from pipeline.experiment.scale import Rule
 from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.cells.shared.cell import Cell, is_ours
@@ -21,7 +22,7 @@ def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
     parts = [
         f"# {project.papers[paper].title}: {name}, scale {project.config.scale}",
         filled.entry.caption.strip(),
-        compact(filled),
+        compact(filled, project.papers[paper].readings),
         below(project, paper, filled),
     ]
     return "\n\n".join(parts) + "\n"
@@ -34,7 +35,7 @@ def write_twins(csv: Path, rows: DataFrame | Sequence[dict[str, Any]], text: str
         handle.write(text)
 
 
-def compact(filled: FilledTable) -> str:
+def compact(filled: FilledTable, readings: dict[str, Reading]) -> str:
     """What fits a terminal: labels, settings, what each cell shows, and what the rows took."""
     columns = [filled.labels]
     for name, cell in filled.entry.cells.items():
@@ -42,8 +43,27 @@ def compact(filled: FilledTable) -> str:
         columns.append(shown.add_prefix(f"{name} "))
     taken = filled.runs[["steps", "device_hours", "status", "deviations"]]
     columns.append(taken.rename(columns={"device_hours": "hours", "deviations": "notes"}))
+    columns.append(DataFrame({"reading": [unusual(readings, text) for text in filled.runs["readings"]]}))
     frame = concat(columns, axis=1)
     return grid([str(column) for column in frame], frame.to_numpy().tolist())
+
+
+def unusual(readings: dict[str, Reading], made_by: str) -> str:
+    """Of the choices that a row is made by, those that are not the default."""
+    return "; ".join(one for one in made_by.split("; ") if one and one.split()[1] != readings[one.split()[0]].default)
+
+
+def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str]:
+    """The readings that any row of a table is made by, in words."""
+    used = {one.split()[0] for text in filled.runs["readings"] for one in text.split("; ") if one}
+    lines = []
+    for name in filter(used.__contains__, readings):
+        one = readings[name]
+        choices = " ".join(f"{key}: {each.means} ({each.support})" for key, each in one.choices.items())
+        lines.append(
+            f'- {name} ({one.where}): "{one.passage}" Default, chosen {one.chosen}: {one.default}, {one.why} {choices}'
+        )
+    return ["Readings; a row names those that are not the default:", "", *lines, ""] if lines else []
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -76,6 +96,7 @@ def below(project: Project, paper: str, filled: FilledTable) -> str:
         "",
         *(f"- {line}" for line in scale_rules(project, filled.all_runs)),
         "",
+        *reading_lines(project.papers[paper].readings, filled),
         "Deviations:",
         "",
     ]

@@ -229,7 +229,7 @@ def as_json(section):
     def content(wildcards):
         record = project.papers[wildcards.paper]
         name = wildcards.get("table", wildcards.get("figure"))
-        notes = [note.model_dump() for note in record.deviations]
+        notes = [note.model_dump() for note in [*record.readings.values(), *record.deviations]]
         entry = getattr(record, section)[name].model_dump()
         return json.dumps([entry, notes, project.scale.model_dump(), project.config.seed_list])
 

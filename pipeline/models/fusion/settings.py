@@ -31,8 +31,8 @@ class FusionConfig(Closed):
         default=1.0,
         gt=0,
         strict=False,
-        description="Factor on the logits, less their maximum, before eq. 4a; 1 = raw, as printed; 0.05 brings those "
-        "of a language model near the size of task states",
+        description="Factor on the logits, less their maximum, before eq. 4a; 1 = raw, as printed; 0.05 brings them "
+        "near the size of a task state",
     )
     width: Count = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
     gate_bias: float = Field(default=0.0, strict=False, description="Initial bias of the gate; -1 starts it closed")

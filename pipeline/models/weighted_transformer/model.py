@@ -4,7 +4,7 @@
     BranchedAttention(Q, K, V) = sum_i alpha_i · FFN(bhead_i)                 (7)
 
 with kappa and alpha on the simplex. Where residual connections and normalisations stand is a matter of reading
-(workflow/papers/weighted/paper.yaml, `readings`). With `residuals: sub-layers` there is one after each sub-layer, the
+(`readings` in workflow/papers/weighted/paper.yaml). With `residuals: sub-layers` there is one after each sub-layer, the
 first inside the branches and shared by them:
 
     y_i = LN(x + Dropout(bhead_i)),   LN(sum_i alpha_i y_i + Dropout(sum_i alpha_i FFN(y_i)))

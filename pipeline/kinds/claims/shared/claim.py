@@ -64,6 +64,7 @@ class Claim(Closed):
 
     statement: str = Field(description="What the paper says, in one sentence")
     printed: str = Field(description="The evidence that it prints, or where it says so")
+    extra: bool = Field(default=False, description="Whether it is ours: the paper does not say so")
     scales: list[ScaleName] | None = Field(default=None, description="Scales at which it can be tested; null = all")
 
     @property

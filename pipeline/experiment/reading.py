@@ -1,0 +1,62 @@
+"""Readings: the ways to understand a passage of a paper, each of them settings that systems have."""
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.kinds.names import NewName, SystemName, TrainedName
+from pipeline.schema import Closed
+
+
+class Choice(Closed):
+    """One way to understand the passage."""
+
+    means: str = Field(description="What is then done")
+    support: str = Field(description="What speaks for it and against it in the text")
+    settings: dict[str, Any] = Field(
+        min_length=1,
+        description="Values by `section.key`, in a list several; a system that has one of each is of this choice",
+    )
+
+    def fits(self, settings: dict[str, Any]) -> bool:
+        return all(
+            settings[key] in (value if isinstance(value, list) else [value]) for key, value in self.settings.items()
+        )
+
+
+class Reading(Closed):
+    """A passage that leaves something open. Every choice is that of some system, so that they stand side by side."""
+
+    where: str = Field(description="Section or equation")
+    passage: str = Field(description="What is written there, quoted briefly")
+    choices: dict[NewName, Choice] = Field(min_length=2)
+    of: SystemName | None = Field(
+        default=None,
+        description="System that it is about, with those that differ from it; null = all with the settings",
+    )
+    default: NewName = Field(description="The choice of systems that are no arm of their own")
+    why: str = Field(description="Why this one, from the text")
+    chosen: Literal["before results", "after results"] = Field(description="When the default was chosen")
+    priced: list[TrainedName] = Field(
+        default=[], description="Trainings, `system@dataset`, that `plan` forecasts although no report may ask for them"
+    )
+
+    @model_validator(mode="after")
+    def default_is_a_choice(self):
+        if self.default not in self.choices:
+            raise ValueError(f"default: {self.default!r} is none of {', '.join(self.choices)}")
+        return self
+
+    def choice_of(self, settings: dict[str, Any]) -> str | None:
+        """Of a system with these settings, by `section.key`; None where the passage isn't about it.
+
+        Raises:
+            ValueError: it has all settings of the choices, but fits none of them.
+        """
+        keys = sorted({key for choice in self.choices.values() for key in choice.settings})
+        if not settings.keys() >= set(keys):
+            return None
+        for name, choice in self.choices.items():
+            if choice.fits(settings):
+                return name
+        raise ValueError(f"{', '.join(f'{key} {settings[key]}' for key in keys)} is none of the choices")

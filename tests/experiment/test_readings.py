@@ -1,0 +1,125 @@
+"""Readings of open passages are systems side by side; tables name by which of them a row is made."""
+
+import shutil
+from itertools import product
+
+import pytest
+import yaml
+from copied_project import ROOT
+from fabricated import table_rows
+
+from pipeline.errors import UserError
+from pipeline.experiment.paper import load_paper
+from pipeline.experiment.project import load_project
+from pipeline.models.batch_shape import BatchShape
+from pipeline.models.flops import training_flops
+from pipeline.planning.jobs import Jobs
+from pipeline.products import RunId
+from pipeline.reporting.filled_table import fill
+from pipeline.reporting.markdown import render
+
+PAPERS = [path.parent.name for path in sorted(ROOT.glob("workflow/papers/*/paper.yaml"))]
+
+
+@pytest.fixture(scope="module")
+def project():
+    return load_project(ROOT, {"scale": "demo"})
+
+
+def test_every_combination_of_the_weighted_transformers_readings_is_a_row(project):
+    systems = [row["system"] for row in project.printed["weighted"]["readings"]]
+    made_by = [project.readings("weighted", system) for system in systems]
+    names = ("feed-forward", "branched-attention", "residuals")
+    found = {tuple(one[name] for name in names) for one in made_by if one and one["scale"] == "one"}
+    assert found == set(product(("shared", "split"), ("self", "cross"), ("sub-layers", "block")))
+    assert {one["scale"] for one in made_by if one} == {"one", "weights", "start"}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_system_of_a_printed_table_is_made_by_the_default_of_every_reading(project, paper):
+    readings = project.papers[paper].readings
+    for name in project.papers[paper].tables:
+        if name.startswith("table"):
+            for row in project.printed[paper][name]:
+                for choice in project.readings(paper, row["system"]).items() if row["system"] else ():
+                    assert choice == (choice[0], readings[choice[0]].default), (name, row["system"])
+
+
+def test_other_papers_systems_are_made_by_no_reading_of_this_one(project):
+    assert project.readings("weighted", "attention/C1") == {}
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+def test_the_wide_control_has_as_many_multiply_adds_as_the_literal_reading(scale):
+    project, shape = load_project(ROOT, {"scale": scale}), BatchShape(2000, 1000, 1000, 20, 20)
+    counted = [
+        training_flops(project.run_spec(RunId("weighted", system, "wmt14-en-de", 1)).model, shape)
+        for system in ("C", "C1-wide")
+    ]
+    assert counted[1] == pytest.approx(counted[0], rel=0.01)
+
+
+def test_the_csv_names_every_choice_and_markdown_those_that_are_not_the_default(project):
+    rows = {row["arm"]: row["readings"] for row in table_rows(project, "weighted", "readings")}
+    assert rows["split"] == "feed-forward split; branched-attention self; residuals sub-layers; scale one"
+    assert rows["Transformer (C)"] == ""
+    lines = render(project, "weighted", "readings", fill(project, "weighted", "readings")).split("\n")
+    (split,) = (line for line in lines if line.startswith("| split  "))
+    assert split.rstrip(" |").endswith("| feed-forward split")
+    for name, reading in project.papers["weighted"].readings.items():
+        (said,) = (line for line in lines if line.startswith(f"- {name} ("))
+        assert f'"{reading.passage}" Default, chosen {reading.chosen}: {reading.default}, {reading.why}' in said
+        assert all(choice.means in said and choice.support in said for choice in reading.choices.values())
+
+
+def test_tables_without_any_reading_say_nothing_of_readings(project):
+    text = render(project, "attention", "table4", fill(project, "attention", "table4"))
+    assert "Readings" not in text
+
+
+def test_what_a_reading_costs_is_forecast_whether_or_not_a_report_asks_for_it(project):
+    jobs = Jobs(load_project(ROOT, {"scale": "paper"}), ["weighted"], None)
+    literal, split = jobs.priced
+    assert [job.run.system for job in (literal, split)] == ["B", "B-split"]
+    assert literal.flops > 2 * split.flops
+    assert not any(job.run and job.run.system == "B-split" for job in jobs.all)
+
+
+CASES = {
+    "a choice of no system": (
+        "systems|C-split-cross-scaled|model|branch_scale",
+        "one",
+        r"readings.scale.choices.weights: no system",
+    ),
+    "a default that is no choice": ("readings|scale|default", "two", r"readings.scale.*'two' is none of one, weights"),
+    "a system of no choice": (
+        "readings|scale|choices|start|settings",
+        {"model.branch_scale": "middle"},
+        r"readings.scale: of C-split-cross-start model.branch_scale start is none of the choices",
+    ),
+    "an unknown system": ("readings|scale|of", "CC", r"readings.scale.of.*unknown.*'CC'"),
+    "an unknown training": ("readings|scale|priced", ["BB@wmt14-en-de"], r"readings.scale.priced.0: unknown.*'BB'"),
+    "an unknown key": ("readings|scale|reason", "x", r"reason"),
+}
+
+
+@pytest.mark.parametrize(("place", "value", "expected"), CASES.values(), ids=CASES)
+def test_a_faulty_reading_is_one_line_with_its_place(tmp_path, place, value, expected):
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    path = tmp_path / "workflow/papers/weighted/paper.yaml"
+    record = at = yaml.safe_load(path.read_text(encoding="utf-8"))
+    *keys, last = place.split("|")
+    for key in keys:
+        at = at[key]
+    at[last] = value
+    path.write_text(yaml.safe_dump(record, sort_keys=False), encoding="utf-8")
+    with pytest.raises(UserError, match=expected) as raised:
+        load_project(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_each_reading_quotes_its_paper_in_few_words(paper):
+    record, _ = load_paper(ROOT / "workflow/papers" / paper)
+    assert all(len(one.passage.split()) <= 30 for one in record.readings.values())
