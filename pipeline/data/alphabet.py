@@ -1,6 +1,6 @@
 """The characters that speech is transcribed in, one id each: the same for every speech corpus and language model.
 
-Cold Fusion, section 5: 26 letters, apostrophe, space, and the ends of a sentence. One fixed table lets any acoustic
+Cold Fusion, section 4: 26 letters, apostrophe, space, and the ends of a sentence. One fixed table lets any acoustic
 model be fused with any language model.
 """
 

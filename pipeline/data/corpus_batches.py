@@ -52,7 +52,7 @@ def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
 def normalised_as(spec: RunSpec) -> Path:
     """The encoded corpus by whose statistics speech is normalised: that of the training in which the encoder learnt.
 
-    Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 5.4), and so what it reads.
+    Fine-tuning on another domain leaves the encoder as it is (Cold Fusion, section 4.6), and so what it reads.
     """
     while spec.initial:
         spec = load_run(Path(spec.initial) / RUN_FILE)

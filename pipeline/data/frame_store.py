@@ -13,7 +13,7 @@ from pipeline.data.sequence_store import SequenceStore, SequenceWriter, write_se
 
 STORED = np.dtype("<f2")
 FEATURES, FRAMES_PER_SECOND = 40, 100
-"""Of every corpus of speech (Cold Fusion, section 5.2)."""
+"""Of every corpus of speech (Cold Fusion, section 4.3)."""
 
 
 def frame_files(stem: Path) -> tuple[Path, Path]:

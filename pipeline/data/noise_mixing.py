@@ -18,7 +18,7 @@ NOISE_STEM = "noise"
 
 @dataclass(frozen=True)
 class NoiseSettings:
-    """Cold Fusion, section 5.2: noise with probability 0.4, at a signal-to-noise ratio uniform in 0-15 dB."""
+    """Cold Fusion, section 4.3: noise with probability 0.4, at a signal-to-noise ratio uniform in 0-15 dB."""
 
     probability: float
     snr_db: tuple[float, float]

@@ -53,7 +53,7 @@ def fitting_search(model: Seq2Seq, config: DecodingConfig, prior: Prior | None =
 
 
 def replace_language_model(trained: TrainedModel, language_model: LanguageModel) -> None:
-    """Cold Fusion, section 3.3. Raises UserError when the model has none, or reads its hidden state."""
+    """Cold Fusion, section 3. Raises UserError when the model has none, or reads its hidden state."""
     if not isinstance(trained.model, FusedModel):
         raise UserError(f"{trained.spec.name}: no language model is fused with it that could be replaced")
     try:

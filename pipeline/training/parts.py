@@ -77,18 +77,25 @@ def check_vocabulary(spec: RunSpec, run_folder: Path, corpus: EncodedCorpus) -> 
 def take_over(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None:
     """Put the weights of a finished run into `model`: all of them, or those of its task model alone.
 
-    A run of the same shape gives everything; one without fusion gives the fused task model all but its output layer.
+    A run of the same shape gives everything; one without fusion gives the fused task model all but its output layer,
+    which may become the beginning of the fusion's.
     """
     initial = load_run(run_folder / RUN_FILE)
     whole = initial.fusion is not None or spec.fusion is None
     if initial.initial:
         take_over(model, Path(initial.initial), spec)
     part = model.task if isinstance(model, FusedModel) and not whole else model
-    fill(part, run_folder, spec, without=None if whole else "output.")
+    left = fill(part, run_folder, spec, without=None if whole else "output.")
+    if isinstance(model, FusedModel) and not whole and model.fusion.begins_as_initial:
+        if "output.weight" not in left:
+            raise UserError(
+                f"{spec.name}: {run_folder} has no output layer of its own; set fusion.output_start: random"
+            )
+        model.fusion.take_output(left["output.weight"], left.get("output.bias"))
 
 
-def fill(part: torch.nn.Module, run_folder: Path, spec: RunSpec, without: str | None = None) -> None:
-    """Load the final weights of `run_folder` into `part` of the model of `spec`.
+def fill(part: torch.nn.Module, run_folder: Path, spec: RunSpec, without: str | None = None) -> dict[str, torch.Tensor]:
+    """Load the final weights of `run_folder` into `part` of the model of `spec`; returns those left out.
 
     without: what the names of weights that `part` has no place for begin with.
     """
@@ -107,3 +114,4 @@ def fill(part: torch.nn.Module, run_folder: Path, spec: RunSpec, without: str | 
     if strange:
         raise UserError(f"{spec.name}: {path}: its {strange[0]} does not fit this model; name a run of the same sizes")
     part.load_state_dict(given, strict=False)
+    return {name: value for name, value in tensors.items() if name not in given}

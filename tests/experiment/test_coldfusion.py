@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEEP, COLD = ("DF0", "DF1", "DF2", "DF3"), ("CF1", "CF2", "CF3", "CF4")
 TUNED = {"tuned-0-6": 2048, "tuned-1-2": 4096, "tuned-2-4": 8192, "tuned-4-8": 16384, "tuned-9-5": 32768}
 TARGET_UTTERANCES = 345_000
-"""Section 5.1."""
+"""Section 4.1."""
 
 
 at = cache(lambda scale: load_project(ROOT, {"scale": scale}))
@@ -33,7 +33,7 @@ def spec(project, system, dataset="source"):
 def test_settings_are_those_that_are_printed(project):
     model, training = spec(project, "attention-source").model, spec(project, "attention-source").training
     assert (model.features, model.encoder_layers, model.encoder_width, model.pooled_layers) == (40, 6, 480, 2)
-    assert (model.decoder_width, model.task_state, model.frame_stacking) == (960, "state and context", 1)
+    assert (model.decoder_width, model.task_state, model.frame_stacking) == (960, "state", 1)
     assert (training.optimiser, training.sentences_per_update, training.sorted_first_epoch) == ("adam", 64, True)
     assert (training.noise_probability, training.noise_snr_db, training.scheduled_sampling) == (0.4, (0, 15), 0.2)
     sizes = {name: spec(project, name, "source-text") for name in ("lm-source", "lm-target", "lm-full")}

@@ -1,4 +1,4 @@
-"""Identities of Deep and Cold Fusion (Cold Fusion, sections 3.2, 3.3, 5.3)."""
+"""Identities of Deep and Cold Fusion (Cold Fusion, sections 2.2, 3 and 4.4)."""
 
 import copy
 from itertools import chain

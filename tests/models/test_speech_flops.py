@@ -36,7 +36,9 @@ def counted(run: RunSpec, batch, vocab: int) -> float:
     return counter.get_total_flops()
 
 
-@pytest.mark.parametrize("model", [attention_config(frame_stacking=2), ctc_config(), lm_config()])
+@pytest.mark.parametrize(
+    "model", [attention_config(frame_stacking=2), attention_config(gru_reads="last context"), ctc_config(), lm_config()]
+)
 def test_operations_of_an_update(model):
     batch = speech([FRAMES] * ROWS, [CHARACTERS] * ROWS)
     ours = run_flops(spec(model), SHAPE)

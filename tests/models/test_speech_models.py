@@ -68,10 +68,34 @@ def test_attention_equals_the_formulas_of_chorowski_written_out():
     torch.testing.assert_close(context[0, 0], expected @ values[0, :5], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("task_state", ["state and context", "state"])
+DECODERS = list(itertools.product(("this context", "last context"), ("state and context", "state")))
+
+
+@pytest.mark.parametrize(("gru_reads", "task_state"), DECODERS)
 @torch.no_grad()
-def test_padding_changes_no_character_of_the_recogniser(task_state):
-    model = AttentionRecogniser(attention_config(task_state=task_state), VOCAB).eval()
+def test_task_states_are_those_of_the_decoder_written_out(gru_reads, task_state):
+    """Character by character: what is asked for with which state, and what the GRU reads beside the last character."""
+    config = attention_config(task_state=task_state, gru_reads=gru_reads)
+    model, batch = AttentionRecogniser(config, VOCAB).eval(), speech([37, 21], [6, 3])
+    source, cache = model.start(batch)
+    state, alignment = cache["state"], cache["alignment"]
+    context = torch.zeros(2, 1, source["values"].shape[-1])
+    for position in range(batch.tgt_in.shape[1]):
+        symbol = batch.tgt_in[:, position : position + 1]
+        ours, cache = model.advance(symbol, source, cache)
+        if gru_reads == "this context":
+            context, alignment = model.attention(state, alignment, source)
+        state = model.gru(torch.cat((model.embedding(symbol), context), -1)[:, 0], state[:, 0])[:, None]
+        if gru_reads == "last context":
+            context, alignment = model.attention(state, alignment, source)
+        expected = state if task_state == "state" else torch.cat((state, context), -1)
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("gru_reads", "task_state"), DECODERS)
+@torch.no_grad()
+def test_padding_changes_no_character_of_the_recogniser(gru_reads, task_state):
+    model = AttentionRecogniser(attention_config(task_state=task_state, gru_reads=gru_reads), VOCAB).eval()
     batch = speech([37, 21, 9], [6, 3, 4])
     together = unrolled_logits(model, batch, 0.0)
     for row, count in enumerate([7, 4, 5]):

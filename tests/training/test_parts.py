@@ -80,6 +80,26 @@ def test_deep_fusion_starts_from_the_recogniser_and_stores_its_own_layer_alone(m
     assert {name.split(".")[0] for name in tensors_of(model)} == {"fusion"}
 
 
+def test_deep_fusion_from_a_warm_start_begins_as_the_recogniser_itself(make):
+    lm, am = make.run("lm", LM), make.run("attention", TASK)
+    make.finish(lm)
+    recogniser = make.finish(am)
+    warm = DEEP | {"output_start": "initial"}
+    model = assemble(load_run(make.run("DF0", TASK, fusion=warm, initial=str(am), **lm_of(lm)) / "run.yaml"))
+    states, lm_states = torch.randn(3, 11), torch.randn(3, 6)
+    torch.testing.assert_close(model.fusion(states, lm_states, torch.randn(3, VOCAB)), recogniser.logits(states))
+
+
+def test_a_warm_start_needs_an_output_layer_to_begin_with(make):
+    lm = make.run("lm", LM)
+    tied = {"architecture": "transformer", "num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2}
+    am = make.run("transformer", tied)
+    make.finish(lm), make.finish(am)
+    warm = make.run("DF0", tied, fusion=DEEP | {"output_start": "initial"}, initial=str(am), **lm_of(lm))
+    with pytest.raises(UserError, match=r"has no output layer of its own; set fusion.output_start: random"):
+        assemble(load_run(warm / "run.yaml"))
+
+
 def test_fine_tuning_starts_from_all_of_a_cold_fusion_and_so_does_what_starts_from_it(make):
     lm = make.run("lm", LM)
     make.finish(lm)

@@ -1,4 +1,4 @@
-"""Log-mel features, by kaldi-native-fbank: Cold Fusion, section 5.2, and the mel filter banks of its section 5.3.
+"""Log-mel features, by kaldi-native-fbank: Cold Fusion, section 4.3, and its mel filter banks.
 
 Windows of 25 ms (Povey's) every 10 ms, pre-emphasis 0.97, no dither, FEATURES triangular filters from 20 Hz up, natural
 logarithm of power; samples are in [-1, 1].

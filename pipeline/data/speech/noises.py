@@ -1,6 +1,6 @@
 """The background noises of a corpus: coloured and pulsing noise made from a seed, and babble of its own speakers.
 
-Cold Fusion, section 5.2, adds "random background noise" without saying which.
+Cold Fusion, section 4.3, adds "random background noise" without saying which.
 """
 
 from collections.abc import Iterable, Iterator

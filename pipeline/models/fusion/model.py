@@ -1,6 +1,6 @@
 """Deep Fusion and Cold Fusion: one output layer that reads the task state of any decoder and any language model.
 
-Cold Fusion, sections 3.2 (eq. 3), 3.3 (eq. 4) and 5.3 (the rows between them). `FusedModel` is what joins the two; both
+Cold Fusion, sections 2.2 (eq. 3), 3 (eq. 4) and 4.4 (the rows between them). `FusedModel` is what joins the two; both
 consume the same symbol at each position, and the language model is never trained here.
 
 Dimensions: B sentences, K hypotheses, T symbols, D task state, H language model state, V vocabulary, W feature.
@@ -34,6 +34,19 @@ class FusionLayer(nn.Module):
         fused = state_width + feature
         self.hidden = nn.Linear(fused, config.width) if config.output == "hidden" else None
         self.output = nn.Linear(config.width if self.hidden else fused, vocab)
+
+    @property
+    def begins_as_initial(self) -> bool:
+        return self.config.output == "affine" and self.config.output_start == "initial"
+
+    @torch.no_grad()
+    def take_output(self, weight: Tensor, bias: Tensor | None) -> None:
+        """Begin as the output layer (V, D) of a finished task model, which does not read the language model."""
+        self.output.weight.zero_()[:, : weight.shape[1]] = weight
+        if bias is None:
+            self.output.bias.zero_()
+        else:
+            self.output.bias.copy_(bias)
 
     def feature(self, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
         """h_t: lm_state (…, H), lm_logits (…, V) -> (…, W)"""
@@ -70,7 +83,7 @@ class FusedModel(Seq2Seq):
             self.freeze_task()
 
     def freeze_task(self) -> None:
-        """Train the fusion layer alone: Deep Fusion, and the fine-tuning of Cold Fusion (section 5.4)."""
+        """Train the fusion layer alone: Deep Fusion, and the fine-tuning of Cold Fusion (section 4.6)."""
         self.task.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "FusedModel":
@@ -102,7 +115,7 @@ class FusedModel(Seq2Seq):
         return masked_loss(logits, batch.tgt_out, label_smoothing)
 
     def replace_language_model(self, language_model: LanguageModel) -> None:
-        """Swap the language model after training: possible where only its logits are read (section 3.3).
+        """Swap the language model after training: possible where only its logits are read (section 3).
 
         Raises:
             ValueError: this fusion reads the language model's hidden state.

@@ -8,7 +8,7 @@ from pipeline.schema import Closed, Count
 
 
 class FusionConfig(Closed):
-    """Cold Fusion, sections 3 and 5.3, equations 3 and 4: how a language model enters the output of a decoder."""
+    """Cold Fusion, sections 3 and 4.4, equations 3 and 4: how a language model enters the output of a decoder."""
 
     kind: Literal["deep", "cold"] = Field(
         description="deep: only this layer is trained, on a finished model; cold: the model is trained with it"
@@ -33,6 +33,10 @@ class FusionConfig(Closed):
         strict=False,
         description="Factor on the logits, less their maximum, before eq. 4a; 1 = raw, as printed; 0.05 brings them "
         "near the size of a task state",
+    )
+    output_start: Literal["random", "initial"] = Field(
+        default="random",
+        description="An affine output layer begins at random, or as the `initial` run's, which knows no language model",
     )
     width: Count = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
     gate_bias: float = Field(default=0.0, strict=False, description="Initial bias of the gate; -1 starts it closed")

@@ -1,4 +1,4 @@
-"""The encoder of the attention recogniser: a pyramid of bidirectional LSTMs (Cold Fusion, section 4.3).
+"""The encoder of the attention recogniser: a pyramid of bidirectional LSTMs (Cold Fusion, section 4.2).
 
 Dimensions: B utterances, S frames, S' encoder positions, F features of a frame, H units of a direction.
 """

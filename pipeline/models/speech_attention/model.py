@@ -1,4 +1,4 @@
-"""The attention recogniser: speech to characters (Cold Fusion, section 4.3, "plain Seq2Seq").
+"""The attention recogniser: speech to characters (Cold Fusion, section 4.2, "plain Seq2Seq").
 
 Dimensions: B utterances, K hypotheses, S encoder positions, T characters, D decoder width, E annotation width,
 V vocabulary.
@@ -15,9 +15,12 @@ from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 
 
 class AttentionRecogniser(TaskModel):
-    """c_t by attention from d_{t-1}; d_t = GRU([Emb(y_{t-1}); c_t], d_{t-1}); P(y_t) = softmax(W_o s_t + b_o).
+    """P(y_t) = softmax(W_o s_t + b_o), with one of two decoders (`gru_reads`, d being its state):
 
-    The task state s_t is [d_t; c_t].
+    this context (Bahdanau et al. 2015): c_t by attention from d_{t-1}; d_t = GRU([Emb(y_{t-1}); c_t], d_{t-1})
+    last context (the code of Bahdanau et al. 2016): d_t = GRU([Emb(y_{t-1}); c_{t-1}], d_{t-1}); c_t from d_t
+
+    The task state s_t is [d_t; c_t] or d_t (`task_state`).
     """
 
     def __init__(self, config: AttentionRecogniserConfig, vocab: int):
@@ -40,14 +43,25 @@ class AttentionRecogniser(TaskModel):
             "state": values.new_zeros(len(values), 1, self.config.decoder_width),
             "alignment": self.attention.begin(values),
         }
+        if self.config.gru_reads == "last context":
+            cache["context"] = values.new_zeros(len(values), 1, values.shape[-1])
         return self.attention.prepare(values, mask), cache
 
     def advance(self, prev_tokens: Tensor, source: Annotations, cache: Tree) -> tuple[Tensor, Tree]:
-        context, alignment = self.attention(cache["state"], cache["alignment"], source)
+        if self.config.gru_reads == "last context":
+            state = self.updated(prev_tokens, cache["context"], cache["state"])
+            context, alignment = self.attention(state, cache["alignment"], source)
+            grown = {"state": state, "alignment": alignment, "context": context}
+        else:
+            context, alignment = self.attention(cache["state"], cache["alignment"], source)
+            state = self.updated(prev_tokens, context, cache["state"])
+            grown = {"state": state, "alignment": alignment}
+        return torch.cat((state, context), -1) if self.config.task_state == "state and context" else state, grown
+
+    def updated(self, prev_tokens: Tensor, context: Tensor, state: Tensor) -> Tensor:
+        """GRU([Emb(y); c], d), (B, K, D)"""
         read = torch.cat((self.embedding(prev_tokens), context), dim=-1)
-        state = self.gru(read.flatten(0, 1), cache["state"].flatten(0, 1)).view_as(cache["state"])
-        task_state = torch.cat((state, context), -1) if self.config.task_state == "state and context" else state
-        return task_state, {"state": state, "alignment": alignment}
+        return self.gru(read.flatten(0, 1), state.flatten(0, 1)).view_as(state)
 
     def logits(self, states: Tensor) -> Tensor:
         return self.output(states).float()

@@ -9,7 +9,7 @@ from pipeline.schema import Count
 
 
 class AttentionRecogniserConfig(ModelSettings):
-    """Cold Fusion, section 4.3: the plain Seq2Seq recogniser."""
+    """Cold Fusion, section 4.2: the plain Seq2Seq recogniser."""
 
     reads: ClassVar[Reads] = "speech"
 
@@ -26,8 +26,12 @@ class AttentionRecogniserConfig(ModelSettings):
     attention_width: Count = Field(default=256, description="Width in which states are compared; not printed")
     location_filters: Count = Field(default=10, description="k: filters over the previous alignment; not printed")
     location_width: Count = Field(default=51, description="r: encoder positions that a filter spans; not printed")
+    gru_reads: Literal["this context", "last context"] = Field(
+        default="this context",
+        description="Beside y_{t-1}: c_t, asked for by d_{t-1}; or c_{t-1}, so that what asks for c_t has read y_{t-1}",
+    )
     task_state: Literal["state and context", "state"] = Field(
-        default="state and context", description="s_t that the output layer, or a fusion, reads: [d_t; c_t] or d_t"
+        default="state and context", description="s_t that the output layer, or a fusion, reads: [d; c_t] or d"
     )
 
     @property
