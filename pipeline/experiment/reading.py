@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.kinds.names import NewName, SystemName, TrainedName
+from pipeline.kinds.names import NewName, SystemName
 from pipeline.schema import Closed
 
 
@@ -37,9 +37,6 @@ class Reading(Closed):
     default: NewName = Field(description="The choice of systems that are no arm of their own")
     why: str = Field(description="Why this one, from the text")
     chosen: Literal["before results", "after results"] = Field(description="When the default was chosen")
-    priced: list[TrainedName] = Field(
-        default=[], description="Trainings, `system@dataset`, that `plan` forecasts although no report may ask for them"
-    )
 
     @model_validator(mode="after")
     def default_is_a_choice(self):

@@ -77,17 +77,6 @@ class Jobs:
         found = [job for dataset in datasets_in(needed) for job in self.corpus_jobs(dataset)]
         return found + [job for run in runs_in(needed) for job in self.run_jobs(run, needed)]
 
-    @cached_property
-    def priced(self) -> list[Job]:
-        """Trainings whose cost speaks for or against a reading, whether or not a report asks for them."""
-        named = [
-            self.project.referred(reference, paper, self.project.seeds[0])
-            for paper in self.papers
-            for reading in self.project.papers[paper].readings.values()
-            for reference in reading.priced
-        ]
-        return [next(self.run_jobs(run, ())) for run in dict.fromkeys(named)]
-
     def corpus(self, dataset: str) -> Corpus:
         if dataset not in self.corpora:
             record = self.project.dataset_records[dataset]

@@ -78,16 +78,13 @@ def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
     """The plan for people."""
     jobs = found.all
     header = ["training", "done", "parameters", "steps", "tokens", "operations", "hours here", *devices, "disk"]
-    rows, priced = (
-        [training_cells(job, job.forecast, devices) for job in some if job.forecast] for some in (jobs, found.priced)
-    )
+    rows = [training_cells(job, job.forecast, devices) for job in jobs if job.forecast]
     totals = [total_cells("all", jobs, devices, lambda job: 1.0)]
     totals += [total_cells("left to do", jobs, devices, lambda job: 1 - job.done)]
     parts = [
         f"# Plan, scale {project.config.scale}",
         f"{len(jobs)} jobs, {len(rows)} of them trainings, for {', '.join(found.papers)}.",
         grid(header, rows),
-        *(["To choose a reading by its cost, asked for or not:", grid(header, priced)] if priced else []),
         "Trainings, decodings and measurements together:",
         grid(["jobs", "operations", "hours here", *devices], totals),
         "\n".join(f"- {note}" for note in notes(project, found)) + "\n",

@@ -87,11 +87,9 @@ def take_over(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None:
     part = model.task if isinstance(model, FusedModel) and not whole else model
     left = fill(part, run_folder, spec, without=None if whole else "output.")
     if isinstance(model, FusedModel) and not whole and model.fusion.begins_as_initial:
-        if "output.weight" not in left:
-            raise UserError(
-                f"{spec.name}: {run_folder} has no output layer of its own; set fusion.output_start: random"
-            )
-        model.fusion.take_output(left["output.weight"], left.get("output.bias"))
+        if "output.bias" not in left:
+            raise UserError(f"{spec.name}: {run_folder} has no affine output layer; set fusion.output_start: random")
+        model.fusion.take_output(left["output.weight"], left["output.bias"])
 
 
 def fill(part: torch.nn.Module, run_folder: Path, spec: RunSpec, without: str | None = None) -> dict[str, torch.Tensor]:

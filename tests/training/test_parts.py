@@ -96,7 +96,7 @@ def test_a_warm_start_needs_an_output_layer_to_begin_with(make):
     am = make.run("transformer", tied)
     make.finish(lm), make.finish(am)
     warm = make.run("DF0", tied, fusion=DEEP | {"output_start": "initial"}, initial=str(am), **lm_of(lm))
-    with pytest.raises(UserError, match=r"has no output layer of its own; set fusion.output_start: random"):
+    with pytest.raises(UserError, match=r"has no affine output layer; set fusion.output_start: random"):
         assemble(load_run(warm / "run.yaml"))
 
 

@@ -40,13 +40,10 @@ class FusionLayer(nn.Module):
         return self.config.output == "affine" and self.config.output_start == "initial"
 
     @torch.no_grad()
-    def take_output(self, weight: Tensor, bias: Tensor | None) -> None:
-        """Begin as the output layer (V, D) of a finished task model, which does not read the language model."""
+    def take_output(self, weight: Tensor, bias: Tensor) -> None:
+        """Begin as the output layer, (V, D) and (V,), of a finished task model, which reads no language model."""
         self.output.weight.zero_()[:, : weight.shape[1]] = weight
-        if bias is None:
-            self.output.bias.zero_()
-        else:
-            self.output.bias.copy_(bias)
+        self.output.bias.copy_(bias)
 
     def feature(self, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
         """h_t: lm_state (…, H), lm_logits (…, V) -> (…, W)"""
