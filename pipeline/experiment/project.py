@@ -115,20 +115,15 @@ class Project(Catalogue):
             UserError: it is made by none of a reading's choices.
         """
         owner, name = self.locate(system, paper)
-        lineage, settings, found = self.lineage(owner, name), {}, {}
-        for section in SECTIONS:
-            if self.settings(owner, name, section):
-                full = self.full_section(owner, name, section).model_dump()
-                settings |= {f"{section}.{key}": value for key, value in full.items()}
+        lineage, found = self.lineage(owner, name), {}
+        sections = [section for section in SECTIONS if self.settings(owner, name, section)]
+        full = {section: self.full_section(owner, name, section).model_dump() for section in sections}
+        settings = {f"{section}.{key}": value for section in full for key, value in full[section].items()}
         for key, reading in self.papers[paper].readings.items():
-            if reading.of and "/".join(self.locate(reading.of, paper)) not in lineage:
-                continue
-            try:
-                choice = reading.choice_of(settings)
-            except ValueError as error:
-                raise UserError(f"workflow/papers/{paper}/paper.yaml: readings.{key}: of {system} {error}") from None
-            found |= {key: choice} if choice else {}
-        return found
+            if not reading.of or "/".join(self.locate(reading.of, paper)) in lineage:
+                where = f"workflow/papers/{paper}/paper.yaml: readings.{key}: of {system} "
+                found[key] = reading.choice_of(settings, where)
+        return {key: choice for key, choice in found.items() if choice}
 
     def check_readings(self, paper: str) -> None:
         """Raises UserError where a choice is that of no system: what nobody trains can't be compared."""

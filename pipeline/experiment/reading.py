@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.errors import UserError
 from pipeline.kinds.names import NewName, SystemName
 from pipeline.schema import Closed
 
@@ -44,16 +45,15 @@ class Reading(Closed):
             raise ValueError(f"default: {self.default!r} is none of {', '.join(self.choices)}")
         return self
 
-    def choice_of(self, settings: dict[str, Any]) -> str | None:
+    def choice_of(self, settings: dict[str, Any], where: str) -> str | None:
         """Of a system with these settings, by `section.key`; None where the passage isn't about it.
 
         Raises:
-            ValueError: it has all settings of the choices, but fits none of them.
+            UserError: it has all settings of the choices, but fits none of them; `where` begins the line.
         """
         keys = sorted({key for choice in self.choices.values() for key in choice.settings})
         if not settings.keys() >= set(keys):
             return None
-        for name, choice in self.choices.items():
-            if choice.fits(settings):
-                return name
-        raise ValueError(f"{', '.join(f'{key} {settings[key]}' for key in keys)} is none of the choices")
+        if fitting := [name for name, choice in self.choices.items() if choice.fits(settings)]:
+            return fitting[0]
+        raise UserError(f"{where}{', '.join(f'{key} {settings[key]}' for key in keys)} is none of the choices")

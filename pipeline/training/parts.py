@@ -86,7 +86,7 @@ def take_over(model: Seq2Seq, run_folder: Path, spec: RunSpec) -> None:
         take_over(model, Path(initial.initial), spec)
     part = model.task if isinstance(model, FusedModel) and not whole else model
     left = fill(part, run_folder, spec, without=None if whole else "output.")
-    if isinstance(model, FusedModel) and not whole and model.fusion.begins_as_initial:
+    if isinstance(model, FusedModel) and not whole and model.config.takes_output:
         if "output.bias" not in left:
             raise UserError(f"{spec.name}: {run_folder} has no affine output layer; set fusion.output_start: random")
         model.fusion.take_output(left["output.weight"], left["output.bias"])

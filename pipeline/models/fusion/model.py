@@ -35,10 +35,6 @@ class FusionLayer(nn.Module):
         self.hidden = nn.Linear(fused, config.width) if config.output == "hidden" else None
         self.output = nn.Linear(config.width if self.hidden else fused, vocab)
 
-    @property
-    def begins_as_initial(self) -> bool:
-        return self.config.output == "affine" and self.config.output_start == "initial"
-
     @torch.no_grad()
     def take_output(self, weight: Tensor, bias: Tensor) -> None:
         """Begin as the output layer, (V, D) and (V,), of a finished task model, which reads no language model."""

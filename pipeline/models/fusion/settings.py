@@ -40,3 +40,7 @@ class FusionConfig(Closed):
     )
     width: Count = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
     gate_bias: float = Field(default=0.0, strict=False, description="Initial bias of the gate; -1 starts it closed")
+
+    @property
+    def takes_output(self) -> bool:
+        return self.output == "affine" and self.output_start == "initial"

@@ -4,7 +4,7 @@ Dimensions: B sentences, K hypotheses, S source and T target positions, D d_mode
 """
 
 import math
-from typing import Protocol
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,8 @@ from pipeline.models.transformer.multi_head_attention import CrossAttention, Mix
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 LAYER_NORM_EPS = 1e-6
+Network = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""A feed-forward network, as FeedForward."""
 
 
 class ResidualNorm(nn.Module):
@@ -46,18 +48,9 @@ class FeedForward(nn.Module):
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.outer(relu_dropout(self.inner(x), self.dropout if self.training else 0.0))
-
-    def with_residual(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return x, self(x)
-
-
-class Network(Protocol):
-    """A feed-forward network."""
-
-    def with_residual(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What its output is added to, and this output, each (B, T, D)."""
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x (B, T, D) -> what the output is added to, and the output"""
+        return x, self.outer(relu_dropout(self.inner(x), self.dropout if self.training else 0.0))
 
 
 class Layer(nn.Module):
@@ -69,7 +62,7 @@ class Layer(nn.Module):
     def fed_forward(self, x: Tensor) -> Tensor:
         if self.feed_forward is None or self.feed_forward_norm is None:
             return x
-        return self.feed_forward_norm(*self.feed_forward.with_residual(x))
+        return self.feed_forward_norm(*self.feed_forward(x))
 
 
 class EncoderLayer(Layer):

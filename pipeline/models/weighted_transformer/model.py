@@ -15,7 +15,6 @@ W^{O_i} W_1 kappa_i is formed first, a product of parameters only. In both alpha
 Dimensions: B sentences, T positions, M branches, D d_model, F hidden units of one branch.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -40,6 +39,7 @@ class BranchedMix(nn.Module):
         super().__init__()
         self.config = config
         self.dropout, self.split = config.relu_dropout, config.ffn_mode == "split"
+        self.kept = config.residuals == "sub-layers"
         branches = config.branches
         self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches)
         self.inner = projection(config.d_model, config.d_ff)
@@ -90,7 +90,7 @@ class BranchedMix(nn.Module):
         kappa, alpha = self.branch_weights()
         batch, length, _, _ = context.shape
         heads, outputs = context.permute(2, 0, 1, 3).flatten(1, 2), self.outputs(kappa)
-        if self.config.residuals == "sub-layers":
+        if self.kept:
             return torch.bmm(heads, outputs).unflatten(1, (batch, length))
         weight, bias = self.inner_layer()
         return self.summed(torch.baddbmm(bias, heads, torch.matmul(outputs, weight)), alpha).unflatten(
@@ -115,16 +115,6 @@ class BranchedMix(nn.Module):
         return F.linear(hidden, outer, self.outer.bias * alpha.sum())
 
 
-@dataclass
-class BranchedNetwork:
-    """The feed-forward network of a layer whose branches hold a residual connection; its weights are the block's."""
-
-    block: BranchedMix
-
-    def with_residual(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        return self.block.network(y)
-
-
 class WeightedTransformer(Transformer):
     """A Transformer whose layers' feed-forward networks moved into branched attentions: one in every encoder layer,
     and one in every decoder layer, over the source by default."""
@@ -137,7 +127,7 @@ class WeightedTransformer(Transformer):
 
     def encoder_layer(self) -> EncoderLayer:
         config, block = self.config, BranchedMix(self.config)
-        return EncoderLayer(config, SelfAttention(branch_heads(config), block), network_of(block))
+        return EncoderLayer(config, SelfAttention(branch_heads(config), block), block.network if block.kept else None)
 
     def decoder_layer(self) -> DecoderLayer:
         config = self.config
@@ -148,7 +138,7 @@ class WeightedTransformer(Transformer):
             block = BranchedMix(config)
             over_target = SelfAttention(branch_heads(config), block)
             over_source = CrossAttention(config, Mix(config))
-        return DecoderLayer(config, over_target, over_source, network_of(block))
+        return DecoderLayer(config, over_target, over_source, block.network if block.kept else None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         branch_weights = [parameter for block in self.blocks.values() for parameter in block.branch_parameters()]
@@ -184,11 +174,6 @@ class WeightedTransformer(Transformer):
                 sample = random_weights(len(parameter), generator)
                 chosen = sample if kind == "random" else torch.full_like(sample, 1 / len(sample))
                 parameter.copy_(block.to_parameter(chosen))
-
-
-def network_of(block: BranchedMix) -> BranchedNetwork | None:
-    """None where the block's output is past its network already."""
-    return BranchedNetwork(block) if block.config.residuals == "sub-layers" else None
 
 
 def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig:
