@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 from collections import Counter
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -124,6 +125,16 @@ def test_the_commands_that_verify_a_number_do_that(site):
     assert re.search(r"^score +1$", done.stdout, re.MULTILINE), done.stdout
     assert retrained[:4] == ["python", "-m", "pipeline", "train"] and parse(retrained[3:]).restart
     assert Path(retrained[retrained.index("--run") + 1]) == site[0].layout.run(run)
+
+
+def test_the_page_of_a_paper_has_its_readings_with_the_default_marked(site):
+    project, folder = site
+    text = unescape((folder / "paper-weighted.html").read_text(encoding="utf-8"))
+    for name, reading in project.papers["weighted"].readings.items():
+        assert f"<dt>{name}, {reading.where}: “{reading.passage}”</dt>" in text
+        assert f"<strong>{reading.default}</strong> (default, chosen {reading.chosen}: {reading.why})" in text
+        assert all(choice.means in text and choice.support in text for choice in reading.choices.values())
+    assert 'id="passages"' in text
 
 
 def test_markup_in_a_sentence_a_name_or_a_folder_is_text(tmp_path):

@@ -99,9 +99,9 @@ class BranchedMix(nn.Module):
 
     def network(self, y: Tensor) -> tuple[Tensor, Tensor]:
         """y (M, B, T, D) -> sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D)"""
-        alpha, (weight, bias) = self.branch_weights()[1], self.inner_layer()
-        hidden = torch.matmul(y.flatten(1, 2), weight) + bias
-        return torch.einsum("mbtd,m->btd", y, alpha.to(y.dtype)), self.summed(hidden, alpha).unflatten(0, y.shape[1:3])
+        alpha, rows, (weight, bias) = self.branch_weights()[1], y.flatten(1, 2), self.inner_layer()
+        hidden = torch.baddbmm(bias, rows, weight) if self.split else F.linear(rows, weight.T, bias)
+        return weighted_sum(alpha, y), self.summed(hidden, alpha).unflatten(0, y.shape[1:3])
 
     def summed(self, hidden: Tensor, alpha: Tensor) -> Tensor:
         """hidden (M, B T, F), before the ReLU -> sum_i alpha_i (ReLU(hidden_i) W_2 + b_2), (B T, D)"""
@@ -111,7 +111,7 @@ class BranchedMix(nn.Module):
             hidden = hidden.transpose(0, 1).flatten(1)
             outer = self.outer.weight * alpha.repeat_interleave(hidden.shape[1] // len(alpha))
         else:
-            hidden, outer = torch.einsum("mnf,m->nf", hidden, alpha.to(hidden.dtype)), self.outer.weight
+            hidden, outer = weighted_sum(alpha, hidden), self.outer.weight
         return F.linear(hidden, outer, self.outer.bias * alpha.sum())
 
 
@@ -174,6 +174,11 @@ class WeightedTransformer(Transformer):
                 sample = random_weights(len(parameter), generator)
                 chosen = sample if kind == "random" else torch.full_like(sample, 1 / len(sample))
                 parameter.copy_(block.to_parameter(chosen))
+
+
+def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
+    """alpha (M,), x (M, …) -> sum_i alpha_i x_i, a product that copies nothing"""
+    return (alpha.to(x.dtype) @ x.flatten(1)).unflatten(0, x.shape[1:])
 
 
 def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig:
