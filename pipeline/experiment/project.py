@@ -109,11 +109,7 @@ class Project(Catalogue):
         return validate(SECTIONS[section], self.settings(paper, system, section), where)
 
     def readings(self, paper: str, system: str) -> dict[str, str]:
-        """The choices of a paper's readings by which a system, as it is written there, is made.
-
-        Raises:
-            UserError: it is made by none of a reading's choices.
-        """
+        """The choices of a paper's readings by which a system, as it is written there, is made. Raises UserError."""
         owner, name = self.locate(system, paper)
         lineage, found = self.lineage(owner, name), {}
         sections = [section for section in SECTIONS if self.settings(owner, name, section)]
@@ -126,13 +122,14 @@ class Project(Catalogue):
         return {key: choice for key, choice in found.items() if choice}
 
     def check_readings(self, paper: str) -> None:
-        """Raises UserError where a choice is that of no system: what nobody trains can't be compared."""
+        """Raises UserError where a default is no choice, or a choice that of no system: nothing could be compared."""
         record = self.papers[paper]
         tried = {choice for system in record.systems for choice in self.readings(paper, system).items()}
         for name, reading in record.readings.items():
+            where = f"workflow/papers/{paper}/paper.yaml: readings.{name}"
+            self.known(reading.default, reading.choices, f"{where}.default")
             if missing := [choice for choice in reading.choices if (name, choice) not in tried]:
-                where = f"workflow/papers/{paper}/paper.yaml: readings.{name}.choices"
-                raise UserError(f"{where}.{missing[0]}: no system has its settings")
+                raise UserError(f"{where}.choices.{missing[0]}: no system has its settings")
 
     def language_model(self, run: RunId) -> RunId | None:
         """The run that is fused with this one's decoder."""

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipeline.errors import UserError
 from pipeline.kinds.names import NewName, SystemName
@@ -14,15 +14,10 @@ class Choice(Closed):
 
     means: str = Field(description="What is then done")
     support: str = Field(description="What speaks for it and against it in the text")
-    settings: dict[str, Any] = Field(
-        min_length=1,
-        description="Values by `section.key`, in a list several; a system that has one of each is of this choice",
-    )
+    settings: dict[str, Any] = Field(min_length=1, description="Those of its systems, by `section.key`; a list: any")
 
-    def fits(self, settings: dict[str, Any]) -> bool:
-        return all(
-            settings[key] in (value if isinstance(value, list) else [value]) for key, value in self.settings.items()
-        )
+    def fits(self, given: dict[str, Any]) -> bool:
+        return all(given[key] in (one if isinstance(one, list) else [one]) for key, one in self.settings.items())
 
 
 class Reading(Closed):
@@ -31,25 +26,15 @@ class Reading(Closed):
     where: str = Field(description="Section or equation")
     passage: str = Field(description="What is written there, quoted briefly")
     choices: dict[NewName, Choice] = Field(min_length=2)
-    of: SystemName | None = Field(
-        default=None,
-        description="System that it is about, with those that differ from it; null = all with the settings",
-    )
+    of: SystemName | None = Field(default=None, description="What it is about: systems based on this one; null = all")
     default: NewName = Field(description="The choice of systems that are no arm of their own")
     why: str = Field(description="Why this one, from the text")
     chosen: Literal["before results", "after results"] = Field(description="When the default was chosen")
 
-    @model_validator(mode="after")
-    def default_is_a_choice(self):
-        if self.default not in self.choices:
-            raise ValueError(f"default: {self.default!r} is none of {', '.join(self.choices)}")
-        return self
-
     def choice_of(self, settings: dict[str, Any], where: str) -> str | None:
-        """Of a system with these settings, by `section.key`; None where the passage isn't about it.
+        """Of a system with these settings, by `section.key`; None where it has not all that the choices set.
 
-        Raises:
-            UserError: it has all settings of the choices, but fits none of them; `where` begins the line.
+        Raises UserError, a line that begins with `where`, when it has them but fits no choice.
         """
         keys = sorted({key for choice in self.choices.values() for key in choice.settings})
         if not settings.keys() >= set(keys):

@@ -37,7 +37,7 @@ class FusionLayer(nn.Module):
 
     @torch.no_grad()
     def take_output(self, weight: Tensor, bias: Tensor) -> None:
-        """Begin as the output layer, (V, D) and (V,), of a finished task model, which reads no language model."""
+        """Begin as a finished task model's output layer, (V, D) and (V,), which reads no language model."""
         self.output.weight.zero_()[:, : weight.shape[1]] = weight
         self.output.bias.copy_(bias)
 
