@@ -170,7 +170,7 @@ class Reading:
         return UserError(f"{self.where}: line {self.event.start_mark.line + 1}: {what}")
 
 
-def one_line(text: str, longest: int = 2500) -> str:
+def one_line(text: str, longest: int = 5000) -> str:
     """A text with its line breaks and other characters that can't be shown escaped, cut where it is long."""
     line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
     return line if len(line) <= longest else f"{line[:longest]}…"

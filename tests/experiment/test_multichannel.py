@@ -32,11 +32,13 @@ def test_table_1_has_ten_systems_on_five_test_sets_and_its_means_and_gains_are_t
 
 def test_the_in_house_systems_differ_in_their_channels_alone():
     project = load_project(ROOT, {"scale": "paper"})
-    first = spec(project, "RNN")
+    first, read = spec(project, "RNN"), spec(project, "NTM").model.memory_write
+    assert read == "tanh_content"
     for system in IN_HOUSE:
         found = spec(project, system)
         assert found.model.channels == system.lower()
-        assert found.model.model_copy(update={"channels": "rnn"}) == first.model
+        of_memory = {"memory_write": read} if found.model.has_memory else {}
+        assert found.model == first.model.model_copy(update={"channels": system.lower(), **of_memory})
         assert found.training == first.training
 
 
