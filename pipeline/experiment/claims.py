@@ -55,6 +55,8 @@ class Claims(Closed):
                 raise ValueError(fault)
             if self.claims[name].about != "trainings":
                 raise ValueError(f"primary: {name} stands on no training")
+            if self.claims[name].extra:
+                raise ValueError(f"primary: {name} is ours, not the paper's")
         if len(set(self.primary)) < len(self.primary):
             raise ValueError("primary: a claim stands there twice")
         return self

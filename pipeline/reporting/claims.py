@@ -49,7 +49,7 @@ def row_of(one: Judged) -> dict[str, str]:
         columns["evidence"] = one.why
     if found and len(found.evidence) == 1 and found.evidence[0].error is not None:
         columns |= {name: f"{getattr(found.evidence[0], name):.4g}" for name in NUMBERS}
-    said = {"statement": one.claim.statement, "printed": one.claim.printed}
+    said = {"statement": one.claim.said, "printed": one.claim.printed}
     return {"claim": one.name, "group": one.group, **said, "verdict": one.verdict, **columns}
 
 

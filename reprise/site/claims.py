@@ -38,7 +38,7 @@ def shown_claims(present: Present, paper: str) -> list[ShownClaim]:
 
 
 def shown_claim(one: Judged) -> ShownClaim:
-    found, said = one.found, (one.name, one.group, one.claim.statement, one.claim.printed, str(one.verdict))
+    found, said = one.found, (one.name, one.group, one.claim.said, one.claim.printed, str(one.verdict))
     if found is None:
         return ShownClaim(*said, why=one.why)
     rows = [

@@ -26,17 +26,27 @@ def test_a_statement_proved_by_a_test_names_it(project_with):
     assert (row["verdict"], row["test"]) == ("tested", "tests/a.py::test_b")
 
 
+def test_a_claim_of_ours_says_that_it_is(project_with):
+    claim = {"kind": "test", "tests": ["tests/a.py::test_b"]}
+    assert row_of(project_with(claims_of(**claim, extra=True)))["statement"].endswith(
+        "(Ours: the paper does not say so.)"
+    )
+    assert "Ours" not in row_of(project_with(claims_of(**claim)))["statement"]
+
+
 def test_primary_claims_are_five_at_most_that_stand_on_trainings(project_with):
     claims = claims_of(kind="order", score="ppl", ascending=["A", "C"])
     proved = {"kind": "test", "statement": "It is so.", "printed": "Table 9", "tests": ["tests/a.py::test_b"]}
+    ours = claims["claims"]["one"] | {"extra": True}
     for primary, fault in (
-        (["on"], "primary: unknown name 'on'; allowed: one, two; did you mean 'one'"),
+        (["on"], "primary: unknown name 'on'; allowed: one, three, two; did you mean 'one'"),
         (["two"], "primary: two stands on no training"),
+        (["three"], "primary: three is ours, not the paper's"),
         (["one", "one"], "primary: a claim stands there twice"),
         (["one"] * 6, "primary: .*at most 5"),
     ):
         with pytest.raises(UserError, match=fault):
-            project_with(claims | {"claims": claims["claims"] | {"two": proved}, "primary": primary})
+            project_with(claims | {"claims": claims["claims"] | {"two": proved, "three": ours}, "primary": primary})
 
 
 def test_an_unknown_score_or_key_is_one_line(project_with):

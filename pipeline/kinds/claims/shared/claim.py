@@ -68,6 +68,11 @@ class Claim(Closed):
     scales: list[ScaleName] | None = Field(default=None, description="Scales at which it can be tested; null = all")
 
     @property
+    def said(self) -> str:
+        """The statement, and whose it is if not the paper's."""
+        return f"{self.statement} (Ours: the paper does not say so.)" if self.extra else self.statement
+
+    @property
     def datasets(self) -> list[str]:
         """Datasets that it names itself, beside those of its scores, as the papers name them."""
         return []
