@@ -10,11 +10,15 @@ from pipeline.kinds.names import ScoreName
 
 
 class LongSentencesClaim(ScoredPair):
-    """On long sentences a system's advantage is at least as large as on all."""
+    """On long sentences a system's advantage is at least as large as on all; or it is better; or both do worse."""
 
     kind: Literal["long_sentences"]
     score: ScoreName = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
     longer_than: Annotated[int, Field(ge=1)] = Field(description="Source words")
+    says: Literal["advantage is no smaller", "is better", "both do worse"] = Field(
+        default="advantage is no smaller",
+        description="Of the system beside its baseline, or of each beside all sentences",
+    )
 
     def judge(self, measured: Measurements) -> Findings:
         score, systems = measured.scores[self.score], (self.system, self.baseline)
@@ -30,9 +34,16 @@ class LongSentencesClaim(ScoredPair):
         if not any(one.by_seed.any() for one in long_samples):
             return Findings(f"no source of more than {self.longer_than} words, or nothing right", [], "")
         (system, baseline), (long_system, long_baseline) = samples, long_samples
-        name = f"advantage on more than {self.longer_than} words less that on all"
-        evidence = contrast(name, [(1, long_system), (-1, long_baseline), (-1, system), (1, baseline)])
+        long, gain = f"on more than {self.longer_than} words", [(1, long_system), (-1, long_baseline)]
+        match self.says:
+            case "advantage is no smaller":
+                evidence = [contrast(f"advantage {long} less that on all", [*gain, (-1, system), (1, baseline)])]
+            case "is better":
+                evidence = [contrast(f"advantage {long}", gain)]
+            case "both do worse":
+                pairs = zip(systems, samples, long_samples, strict=True)
+                evidence = [contrast(f"{name} on all less {long}", [(1, one), (-1, far)]) for name, one, far in pairs]
         gains = system.mean - baseline.mean, long_system.mean - long_baseline.mean
         ours = f"{self.system} less {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
         missing = untrained(measured, score, self.compared, samples)
-        return Findings(ours, [evidence], resampling("sentences"), missing)
+        return Findings(ours, evidence, resampling("sentences"), missing)

@@ -213,9 +213,9 @@ def test_lengths_beyond_training_are_those_of_one_split_among_several_and_judged
 WHOLE = {"metric": "bleu_paper", "dataset": DATA, "split": ["dev", "test"], "decoding": "final"}
 
 
-def long_sentences(project_with, lengths):
+def long_sentences(project_with, lengths, **says):
     """A project with sources of some lengths in words."""
-    claim = claims_of(kind="long_sentences", score="whole", system="C", baseline="A", longer_than=20)
+    claim = claims_of(kind="long_sentences", score="whole", system="C", baseline="A", longer_than=20, **says)
     project = project_with(claim | {"scores": {"whole": WHOLE}})
     put_corpus(project, dev_src=lengths, test_src=lengths)
     return project
@@ -231,6 +231,27 @@ def test_an_advantage_on_long_sentences_is_distinguished_from_one_on_short_ones(
         write_score(project, runs(project, "A")[0], "bleu_paper", "final", split, plain)
         system = np.where(helped[:, None], better, plain)
         write_score(project, runs(project, "C")[0], "bleu_paper", "final", split, system)
+    assert direction(row_of(project)) == expected
+
+
+@pytest.mark.parametrize(
+    ("says", "long", "short", "expected"),
+    [
+        ("is better", (0.5, 0.7), (0.5, 0.5), UPHELD),
+        ("is better", (0.7, 0.5), (0.5, 0.7), CONTRADICTED),
+        ("both do worse", (0.5, 0.5), (0.7, 0.7), UPHELD),
+        ("both do worse", (0.7, 0.5), (0.5, 0.7), CONTRADICTED),
+    ],
+)
+def test_long_sentences_alone_and_beside_all(project_with, says, long, short, expected):
+    """long, short: precision of the baseline and of the system on sentences of either kind."""
+    lengths = np.where(np.arange(SENTENCES) % 2, 25, 8)
+    project = long_sentences(project_with, lengths, says=says)
+    for seed, split in enumerate(WHOLE["split"]):
+        for system, precisions in zip(("A", "C"), zip(long, short, strict=True), strict=True):
+            far, near = (bleu_statistics(precision, seed) for precision in precisions)
+            rows = np.where((lengths > 20)[:, None], far, near)
+            write_score(project, runs(project, system)[0], "bleu_paper", "final", split, rows)
     assert direction(row_of(project)) == expected
 
 
