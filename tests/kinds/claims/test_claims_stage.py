@@ -52,7 +52,7 @@ def test_primary_claims_are_five_at_most_that_stand_on_trainings(project_with):
 def test_an_unknown_score_or_key_is_one_line(project_with):
     with pytest.raises(UserError, match=r"claims\.one: no score 'ter'; there are bleu, gleu, ppl$"):
         project_with(claims_of(kind="order", score="ter", ascending=["A", "C"]))
-    with pytest.raises(UserError, match="ascendign: unknown key; allowed: ascending, equal_budgets, kind, margin"):
+    with pytest.raises(UserError, match="ascendign: unknown key; allowed: ascending, equal_budgets, extra, kind"):
         project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"], ascendign=1))
 
 
