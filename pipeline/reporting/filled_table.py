@@ -9,7 +9,7 @@ from pandas import DataFrame, concat
 from pipeline.experiment.comparability import Comparability, Reason, in_words
 from pipeline.experiment.paper import TableEntry
 from pipeline.experiment.project import Project
-from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, Cell, Place, PrintedTable, Row, is_ours
+from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, Place, PrintedTable, is_ours
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
 from pipeline.products import RunId, Trained
@@ -108,8 +108,10 @@ def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
 
 def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:
     """Steps, hours, operations and provenance of a row's trainings, summed over them, and its deviations."""
-    row, measured, cells = table.rows[index], table.measured, table.cells.values()
-    runs: list[RunId] = unique(run for cell in cells for run in cell.runs(table.view, row))
+    row, measured = table.rows[index], table.measured
+    runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
+    systems = {system for cell in table.cells.values() for system in cell.systems(row)}
+    readings = [project.readings(paper, system).items() for system in sorted(systems) if is_ours(row)]
     trained = {run: record for run in runs if (record := measured.trained(run))}
     costs = [cost for run in runs if (cost := measured.cost(run))]
     return {
@@ -119,8 +121,8 @@ def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dic
         "hardware": joined(record.hardware for record in costs),
         "commit": joined(record.provenance.get("commit", "") for record in trained.values()),
         "runs": joined(run.folder for run in runs),
-        "readings": joined(f"{name} {choice}" for name, choice in readings_of(project, paper, row, cells).items()),
-        "deviations": deviations_of(project, paper, row, cells),
+        "readings": joined(f"{name} {choice}" for made_by in readings for name, choice in made_by),
+        "deviations": deviations_of(project, paper, systems),
     }
 
 
@@ -130,15 +132,8 @@ def steps(project: Project, run: RunId, trained: TrainedRun) -> str:
     return f"{trained.steps} of {budget}" if trained.steps < budget else str(trained.steps)
 
 
-def readings_of(project: Project, paper: str, row: Row, cells: Iterable[Cell]) -> dict[str, str]:
-    """By which choices of the paper's readings the systems of a row are made."""
-    systems = {system for cell in cells for system in cell.systems(row)} if is_ours(row) else ()
-    return {name: choice for system in sorted(systems) for name, choice in project.readings(paper, system).items()}
-
-
-def deviations_of(project: Project, paper: str, row: Row, cells: Iterable[Cell]) -> str:
-    """Which deviations of the paper concern this row, by their number below the table."""
-    systems = {system for cell in cells for system in cell.systems(row)}
+def deviations_of(project: Project, paper: str, systems: set[str]) -> str:
+    """Which deviations of the paper concern some systems, by their number below the table."""
     numbered = enumerate(project.papers[paper].deviations, start=1)
     return " ".join(str(number) for number, deviation in numbered if deviation.concerns(systems))
 
