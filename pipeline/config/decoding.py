@@ -30,7 +30,13 @@ class DecodingSettings(Closed):
         default="beside",
         description="beside: shallow fusion; instead: in the place of the one that the model was fused with",
     )
+    ngram_order: Annotated[int, Field(ge=2)] | None = Field(
+        default=None, description="In the place of a language model, an n-gram of the transcripts of the training"
+    )
     lm_weight: float = Field(default=0.0, ge=0, strict=False, description="λ of shallow fusion")
+    ctc_weight: float = Field(
+        default=0.3, ge=0, le=1, strict=False, description="γ of CTC in joint decoding; the rest is the decoder's"
+    )
     word_bonus: float = Field(default=0.0, strict=False, description="β: added for every word, in CTC decoding")
     lm_weights: list[Annotated[float, Field(ge=0, strict=False)]] = Field(
         default=[], description="λ to choose among on the development set of the run's own dataset; none = as given"
@@ -46,8 +52,11 @@ class DecodingConfig(DecodingSettings):
 
     @model_validator(mode="after")
     def has_a_language_model_to_weigh(self):
-        if (self.lm_weight or self.tuned) and (self.language_model is None or self.language_model_use != "beside"):
-            raise ValueError("lm_weight and lm_weights need a language_model, used beside the model")
+        beside = self.ngram_order or (self.language_model and self.language_model_use == "beside")
+        if (self.lm_weight or self.tuned) and not beside:
+            raise ValueError("lm_weight and lm_weights need a language_model, used beside the model, or ngram_order")
+        if self.ngram_order and self.language_model:
+            raise ValueError("ngram_order stands in the place of a language_model: give one of them")
         return self
 
     @property

@@ -14,13 +14,18 @@ class TrainingConfig(Closed):
     optimiser: Literal["adam", "adadelta", "nag"] = Field(
         default="adam", description="nag: gradient descent with Nesterov's momentum"
     )
-    schedule: Literal["inverse_sqrt", "constant", "plateau"] = Field(
+    schedule: Literal["inverse_sqrt", "constant", "plateau", "cosine"] = Field(
         default="inverse_sqrt",
-        description="Learning rate: eq. 3 (Vaswani et al.); lr; or lr, lowered when the dev loss stops falling",
+        description="Learning rate: eq. 3 (Vaswani et al.); lr; lr, lowered when the dev loss stops falling; or a rise "
+        "to lr over warmup_steps, then half a cosine to 0 at max_steps",
     )
-    warmup_steps: Count | None = Field(default=None, description="inverse_sqrt: updates of linear warm-up (eq. 3)")
+    warmup_steps: Count | None = Field(
+        default=None, description="inverse_sqrt, cosine: updates of linear warm-up (eq. 3)"
+    )
     lr_factor: float = Field(default=1.0, gt=0, strict=False, description="inverse_sqrt: multiplier of the schedule")
-    lr: float | None = Field(default=None, gt=0, strict=False, description="constant, plateau: (first) learning rate")
+    lr: float | None = Field(
+        default=None, gt=0, strict=False, description="constant, plateau, cosine: (first, highest) learning rate"
+    )
     plateau_factor: float = Field(
         default=0.5, gt=0, lt=1, strict=False, description="plateau: what the rate is multiplied by"
     )

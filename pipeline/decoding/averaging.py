@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     key = run_key(args.run_folder)
-    by_loss = args.best is not None
-    paths = best(args.run_folder, args.best, key) if by_loss else inputs(args.run_folder, args.last, key)
+    best = args.best is not None
+    paths = inputs(args.run_folder, args.best if best else args.last, key, best)
     mean, facts = average(paths, key)
     write_tensor_file(args.out, mean, {"key": key, "step": facts[-1]["step"], "averaged": len(paths)})
     listed = [
@@ -54,52 +54,20 @@ def run(args: argparse.Namespace) -> None:
     log.info("%s: mean of steps %s", args.out, ", ".join(str(one["step"]) for one in facts))
 
 
-def inputs(run_folder: Path, last: int, key: str) -> list[Path]:
-    """The files to average, oldest first.
+def inputs(run_folder: Path, count: int, key: str, best: bool = False) -> list[Path]:
+    """The files to average, oldest first: the last, or the best of all that are kept.
 
     Raises:
-        UserError: the run is not finished, or kept fewer checkpoints.
+        UserError: the run is not finished, kept fewer checkpoints, or lacks one among them.
     """
-    if last == 1:
-        finished(run_folder, key)
-        return [run_folder / WEIGHTS_FILE]
-    return [path for _, path in last_kept(run_folder, last, key)]
-
-
-def best(run_folder: Path, count: int, key: str) -> list[Path]:
-    """The same of those whose development loss is lowest, among all that are kept; of equals the earlier.
-
-    Raises:
-        UserError: as `inputs`; or one was never validated.
-    """
-    kept = last_kept(run_folder, count, key, all_kept=True)
-    lines = read_lines_as(AnyProgress, run_folder / PROGRESS_FILE, TrainedRun.remedy)
-    losses = {line.step: line.dev.nll_per_token for line in lines if isinstance(line, ValidationLine)}
-    if unknown := [step for step, _ in kept if step not in losses]:
-        raise UserError(
-            f"{run_folder}: of the checkpoint after {unknown[0]} updates no development loss is known; make "
-            "training.checkpoint_every a multiple of validate_every"
-        )
-    return [path for _, path in sorted(sorted(kept, key=lambda one: losses[one[0]])[:count])]
-
-
-def finished(run_folder: Path, key: str) -> TrainedRun:
-    """Raises UserError when the training is not."""
+    if count < 1:
+        raise UserError(f"the number of checkpoints must be at least 1, got {count}")
     done = TrainedRun.read_if_there(run_folder / DONE_FILE)
     if done is None or done.key != key:
         raise UserError(f"{run_folder}: training is not finished; {REPAIR}")
-    return done
-
-
-def last_kept(run_folder: Path, count: int, key: str, all_kept: bool = False) -> list[tuple[int, Path]]:
-    """(step, path) of the last `count` checkpoints, or of all that are kept if these are as many, oldest first.
-
-    Raises:
-        UserError: the run is not finished, kept fewer, or one between them is missing.
-    """
-    if count < 1:
-        raise UserError(f"a number of checkpoints must be at least 1, got {count}")
-    done, found = finished(run_folder, key), weight_files(run_folder)
+    if count == 1 and not best:
+        return [run_folder / WEIGHTS_FILE]
+    found = weight_files(run_folder)
     if len(found) < count:
         raise UserError(
             f"{run_folder}/checkpoints: {len(found)} checkpoints, {count} are to be averaged; lower "
@@ -110,14 +78,26 @@ def last_kept(run_folder: Path, count: int, key: str, all_kept: bool = False) ->
             f"{run_folder}/checkpoints: the newest is of step {found[-1][0]}, but the run ended at step "
             f"{done.steps}; was a file removed? {REPAIR}"
         )
-    kept = found if all_kept else found[-count:]
+    kept = found if best else found[-count:]
     steps = [step for step, _ in kept]
     every = load_run(run_folder / RUN_FILE).training.checkpoint_every
     given_up_after = done.returned.to if done.returned else None  # what followed led astray, and was removed
     gaps = [earlier for earlier, later in itertools.pairwise(steps) if later - earlier > every]
     if gaps not in ([], [given_up_after]):
         raise UserError(f"{run_folder}/checkpoints: one between steps {steps} is missing; {REPAIR}")
-    return kept
+    return [path for step, path in kept if not best or step in best_steps(run_folder, steps, count)]
+
+
+def best_steps(run_folder: Path, steps: list[int], count: int) -> list[int]:
+    """Those of lowest development loss, of equals the earlier. Raises UserError when one was never validated."""
+    lines = read_lines_as(AnyProgress, run_folder / PROGRESS_FILE, TrainedRun.remedy)
+    losses = {line.step: line.dev.nll_per_token for line in lines if isinstance(line, ValidationLine)}
+    if unknown := [step for step in steps if step not in losses]:
+        raise UserError(
+            f"{run_folder}: of the checkpoint after {unknown[0]} updates no development loss is known; make "
+            "training.checkpoint_every a multiple of validate_every"
+        )
+    return sorted(steps, key=losses.__getitem__)[:count]
 
 
 def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:

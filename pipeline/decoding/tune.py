@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
     parser.add_argument("--decoding", required=True, metavar="JSON", help="a decoding with `lm_weights`")
-    parser.add_argument("--language-model", type=Path, required=True, metavar="FOLDER", help="its run")
+    parser.add_argument("--language-model", type=Path, metavar="FOLDER", help="its run; an n-gram has none")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
     parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
@@ -46,14 +46,17 @@ def run(args: argparse.Namespace) -> None:
     if not config.tuned:
         raise UserError("--decoding: has no `lm_weights`, so there is nothing to choose")
     trained = TrainedModel.load(args.weights, args.threads)
-    language_model = load_language_model(args.language_model, trained.spec).to(trained.device)
+    run_folder = args.language_model
+    language_model = load_language_model(run_folder, trained.spec).to(trained.device) if run_folder else None
     grid = scored_grid(trained, config, language_model)
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
     Tuned(**dict(best), sentences=config.tuning_sentences, grid=grid).write(args.out)
     log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best.lm_weight, best.word_bonus, best.wer)
 
 
-def scored_grid(trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel) -> list[TunedPoint]:
+def scored_grid(
+    trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel | None
+) -> list[TunedPoint]:
     """Error rates of every pair of weights."""
     batches, references = sample(trained, config)
     points = []

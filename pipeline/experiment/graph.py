@@ -58,7 +58,9 @@ class Graph:
         found: list[Product] = []
         for paper in papers:
             record = self.project.papers[paper]
-            found += [Table(paper, name) for name in self.project.tables_here(paper)]
+            found += [
+                Table(paper, name) for name in self.project.tables_here(paper) if not record.tables[name].on_request
+            ]
             found += [ExampleTable(paper, name) for name in record.examples]
             found += [TranscriptTable(paper, name) for name in record.transcripts]
             found += [LayerTable(paper, name) for name in record.layer_costs]

@@ -88,6 +88,7 @@ class TableEntry(Closed):
     """A printed table and what is measured for it."""
 
     scales: list[ScaleName] | None = Field(default=None, description="Scales at which it can be measured; null = all")
+    on_request: bool = Field(default=False, description="Made only where its file is asked for: it needs a user's data")
     caption: str = Field(description="Stands alone: what is measured, on what, by whom")
     printed: FileName = Field(description="CSV of printed numbers, beside paper.yaml")
     label: list[str] = Field(description="Columns that name a row")

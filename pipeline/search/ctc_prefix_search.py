@@ -101,10 +101,20 @@ def prefix_search(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: Te
 
     log_probs: (B, S, V) of the symbols per frame; lengths: (B,) frames.
     """
+    beam = prefix_beam(log_probs, lengths, beam_size, scores)
+    return best_texts(beam, beam.log_probs + beam.prior + beam.next_prior[..., EOS])
+
+
+def prefix_beam(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: TextScores) -> Beam:
+    """The texts that the search ends with."""
     beam = empty_beam(log_probs, beam_size, scores)
     for frame in range(int(lengths.max())):
         beam = after_frame(beam, log_probs[:, frame], scores).where(lengths > frame, beam)
-    total = beam.log_probs + beam.prior + beam.next_prior[..., EOS]
+    return beam
+
+
+def best_texts(beam: Beam, total: Tensor) -> list[Hypothesis]:
+    """Of each utterance that of the largest `total` (B, K), its score."""
     best = total.argmax(1).tolist()
     return [
         Hypothesis(

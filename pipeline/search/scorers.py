@@ -10,6 +10,7 @@ from torch import Tensor
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq, Tree
 from pipeline.search.interface import SourceBatch
+from pipeline.search.ngram import Ngram
 
 
 class ModelScores:
@@ -31,7 +32,7 @@ class ModelScores:
 class Prior:
     """A language model and how much it counts."""
 
-    model: LanguageModel
+    model: LanguageModel | Ngram
     weight: float
     """λ >= 0: scores then never rise with length, on which the search's early stop stands."""
 

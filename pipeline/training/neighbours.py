@@ -49,7 +49,7 @@ def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def depends_on_length(spec: RunSpec) -> bool:
     """Whether what an update does depends on how many there will be."""
-    return bool(spec.training.branch_freeze_steps)
+    return bool(spec.training.branch_freeze_steps) or spec.training.schedule == "cosine"
 
 
 def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:

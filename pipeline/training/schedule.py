@@ -1,9 +1,11 @@
 """Learning rates, a function of the update and of how often the rate was lowered: that number is all that is stored.
 
 inverse_sqrt: Attention Is All You Need, eq. 3; Weighted Transformer Network, section 3.2, for kappa and alpha.
+cosine: a warm-up, then half a cosine to nothing at the last update.
 plateau: lowered when the dev loss stops falling (Convolutional Sequence to Sequence Learning, section 4.2).
 """
 
+import math
 from typing import TypeVar
 
 from pipeline.config import ModelConfig, TrainingConfig
@@ -23,6 +25,14 @@ def inverse_sqrt(width: float, iteration: int, warmup_steps: int) -> float:
     return width**-0.5 * min(iteration**-0.5, iteration * warmup_steps**-1.5)
 
 
+def cosine(iteration: int, training: TrainingConfig) -> float:
+    """Share of the highest rate: a linear warm-up, then half a cosine (Loshchilov and Hutter 2017, eq. 5)."""
+    warmup_steps = training.warmup_steps or 0
+    if iteration <= warmup_steps:
+        return iteration / warmup_steps
+    return (1 + math.cos(math.pi * (iteration - warmup_steps) / (training.max_steps - warmup_steps + 1))) / 2
+
+
 class Schedule:
     """Learning rates of the two parameter groups. Updates count from 0."""
 
@@ -39,9 +49,11 @@ class Schedule:
                 return training.lr_factor * inverse_sqrt(self.model.schedule_width, update + 1, warmup_steps)
             case "constant":
                 return required(training.lr, training)
+            case "cosine":
+                return required(training.lr, training) * cosine(update + 1, training)
             case "plateau":
                 return required(training.lr, training) * training.plateau_factor**annealings
-        raise ValueError(f"schedule must be inverse_sqrt, constant or plateau, got {training.schedule!r}")
+        raise ValueError(f"schedule must be inverse_sqrt, constant, cosine or plateau, got {training.schedule!r}")
 
     def branch_weights(self, update: int) -> float:
         """The rate of kappa and alpha: eq. 3 with d_model / N in place of d_model, and a warm-up of its own."""

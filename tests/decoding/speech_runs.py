@@ -19,6 +19,8 @@ UTTERANCES, FEATURES = 13, 40
 RECOGNISER = {"architecture": "speech_attention", "encoder_layers": 2, "encoder_width": 4, "decoder_width": 6}
 RECOGNISER |= {"pooled_layers": 1, "embedding_width": 4, "attention_width": 5, "location_filters": 2}
 CTC = {"architecture": "ctc", "channels": 2, "num_layers": 1, "hidden_width": 6}
+JOINT = {"architecture": "joint_recogniser", "num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
+JOINT |= {"channels": 2, "encoder_layers": 1}
 LM = {"architecture": "language_model", "num_layers": 1, "embedding_width": 4, "hidden_width": 8}
 COLD = {"kind": "cold", "width": 5}
 

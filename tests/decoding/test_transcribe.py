@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_records import speech_corpus
-from speech_runs import COLD, CTC, LM, RECOGNISER, UTTERANCES, write_corpus, write_run
+from speech_runs import COLD, CTC, JOINT, LM, RECOGNISER, UTTERANCES, write_corpus, write_run
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig, load_run
@@ -61,7 +61,7 @@ def references(corpus: Path, split: str) -> list[str]:
     return Alphabet().decode([store[index] for index in range(len(store))])
 
 
-@pytest.mark.parametrize("model", [RECOGNISER, CTC], ids=["attention", "ctc"])
+@pytest.mark.parametrize("model", [RECOGNISER, CTC, JOINT], ids=["attention", "ctc", "joint"])
 def test_every_utterance_has_one_line_in_its_place(tmp_path, corpus, model):
     run = write_run(tmp_path / "run", corpus, model)
     together = transcribe(run, corpus)
@@ -215,3 +215,16 @@ def test_the_language_model_and_its_run_go_together(tmp_path, corpus, lm, capsys
     assert "go together" in capsys.readouterr().err
     assert transcribe(run, corpus, lm_weight=0.5) is None
     assert "need a language_model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", [RECOGNISER, CTC, JOINT], ids=["attention", "ctc", "joint"])
+def test_an_n_gram_of_the_training_is_weighed_on_the_development_set_and_used(tmp_path, corpus, model):
+    run, tuned = write_run(tmp_path / "run", corpus, model), tmp_path / "tuned.json"
+    settings = DECODING | {"ngram_order": 3, "lm_weights": [0.0, 5.0], "tuning_sentences": 4}
+    given = ["tune", "--weights", str(run / "model.safetensors"), "--decoding", json.dumps(settings)]
+    assert main([*given, "--out", str(tuned), "--threads", "1"]) == 0
+    assert [point.lm_weight for point in Tuned.read(tuned).grid] == [0.0, 5.0]
+    assert transcribe(run, corpus, "--tuned", str(tuned), **settings) is not None
+    plain = transcribe(run, corpus)
+    assert transcribe(run, corpus, ngram_order=3, lm_weight=0.0) == plain
+    assert transcribe(run, corpus, ngram_order=3, lm_weight=5.0) != plain

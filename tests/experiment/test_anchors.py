@@ -1,5 +1,6 @@
 """Published recipes: a folder like a paper's, which no scale changes and which `all` leaves out."""
 
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from pipeline.experiment.targets import unknown_target
 from pipeline.kinds.cells.shared.cell import PrintedTable
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
-from pipeline.products import RunId
+from pipeline.products import RunId, Table
 from pipeline.training.schedule import Schedule
 
 ROOT = Path(__file__).resolve().parents[2]
+SPEAKERS = ("lucas", "nicolas", "theo", "yweweler")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,39 @@ def test_the_rate_of_the_tiny_transformer_peaks_at_the_published_one_after_2000_
     rates = [schedule.weights(update) for update in range(4000)]
     assert rates.index(max(rates)) + 1 == 2000
     assert max(rates) == pytest.approx(0.005, rel=1e-6)
+
+
+def test_what_a_user_has_to_bring_is_made_on_request_alone(small):
+    made = {product.table for product in Graph(small).reports(["anchors"]) if isinstance(product, Table)}
+    assert made == {"multi30k", "an4", "digits"}
+    for name in ("an4-official", "german", "french", "czech"):
+        assert unknown_target(small, f"results/small/anchors/{name}.csv") is None
+
+
+def test_every_language_and_test_set_has_the_recipe_unchanged(small):
+    run, *others = (
+        small.run_spec(small.runs_of("anchors", "tiny-transformer", f"multi30k-en-{name}")[0])
+        for name in ("de-lowercased", "de-all-tests", "fr-all-tests", "cs-all-tests")
+    )
+    for other in others:
+        assert (other.model, other.training) == (run.model, run.training)
+    prepared = [small.dataset_records[one.dataset] for one in (run, *others)]
+    for key in ("cleaning", "tokeniser", "lowercase", "subwords", "src"):
+        assert all(getattr(one, key) == getattr(prepared[0], key) for one in prepared)
+
+
+@pytest.mark.parametrize("speaker", SPEAKERS)
+def test_the_speaker_who_is_left_out_is_heard_in_the_test_alone(small, speaker):
+    splits = small.dataset_records[f"fsdd-without-{speaker}"].splits
+    members = [
+        f"fsdd/{part}/{digit}_{name}_7.flac" for part in ("train", "test") for digit in "09" for name in SPEAKERS
+    ]
+    taken = {
+        split: {one for one in members for part in parts if fnmatch(one, part.members)}
+        for split, parts in splits.items()
+    }
+    assert {one for one in members if f"_{speaker}_" in one} == taken["test"]
+    assert taken["train"] | taken["dev"] == set(members) - taken["test"] and not taken["train"] & taken["dev"]
 
 
 def test_all_leaves_them_out_and_another_scale_names_the_one_they_are_made_at(small):

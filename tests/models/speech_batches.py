@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.fusion.settings import FusionConfig
+from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 from pipeline.symbols import BOS, EOS, PAD
@@ -71,6 +72,12 @@ def lm_config(**changes) -> LanguageModelConfig:
 def ctc_config(**changes) -> CTCConfig:
     settings = {"channels": 2, "num_layers": 2, "hidden_width": 6}
     return CTCConfig(architecture="ctc", **(settings | changes))
+
+
+def joint_config(**changes) -> JointRecogniserConfig:
+    settings = {"num_layers": 2, "d_model": 12, "d_ff": 16, "num_heads": 2, "dropout": 0.0}
+    settings |= {"channels": 3, "encoder_layers": 2, "encoder_dropout": 0.0}
+    return JointRecogniserConfig(architecture="joint_recogniser", **(settings | changes))
 
 
 DEEP = {"kind": "deep", "lm_feature": "state", "gate_bias": -1.0}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from small_models import pairs, transformer_config
-from speech_batches import FUSIONS, VOCAB, attention_config, ctc_config, fusion_config, lm_config, speech
+from speech_batches import FUSIONS, VOCAB, attention_config, ctc_config, fusion_config, joint_config, lm_config, speech
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.config import LanguageModelRun, RunSpec, TrainingConfig
@@ -36,9 +36,10 @@ def counted(run: RunSpec, batch, vocab: int) -> float:
     return counter.get_total_flops()
 
 
-@pytest.mark.parametrize(
-    "model", [attention_config(frame_stacking=2), attention_config(gru_reads="last context"), ctc_config(), lm_config()]
-)
+MODELS = [attention_config(frame_stacking=2), attention_config(gru_reads="last context"), ctc_config()]
+
+
+@pytest.mark.parametrize("model", [*MODELS, joint_config(), lm_config()])
 def test_operations_of_an_update(model):
     batch = speech([FRAMES] * ROWS, [CHARACTERS] * ROWS)
     ours = run_flops(spec(model), SHAPE)

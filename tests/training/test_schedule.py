@@ -1,3 +1,4 @@
+import math
 import random
 
 import pytest
@@ -76,6 +77,13 @@ def test_a_slow_plateau_lowers_the_rate_at_each_validation_without_a_new_best():
 def test_a_fast_plateau_lowers_the_rate_at_every_validation_from_the_first_such_on():
     found = plateau(plateau_factor=0.1, plateau_annealing="fast")
     assert rates(found, [3.0, 2.0, 2.5, 1.5, 1.4]) == pytest.approx([0.25, 0.25, 0.025, 0.0025, 0.00025])
+
+
+def test_a_cosine_rises_to_its_rate_and_falls_along_half_a_cosine_to_nothing_behind_the_last_update():
+    found = schedule(8, 1, schedule="cosine", lr=0.2, warmup_steps=4, max_steps=11)
+    rising, falling = [0.05, 0.1, 0.15, 0.2], [0.1 * (1 + math.cos(math.pi * n / 8)) for n in range(1, 8)]
+    assert [found.weights(update) for update in range(11)] == pytest.approx(rising + falling)
+    assert 0 < found.weights(10) < 0.01 and found.weights(7) == pytest.approx(0.1)
 
 
 def test_a_plateau_ends_the_training_below_its_lowest_rate():

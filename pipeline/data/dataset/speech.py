@@ -104,6 +104,9 @@ class SpokenRecord(DatasetRecord):
     min_seconds: Positive = Field(default=0.1, description="Shorter utterances are left out and counted")
     max_seconds: Positive = Field(description="Longer utterances are left out and counted")
     max_characters: Count = Field(description="Utterances of a longer transcript are left out and counted")
+    speeds: list[Positive] = Field(
+        default=[1.0], min_length=1, description="Training utterances are heard at each of these speeds, resampled"
+    )
     disjoint_speakers: bool = Field(default=False, description="Whether a speaker in two splits is an error")
     expected: dict[SplitName, ExpectedUtterances] = Field(default={}, description="Asserted of what is kept")
     size: SpeechSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")

@@ -21,9 +21,9 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,7 @@ from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifes
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
 from pipeline.data.speech.shared_utterances import place_of, shared_speakers, shared_utterances
+from pipeline.data.speech.speed import at_speed
 from pipeline.data.token_store import token_files, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -145,7 +146,8 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     """Features, ids, transcripts and speakers of the utterances that are kept."""
     found, alphabet, places = Kept(), Alphabet(), set()
     progress = Progress(log, f"{dataset.name} {split}: features of", "utterances")
-    work = partial(features_of, dataset=dataset)
+    speeds = dataset.speeds if split == "train" else [1.0]
+    work = partial(features_of, dataset=dataset, speeds=speeds)
     with ExitStack() as stack:
         stem = corpus / "encoded" / split
         frames = stack.enter_context(write_frames(stem))
@@ -153,12 +155,12 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
         texts = stack.enter_context(atomic_write(corpus / f"prepared/{split}.en"))
         speakers = stack.enter_context(atomic_write(corpus / f"prepared/{split}.speakers"))
         for part in map_in_order(work, chunks(read_manifest(manifest), UTTERANCES_PER_CHUNK), processes):
-            for utterance, result in part:
+            for number, (utterance, result) in enumerate(part):
                 found.read += 1
                 if isinstance(result, str):
                     found.reject(utterance, result)
                     continue
-                if (place := place_of(utterance)) in places:
+                if (place := (place_of(utterance), number % len(speeds))) in places:
                     found.reject(utterance, "listed twice")
                     continue
                 places.add(place)
@@ -175,19 +177,25 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
     return found
 
 
-def features_of(part: list[Utterance], dataset: SpokenRecord) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
-    """Of each utterance its spelling and features (T, FEATURES) float16, or else the reason why it is left out."""
+def features_of(
+    part: list[Utterance], dataset: SpokenRecord, speeds: list[float]
+) -> list[tuple[Utterance, tuple[str, np.ndarray] | str]]:
+    """Of each utterance, at each speed in turn, its spelling and features (T, FEATURES) float16, or else the reason
+    why it is left out."""
     filters = MelFilters(dataset.sample_rate, dataset.high_hz)
     results: list[tuple[Utterance, tuple[str, np.ndarray] | str]] = []
-    for utterance in part:
+    for utterance, speed in product(part, speeds):
+        heard = replace(utterance, seconds=utterance.seconds / speed)
         try:
-            results.append((utterance, features_of_one(utterance, dataset, filters)))
+            results.append((heard, features_of_one(utterance, dataset, filters, speed)))
         except RejectedError as reason:
-            results.append((utterance, str(reason)))
+            results.append((heard, str(reason)))
     return results
 
 
-def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFilters) -> tuple[str, np.ndarray]:
+def features_of_one(
+    utterance: Utterance, dataset: SpokenRecord, filters: MelFilters, speed: float
+) -> tuple[str, np.ndarray]:
     text, strange = spelt(utterance.text)
     if strange:
         raise RejectedError("outside the alphabet")
@@ -197,7 +205,7 @@ def features_of_one(utterance: Utterance, dataset: SpokenRecord, filters: MelFil
         raise RejectedError("too long")
     if utterance.seconds < dataset.min_seconds:
         raise RejectedError("too short")
-    features = filters(read_audio(utterance, dataset.sample_rate))
+    features = filters(at_speed(read_audio(utterance, dataset.sample_rate), speed))
     if not len(features):
         raise RejectedError("too short")
     stored = features.astype(STORED)

@@ -93,26 +93,34 @@ class CTC(FrameModel):
         x = x.transpose(1, 2).flatten(2)
         for layer in self.layers:
             x = layer(x, lengths)
-        logits = self.output(x).float()
-        never = torch.tensor(NEVER_WRITTEN, device=logits.device)
-        return logits.index_fill(-1, never, -1e4).log_softmax(-1), lengths
+        return frame_log_probs(self.output(x)), lengths
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """-log p(characters | speech), summed over all ways to align them; EOS is not among the characters."""
         if label_smoothing:
             raise ValueError("CTC has no label smoothing")
-        log_probs, lengths = self.log_probs(batch)
-        targets = batch.tgt_in[:, 1:]
-        counts = (targets != PAD).sum(1)
-        loss = F.ctc_loss(
-            log_probs.transpose(0, 1), targets, lengths, counts, blank=BLANK, reduction="sum", zero_infinity=True
-        )
-        return LossSums(loss, loss.detach(), int(counts.sum()))
+        return ctc_loss(*self.log_probs(batch), batch)
 
     def best_path(self, batch) -> list[list[int]]:
         """Repeats merged, blanks left out."""
         log_probs, lengths = self.log_probs(batch)
         return [collapse(row[:length].tolist()) for row, length in zip(log_probs.argmax(-1), lengths, strict=True)]
+
+
+def frame_log_probs(logits: Tensor) -> Tensor:
+    """(B, S', V) -> log-probabilities, float32, of the symbols of frames."""
+    never = torch.tensor(NEVER_WRITTEN, device=logits.device)
+    return logits.float().index_fill(-1, never, -1e4).log_softmax(-1)
+
+
+def ctc_loss(log_probs: Tensor, lengths: Tensor, batch) -> LossSums:
+    """-log p(characters | speech) of log_probs (B, S', V) of `lengths` (B,) frames; EOS is not among the characters."""
+    targets = batch.tgt_in[:, 1:]
+    counts = (targets != PAD).sum(1)
+    loss = F.ctc_loss(
+        log_probs.transpose(0, 1), targets, lengths, counts, blank=BLANK, reduction="sum", zero_infinity=True
+    )
+    return LossSums(loss, loss.detach(), int(counts.sum()))
 
 
 def collapse(path: list[int]) -> list[int]:

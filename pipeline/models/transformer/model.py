@@ -177,9 +177,13 @@ class Transformer(TaskModel):
         identity = torch.eye(keys.shape[2], dtype=keys.dtype, device=keys.device).expand(*keys.shape[:2], -1, -1)
         return attend(queries, keys, identity, mask, causal=False, drop=0.0).float()
 
+    def read(self, batch) -> tuple[Tensor, Tensor]:
+        """What the decoder looks at, (B, S, D), and where there is something, (B, S)."""
+        return self.encode(batch.src, attention_mask(batch.src_mask)), batch.src_mask
+
     def states(self, batch) -> Tensor:
-        mask = attention_mask(batch.src_mask)
-        return self.decode(batch.tgt_in, self.encode(batch.src, mask), mask)
+        encoded, real = self.read(batch)
+        return self.decode(batch.tgt_in, encoded, attention_mask(real))
 
     def logits(self, states: Tensor) -> Tensor:
         return F.linear(states, self.output_weight).float()
@@ -188,8 +192,7 @@ class Transformer(TaskModel):
         return projected_loss(self.states(batch), self.output_weight, None, batch.tgt_out, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        mask = batch.src_mask
-        encoded = self.encode(batch.src, attention_mask(mask))
+        encoded, mask = self.read(batch)
         keys_values = [layer.cross_attention.keys_values(encoded) for layer in self.decoder]
         # Read at every step: laid out for it once.
         layers = [tuple(tensor.contiguous() for tensor in pair) for pair in keys_values]

@@ -1,0 +1,1 @@
+"""A recogniser trained by CTC and attention together (Watanabe et al. 2017)."""

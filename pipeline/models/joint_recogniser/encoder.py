@@ -1,0 +1,50 @@
+"""Frames to annotations: two strided convolutions, then residual BLSTMs, each behind a layer normalisation.
+
+Dimensions: B utterances, S frames, S' positions of four frames, F features, C channels, D d_model.
+"""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pipeline.models.joint_recogniser.settings import CONVOLUTIONS, JointRecogniserConfig
+from pipeline.models.layers.modules import Modules
+from pipeline.models.layers.reading import within, zero_behind
+from pipeline.models.layers.spec_augment import masked
+from pipeline.models.layers.utterance_norm import centred
+from pipeline.models.speech_attention.encoder import BidirectionalLSTM
+
+
+class ConvolutionalEncoder(nn.Module):
+    def __init__(self, config: JointRecogniserConfig):
+        super().__init__()
+        self.config, width, bands = config, config.d_model, config.features
+        inputs, convolutions = 1, []
+        for _ in range(CONVOLUTIONS):
+            convolutions.append(nn.Conv2d(inputs, config.channels, 3, stride=2, padding=1))
+            inputs, bands = config.channels, -(-bands // 2)
+        self.convolutions = Modules[nn.Conv2d](convolutions)
+        self.project = nn.Linear(inputs * bands, width)
+        self.norms = Modules[nn.LayerNorm](nn.LayerNorm(width) for _ in range(config.encoder_layers))
+        self.layers = Modules[BidirectionalLSTM](BidirectionalLSTM(width, width // 2) for _ in self.norms)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """frames (B, S, F), lengths (B,) -> annotations (B, S', D), zero behind the end, and positions (B,)."""
+        x = self.augmented(frames, lengths).unsqueeze(1)
+        for convolution in self.convolutions:
+            lengths = -(-lengths // 2)
+            x = convolution(x).relu()
+            x = x * within(lengths, x.shape[2])[:, None, :, None]
+        x = self.project(x.transpose(1, 2).flatten(2))
+        for norm, layer in zip(self.norms, self.layers, strict=True):
+            x = x + F.dropout(layer(norm(x), lengths), self.config.encoder_dropout, self.training)
+        return zero_behind(self.norm(x), lengths), lengths
+
+    def augmented(self, frames: Tensor, lengths: Tensor) -> Tensor:
+        """What is read: centred, and in training masked, where the settings say so."""
+        config = self.config
+        frames = centred(frames, lengths) if config.utterance_mean == "removed" else zero_behind(frames, lengths)
+        if not self.training or not (config.time_masks or config.frequency_masks):
+            return frames
+        times = (config.time_masks, config.time_mask_frames, config.time_mask_share)
+        return masked(frames, lengths, times, (config.frequency_masks, config.frequency_mask_bands))

@@ -1,0 +1,94 @@
+"""CTC and attention on one encoder: what its loss adds up, and what its encoder reads."""
+
+import pytest
+import torch
+from speech_batches import VOCAB, joint_config, speech
+
+from pipeline.models.joint_recogniser.model import JointRecogniser
+from pipeline.models.layers.spec_augment import masked, stretches
+from pipeline.models.layers.utterance_norm import centred
+from pipeline.symbols import PAD
+
+
+@pytest.fixture(autouse=True)
+def same_draws():
+    torch.manual_seed(3)
+
+
+def model(**changes) -> JointRecogniser:
+    return JointRecogniser(joint_config(**changes), VOCAB).eval()
+
+
+def test_the_loss_is_the_weighted_sum_of_both():
+    joint, batch = model(), speech([60, 41, 52], [4, 7, 2])
+    losses = []
+    for share in (0.0, 1.0, 0.3):
+        joint.config = joint_config(ctc_share=share)
+        losses.append(joint.loss(batch, 0.1))
+    attention, ctc, both = losses
+    torch.testing.assert_close(both.loss, 0.7 * attention.loss + 0.3 * ctc.loss)
+    torch.testing.assert_close(both.nll, 0.7 * attention.nll + 0.3 * ctc.nll)
+    assert both.tokens == 4 + 7 + 2 + 3
+
+
+def test_the_decoders_part_is_the_likelihood_of_its_steps_and_of_the_texts_that_are_rescored():
+    joint, batch = model(ctc_share=0.0), speech([60, 41], [4, 7])
+    source, cache = joint.start(batch)
+    total = torch.zeros(2)
+    for place in range(batch.tgt_in.shape[1]):
+        logits, cache = joint.step(batch.tgt_in[:, place : place + 1], source, cache)
+        symbols = batch.tgt_out[:, place]
+        total += logits[:, 0].log_softmax(-1).gather(1, symbols.unsqueeze(1)).squeeze(1) * (symbols != PAD)
+    torch.testing.assert_close(joint.loss(batch, 0.0).nll, -total.sum(), rtol=1e-4, atol=1e-4)
+    both_ways = torch.stack((batch.tgt_in, batch.tgt_in), 1), torch.stack((batch.tgt_out, batch.tgt_out), 1)
+    found = joint.text_log_probs(*joint.read(batch), *both_ways)
+    torch.testing.assert_close(found, torch.stack((total, total), 1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mean", ["kept", "removed"])
+def test_what_lies_behind_an_utterances_end_changes_nothing(mean):
+    joint, batch = model(utterance_mean=mean), speech([60, 41, 33], [4, 7, 2])
+    encoded, real = joint.read(batch)
+    for row in range(3):
+        alone, _ = joint.read(batch.row(row))
+        torch.testing.assert_close(encoded[row, : alone.shape[1]], alone[0], rtol=1e-4, atol=1e-5)
+        assert int(real[row].sum()) == alone.shape[1] == joint.config.output_frames(int(batch.frame_counts[row]))
+
+
+def test_a_microphones_colour_is_taken_away_with_the_mean_and_heard_without():
+    batch, colour = speech([60, 41], [4, 7]), torch.randn(40)
+    for mean in ("removed", "kept"):
+        joint = model(utterance_mean=mean)
+        plain, _ = joint.speech_encoder(batch.frames, batch.frame_counts)
+        coloured, _ = joint.speech_encoder(batch.frames + colour, batch.frame_counts)
+        assert torch.allclose(plain, coloured, atol=1e-4) == (mean == "removed")
+
+
+def test_the_mean_is_over_an_utterances_own_frames():
+    frames = torch.tensor([[[1.0], [3.0], [99.0]], [[2.0], [4.0], [9.0]]])
+    assert centred(frames, torch.tensor([2, 3])).flatten().tolist() == [-1, 1, 0, -3, -1, 4]
+
+
+def test_stretches_fit_into_the_room_and_are_as_wide_as_they_may_be_and_no_wider():
+    room, widest = torch.tensor([50.0, 9.0, 3.0]), torch.tensor([10.0, 9.0, 0.0])
+    widths = torch.stack([stretches(room, widest, 1, 50).sum(1) for _ in range(600)])
+    assert widths.max(0).values.tolist() == [10, 9, 0] and widths.min() == 0
+    struck = torch.stack([stretches(room, widest, 1, 50) for _ in range(600)]).any(0)
+    assert struck.sum(1).tolist() == [50, 9, 0]
+    assert widths[:, 0].float().mean() == pytest.approx(5, abs=0.5)  # uniform in 0 … 10
+
+
+def test_masked_frames_and_bands_are_zero_and_the_rest_is_as_it_was():
+    frames = torch.randn(2, 80, 40)
+    found = masked(frames, torch.tensor([80, 40]), (2, 30, 0.25), (1, 8))
+    gone = found == 0
+    assert torch.equal(found[~gone], frames[~gone])
+    whole = gone.all(2).sum(1)
+    assert 0 < whole[0] <= 2 * 20 and whole[1] <= 2 * 10
+    assert torch.equal(masked(frames, torch.tensor([80, 40]), (0, 30, 0.25), (0, 8)), frames)
+
+
+def test_training_alone_is_masked():
+    joint, batch = model(time_masks=2, frequency_masks=2), speech([60, 41], [4, 7])
+    assert torch.equal(joint.read(batch)[0], joint.read(batch)[0])
+    assert not torch.equal(joint.train().read(batch)[0], joint.read(batch)[0])

@@ -1,0 +1,57 @@
+"""Rescoring with both models against the sum over all texts."""
+
+import itertools
+
+import pytest
+import torch
+
+from pipeline.models.ctc.model import collapse
+from pipeline.search.ctc_prefix_search import BLANK, TextScores, prefix_search
+from pipeline.search.joint_search import joint_search
+from pipeline.symbols import BOS, EOS, PAD
+
+A, B = EOS + 1, EOS + 2
+VOCAB, FRAMES = EOS + 3, 4
+
+
+class TableModel:
+    """Random probabilities of both kinds: CTC's a position, and attention's of each text whatever the position."""
+
+    def __init__(self, seed: int):
+        generator = torch.Generator().manual_seed(seed)
+        logits = 2 * torch.randn(1, FRAMES, VOCAB, generator=generator)
+        logits[..., BLANK + 1 : EOS + 1] = -torch.inf
+        self.frames = logits.log_softmax(-1)
+        self.table = (2 * torch.randn(VOCAB, VOCAB, generator=generator)).log_softmax(-1)
+
+    def read(self, batch):
+        return self.frames, torch.ones(1, FRAMES, dtype=torch.bool)
+
+    def log_probs(self, encoded):
+        return encoded
+
+    def text_log_probs(self, encoded, real, tgt_in, tgt_out):
+        return self.table[tgt_in, tgt_out].masked_fill(tgt_out == PAD, 0.0).sum(-1)
+
+    def likelihood(self, text: tuple[int, ...]) -> float:
+        return float(sum(self.table[a, b] for a, b in itertools.pairwise((BOS, *text, EOS))))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("weight", [0.0, 0.4, 1.0])
+def test_a_wide_beam_finds_the_best_weighted_sum_of_all_texts(seed, weight):
+    model, ctc = TableModel(seed), {}
+    for path in itertools.product((BLANK, A, B), repeat=FRAMES):
+        text = tuple(collapse(list(path)))
+        ctc[text] = ctc.get(text, 0.0) + float(model.frames[0, range(FRAMES), path].sum().exp())
+    logs = {text: float(torch.tensor(value).log()) for text, value in ctc.items()}
+    total = {text: weight * value + (1 - weight) * model.likelihood(text) for text, value in logs.items()}
+    best = max(total, key=total.__getitem__)
+    (found,) = joint_search(model, None, 60, weight, TextScores(None, 0.0, None))
+    assert tuple(found.tokens) == best
+    assert found.score == pytest.approx(total[best], abs=1e-4)
+
+
+def test_with_ctc_alone_it_is_prefix_search():
+    model, scores = TableModel(7), TextScores(None, 0.3, A)
+    assert joint_search(model, None, 5, 1.0, scores) == prefix_search(model.frames, torch.tensor([FRAMES]), 5, scores)
