@@ -68,7 +68,6 @@ STAGES = {
     "score-trees": ("pipeline.evaluation.score_trees", "score parses: labelled bracketing F1, with intervals"),
     "score": ("pipeline.evaluation.score", "score translations: every BLEU, chrF and GLEU, with intervals"),
     "phenomena": ("pipeline.evaluation.phenomena", "count names, idioms and word order that are right, on the grammar"),
-    "compare": ("pipeline.evaluation.compare", "say whether one score is better than another"),
 }
 
 

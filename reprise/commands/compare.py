@@ -2,27 +2,29 @@
 
     reprise compare weighted/A/wmt14-en-de/1 attention/base/wmt14-en-de/1 --metric sacrebleu
 
-Compares what the workflow has scored; `python -m pipeline compare` takes score files.
+Compares what the workflow has scored, or two score files of the same test set.
 """
 
 import argparse
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.evaluation.compare import compare_scores
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from pipeline.kinds.scored import measure_of
 from pipeline.layout import path_in_run
 from pipeline.products import Score
 from pipeline.schema import known
+from reprise.comparison import compare_scores
 from reprise.named_run import FoundRun, find_run, usual_decoding
 
 USUAL = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs=2, metavar="RUN", help="paper/system/dataset/seed, or a run's folder")
+    parser.add_argument(
+        "runs", nargs=2, metavar="RUN", help="paper/system/dataset/seed, a run's folder, or a score file"
+    )
     parser.add_argument("--metric", help="default: bleu_paper, f1 or wer, by what the models make")
     parser.add_argument("--split", default="test", help="dev, test, test2, … (default: test)")
     parser.add_argument("--decoding", default="", metavar="NAME", help="of both (default: the usual)")
@@ -30,9 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    first, second = (find_run(name, parse_settings(args.set)) for name in args.runs)
-    metric = args.metric or USUAL[first.dataset.form]
-    ours, theirs = (score_of(one, metric, args.split, args.decoding) for one in (first, second))
+    if all(name.endswith(".json") for name in args.runs):
+        metric, (ours, theirs) = args.metric or USUAL["sentences"], map(Path, args.runs)
+    else:
+        first, second = (find_run(name, parse_settings(args.set)) for name in args.runs)
+        metric = args.metric or USUAL[first.dataset.form]
+        ours, theirs = (score_of(one, metric, args.split, args.decoding) for one in (first, second))
     found = compare_scores(ours, theirs, metric)
     between = f"95 % between {found.low:+.2f} and {found.high:+.2f}, p = {found.p_value:.4f}"
     print(f"{metric}: {args.runs[0]} less {args.runs[1]}: {found.difference:+.2f} ({between})")

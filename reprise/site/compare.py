@@ -12,9 +12,10 @@ from pipeline.kinds.view import PaperView
 from pipeline.layout import PROGRESS_FILE
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
-from pipeline.metrics.statistics.significance import compared, resampled
+from pipeline.metrics.statistics.significance import resampled
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import FilledTable
+from reprise.comparison import compared
 from reprise.site.charts import curves
 from reprise.site.pages import Pages
 from reprise.site.present import Present, run_page, system_name

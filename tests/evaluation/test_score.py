@@ -11,9 +11,10 @@ import yaml
 from pipeline.__main__ import main
 from pipeline.data.dataset import GrammarDataset
 from pipeline.errors import UserError
-from pipeline.evaluation.compare import compare_scores
 from pipeline.files import sha256_file
 from pipeline.metrics.statistics.score_file import read_statistics
+from reprise.__main__ import main as reprise
+from reprise.comparison import compare_scores
 
 LINES = 40
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
@@ -97,8 +98,8 @@ def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
         found = compare_scores(perfect, ours, name)
         assert found.low > 0
         assert found.p_value < 0.01
-    assert main(["compare", str(perfect), str(ours), "--metric", "gleu"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"metric": "gleu", **vars(found)}
+    assert reprise(["compare", str(perfect), str(ours), "--metric", "gleu"]) == 0
+    assert f"less {ours}: {found.difference:+.2f} (95 % between {found.low:+.2f} and" in capsys.readouterr().out
     other.write_text(json.dumps(json.loads(ours.read_text()) | {"test_set": "newstest"}))
     with pytest.raises(UserError, match="test_set differs"):
         compare_scores(ours, other, "bleu_tok")

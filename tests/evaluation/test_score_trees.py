@@ -13,10 +13,10 @@ from pipeline.data.linearisation import linearise, rebuild
 from pipeline.data.trees import parse_tree, words
 from pipeline.errors import UserError
 from pipeline.evaluation import score_trees
-from pipeline.evaluation.compare import compare_scores
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.brackets import sentence_counts
 from pipeline.metrics.statistics.score_file import read_statistics
+from reprise.comparison import compare_scores
 
 SYMBOLS = ["(S", "(NP", "(VP", "/S", "/NP", "/VP", "NN", "VB", "."]
 

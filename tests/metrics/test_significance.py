@@ -5,7 +5,8 @@ import pytest
 
 from pipeline.errors import UserError
 from pipeline.metrics.statistics.bleu import bleu
-from pipeline.metrics.statistics.significance import bootstrap_interval, paired_bootstrap, resampled
+from pipeline.metrics.statistics.significance import bootstrap_interval, resampled
+from reprise.comparison import paired_bootstrap
 
 
 def accuracy(totals: np.ndarray) -> np.ndarray:

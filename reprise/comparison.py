@@ -1,0 +1,60 @@
+"""Is one score better than another? Paired bootstrap over the sentences of a test set (Koehn 2004)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.errors import UserError
+from pipeline.metrics import metric_named
+from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.statistics.significance import RESAMPLES, SEED, Total, resampled
+from pipeline.records.scores import ScoreFile
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """System a less system b on the same sentences."""
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    """Two-sided: how often chance alone gives a difference at least this large."""
+
+
+def compare_scores(a: Path, b: Path, name: str) -> Comparison:
+    """Paired bootstrap of two score files on the metric `name`.
+
+    Raises:
+        UserError: they are of different test sets or references.
+    """
+    ours, theirs = ScoreFile.read(a), ScoreFile.read(b)
+    for key in ("test_set", "lines", "references"):
+        if (one := getattr(ours, key)) != (other := getattr(theirs, key)):
+            raise UserError(f"can't compare {a} and {b}: {key} differs ({one}, {other})")
+    return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)
+
+
+def paired_bootstrap(
+    a: np.ndarray, b: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED
+) -> Comparison:
+    """Whether system a differs from b, given their statistics (N, F) on the same sentences in the same order.
+
+    The p-value is the share of resamples whose difference lies as far from the mean of all as the observed one from
+    zero (Riezler and Maxwell 2005), which is what sacreBLEU reports.
+
+    Raises:
+        UserError: the numbers of sentences differ.
+    """
+    if len(a) != len(b):
+        raise UserError(f"can't compare scores of {len(a)} and {len(b)} sentences: they are not of one test set")
+    difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
+    return compared(difference, resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed))
+
+
+def compared(difference: float, differences: np.ndarray) -> Comparison:
+    """Of a difference, and the same on each resample."""
+    low, high = np.percentile(differences, [2.5, 97.5])
+    as_far = np.abs(differences - differences.mean()) >= abs(difference)
+    return Comparison(difference, float(low), float(high), float((as_far.sum() + 1) / (len(differences) + 1)))
