@@ -63,8 +63,12 @@ class Claims(Closed):
 
     def judged(self, view: PaperView, faults: Faults = (NotRun,)) -> list[Judged]:
         """Every claim of the paper of `view`, chains link by link. faults: what makes one count as not run."""
-        systems = tuple(dict.fromkeys(one.name for one in names_in(self) if one.kind == Names.SYSTEM))
-        return judge_all(self.claims, self.primary, Measurements(view, self.scores, Pools(view, systems)), faults)
+        return judge_all(self.claims, self.primary, Measurements(view, self.scores, Pools(view, self.systems)), faults)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """That claims name, whose trainings tell of the noise of their kinds."""
+        return tuple(dict.fromkeys(one.name for one in names_in(self) if one.kind == Names.SYSTEM))
 
     @property
     def datasets(self) -> list[str]:

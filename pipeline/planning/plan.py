@@ -21,6 +21,7 @@ from pipeline.disk import size
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
+from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices
 from pipeline.planning.jobs import Job, Jobs
 from pipeline.planning.rates import Calibration
@@ -88,8 +89,28 @@ def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
         "Trainings, decodings and measurements together:",
         grid(["jobs", "operations", "hours here", *devices], totals),
         "\n".join(f"- {note}" for note in notes(project, found)) + "\n",
+        *(shown_designs(paper, list(designs(project, paper))) for paper in found.papers),
     ]
     return "\n\n".join(parts)
+
+
+def shown_designs(paper: str, found: list[Design]) -> str:
+    """What a paper's claims can show; empty where nothing is known of their noise."""
+    if not found:
+        return ""
+    header = ["claim", "group", "by", "seeds", "smallest effect", "printed effect"]
+    rows = [
+        [
+            *(one.name, "primary" if one.primary else "", one.quantity, " and ".join(map(str, one.seeds))),
+            *(f"{one.smallest:.2g}", "" if one.printed is None else f"{one.printed:.2g}"),
+        ]
+        for one in found
+    ]
+    about = (
+        f"Claims of {paper}: the smallest effect that is told from zero four times in five at 5 %, before claims are "
+        f"adjusted for each other, with noise between trainings {found[0].noise}; perplexities in nats."
+    )
+    return "\n\n".join([about, grid(header, rows)]) + "\n"
 
 
 def notes(project: Project, found: Jobs) -> list[str]:

@@ -26,10 +26,6 @@ class MeasuredNoise(Record):
     seeds: list[int]
     weights: list[str] = Field(description="Digests of the weights that each seed ended in")
     values: dict[str, list[float]] = Field(description="By metric, of each seed")
-    sentence_variance: dict[str, float] = Field(
-        description="By metric, times its sentences: of the difference of two of these trainings, on the metric's own "
-        "scale, when sentences are resampled"
-    )
 
     @property
     def title(self) -> str:

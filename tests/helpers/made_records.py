@@ -121,5 +121,4 @@ def measured_noise(**values: list[float]) -> MeasuredNoise:
         seeds=list(range(1, 21)),
         weights=["toy"] * 20,
         values=values,
-        sentence_variance={},
     )

@@ -13,6 +13,7 @@ from pipeline.records.probes import AlignmentMaps
 class AlignmentClaim(TrainedPair):
     """The entropy of attention over speech, averaged over a training, is lower than another system's."""
 
+    quantity = "entropy"
     kind: Literal["alignment"]
     split: Literal["dev", "test"] = "dev"
 
@@ -25,6 +26,6 @@ class AlignmentClaim(TrainedPair):
             files = [measured.path(Alignments(run, self.split)) for run in runs]
             return [mean(AlignmentMaps.read(path).entropy) for path in files]
 
-        samples = [measured.trainings(one, self.dataset, "entropy", entropies) for one in self.systems]
+        samples = [measured.trainings(one, self.dataset, self.quantity, entropies) for one in self.systems]
         evidence = self.lower("entropy of attention over the training (nats)", *samples)
         return Findings(f"{samples[0].mean:.2f} and {samples[1].mean:.2f} nats", [evidence], "entropies of trainings")

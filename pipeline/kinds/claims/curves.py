@@ -10,6 +10,7 @@ from pipeline.kinds.training_curves import curve_gaps, mean_gaps
 class CurvesClaim(TrainedPair):
     """At equal training loss, a system's dev loss is lower than another's, beyond the gaps within a system."""
 
+    quantity = "curve_gap"
     kind: Literal["curves"]
 
     def judge(self, measured: Measurements) -> Findings:
@@ -20,7 +21,7 @@ class CurvesClaim(TrainedPair):
             return Findings("the curves have no training loss in common", [], "")
         samples = [
             measured.trainings(
-                one, self.dataset, "curve_gap", lambda runs: curve_gaps([*map(measured.fit_curve, runs)])
+                one, self.dataset, self.quantity, lambda runs: curve_gaps([*map(measured.fit_curve, runs)])
             )
             for one in self.systems
         ]

@@ -88,6 +88,10 @@ class Claim(Closed):
         """(system, dataset) of those that have to be trained to their plateau for the claim to be fair to them."""
         return []
 
+    def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
+        """The quantity whose noise decides it, the dataset, and the systems whose difference it is; None: not so."""
+        return None
+
     def is_tested(self, scale: str) -> bool:
         """Whether it can be tested at a scale."""
         return self.scales is None or scale in self.scales

@@ -34,12 +34,7 @@ class Pools:
         Args:
             values: of any system; of: what the quantity is of.
         """
-        family, data = self.family(system, dataset), self.corpus(system, dataset)
-        alike = {
-            self.training(one, dataset): one
-            for one in (*self.systems, system)
-            if self.family(one, dataset) == family and self.corpus(one, dataset) == data
-        }
+        family, alike = self.family(system, dataset), self.alike(system, dataset)
         groups = [self.read(one, (name, quantity, of), values) for name, one in sorted(alike.items())]
         if degrees := freedom(found := tuple(group for group in groups if len(group))):
             return found, f"pooled over {len(found)} systems ({family}, {degrees} degrees of freedom)"
@@ -47,6 +42,19 @@ class Pools:
         if measured and quantity in measured.values:
             return (np.array(measured.values[quantity]),), measured.title
         return (), ""
+
+    def alike(self, system: str, dataset: str) -> dict[str, str]:
+        """Systems of the kind of `system` that are trained on the same data, by their training."""
+        family, data = self.family(system, dataset), self.corpus(system, dataset)
+        return {
+            self.training(one, dataset): one
+            for one in (*self.systems, system)
+            if self.family(one, dataset) == family and self.corpus(one, dataset) == data
+        }
+
+    def design_freedom(self, system: str, dataset: str) -> int:
+        """Degrees of freedom that the noise of a system's kind will have."""
+        return sum(len(self.view.runs(one, dataset)) - 1 for one in self.alike(system, dataset).values())
 
     def read(self, system: str, key: tuple[str, ...], values: Callable[[str], Values]) -> np.ndarray:
         """Empty where they were not measured."""

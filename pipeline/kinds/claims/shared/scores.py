@@ -63,6 +63,10 @@ class UnderOneScore(AboutScores):
 class OfMeans(UnderOneScore):
     """Is judged by differences between the terms' means."""
 
+    def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
+        systems = [term.system for term in self.compared]
+        return scores[self.score].metric, scores[self.score].dataset, list(dict.fromkeys(systems))
+
     @abstractmethod
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         """samples: of the terms, in their order, to be compared on a scale."""

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,12 +59,18 @@ class AboutTraining(AboutTrainings):
 class TrainedPair(AboutTrainings):
     """A system next to a baseline."""
 
+    quantity: ClassVar[str] = DEV_LOSS
+    """What is compared, as it is named in what was measured of noise."""
+
     system: SystemName
     baseline: SystemName
 
     @property
     def systems(self) -> list[str]:
         return [self.system, self.baseline]
+
+    def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
+        return self.quantity, self.dataset, self.systems
 
     def runs(self, measured: Measurements) -> tuple[list[RunId], list[RunId]]:
         """Runs of the system and of the baseline."""

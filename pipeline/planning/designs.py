@@ -1,0 +1,92 @@
+"""What the claims of a paper can show: the smallest effect that a design sees, beside the printed one, before any run.
+
+A design is a number of trainings of each system. Its noise is that of many trainings of one such system, measured once
+(docs/measured/noise); the degrees of freedom are those of the design, pooled over the systems that its claims name.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.experiment.project import Project
+from pipeline.kinds.cells.score import ScoreCell
+from pipeline.kinds.claims.shared.claim import Claim
+from pipeline.kinds.claims.shared.pools import Pools
+from pipeline.kinds.claims.shared.scores import UnderOneScore
+from pipeline.kinds.claims.shared.terms import NamedScore
+from pipeline.kinds.evidence import Evidence
+from pipeline.kinds.view import PaperView
+from pipeline.metrics import metric_named, metric_names
+from pipeline.records.noise import MeasuredNoise
+
+
+@dataclass(frozen=True)
+class Design:
+    """Of one link of a claim between two systems; effects in the unit in which its metric is judged."""
+
+    name: str
+    primary: bool
+    quantity: str
+    seeds: list[int]
+    smallest: float
+    printed: float | None
+    noise: str
+
+
+def designs(project: Project, paper: str) -> Iterator[Design]:
+    """Of all claims between two systems of a kind whose noise was measured."""
+    claims, view = project.claims[paper], PaperView(project, paper)
+    pools = Pools(view, claims.systems)
+    for name, claim in claims.claims.items():
+        for end, link in claim.links().items():
+            compared = link.design(claims.scores)
+            if compared is None or not link.is_tested(project.config.scale):
+                continue
+            quantity, dataset, systems = compared
+            families = {pools.family(system, dataset) for system in systems}
+            noise = project.noise_of(families.pop()) if len(families) == 1 else None
+            if len(systems) == 2 and noise and quantity in noise.values:
+                seeds = [len(view.runs(system, dataset)) for system in systems]
+                smallest = smallest_effect(noise, quantity, seeds, pools.design_freedom(systems[0], dataset))
+                printed = printed_effect(project, paper, link)
+                yield Design(name + end, name in claims.primary, quantity, seeds, smallest, printed, noise.title)
+
+
+def smallest_effect(noise: MeasuredNoise, quantity: str, seeds: list[int], freedom: int) -> float:
+    """Told from zero four times in five at 5 %; freedom: 0 where no system has two trainings."""
+    values = on_scale(quantity, np.array(noise.values[quantity]))
+    squared = float(values.var(ddof=1)) * sum(1 / count for count in seeds)
+    return Evidence("", 0.0, squared**0.5, freedom or len(values) - 1).detectable
+
+
+def on_scale(quantity: str, values: np.ndarray) -> np.ndarray:
+    """As the metric of that name is judged; a quantity that is none, as it is."""
+    return metric_named(quantity).judged_as(values) if quantity in metric_names() else values
+
+
+def printed_effect(project: Project, paper: str, claim: Claim) -> float | None:
+    """By how much the better term's printed score exceeds the other's; None where a table has not both."""
+    if not isinstance(claim, UnderOneScore):
+        return None
+    score = project.claims[paper].scores[claim.score]
+    found = [printed_score(project, paper, term.system, score) for term in claim.compared]
+    if None in found:
+        return None
+    smaller, larger = on_scale(score.metric, np.array(found, dtype=float))
+    return float(larger - smaller)
+
+
+def printed_score(project: Project, paper: str, system: str, score: NamedScore) -> float | None:
+    """In the first table of the paper, or of the system's own, that prints it."""
+    where = project.locate(system, paper)
+    for owner in dict.fromkeys((paper, where[0])):
+        for name, table in project.papers[owner].tables.items():
+            for cell in table.cells.values():
+                if not isinstance(cell, ScoreCell) or cell.printed is None:
+                    continue
+                if (cell.metric, cell.dataset, cell.splits) == (score.metric, score.dataset, score.splits):
+                    for row in project.printed[owner][name]:
+                        if row[cell.printed] and row[cell.system] and project.locate(row[cell.system], owner) == where:
+                            return float(row[cell.printed])
+    return None

@@ -1,0 +1,155 @@
+"""What was measured of one system under many seeds (docs/measured/noise), as runs of as many systems as one likes.
+
+The system `X1` of seeds_of={"X1": [4, 7, 11]} is three of those trainings. Claims judge such systems as they do any,
+but all of them are the same: whatever is decided between them is false.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fabricated import write_score, write_training
+from made_records import start_cost, training_cost
+
+from pipeline.experiment.claims import Claims
+from pipeline.kinds import evidence
+from pipeline.kinds.claims.shared import judged
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.pools import Pools
+from pipeline.kinds.floors import Floors
+from pipeline.kinds.view import PaperView
+from pipeline.layout import Layout
+from pipeline.products import RunId
+from pipeline.records.noise import MeasuredNoise
+from pipeline.schema import validate
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = "data"
+SHORT, LONG = "test", "test2"
+"""Halves of the test set, by the length of the reference."""
+SPLIT = {"bleu": "bleu_paper", "gleu": "gleu", "ppl": "perplexity"}
+SCORES = {
+    **{
+        key: {"metric": name, "dataset": DATA, "split": [SHORT, LONG], "decoding": "final"}
+        for key, name in SPLIT.items()
+    },
+}
+
+
+@dataclass(frozen=True)
+class ManySeeds:
+    """Trainings of one system."""
+
+    record: MeasuredNoise
+    arrays: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, family: str) -> "ManySeeds":
+        path = ROOT / "docs/measured/noise" / family
+        return cls(MeasuredNoise.read(path.with_suffix(".json")), dict(np.load(path.with_suffix(".npz"))))
+
+    @property
+    def count(self) -> int:
+        return len(self.record.seeds)
+
+    @property
+    def is_long(self) -> np.ndarray:
+        lengths = self.arrays["bleu_paper"][0, :, 1]
+        return lengths > np.median(lengths)
+
+    def raised(self, nats: float) -> "ManySeeds":
+        """The same with losses, a symbol, that are so much higher."""
+        rows = self.arrays["perplexity"].astype(float)
+        rows[..., 0] += nats * rows[..., 1]
+        return ManySeeds(self.record, self.arrays | {"perplexity": rows, "dev": self.arrays["dev"] + nats})
+
+    def write(self, deal: "Deal", first: int = 0) -> None:
+        """Run folders of all seeds, numbered from `first` on."""
+        every = int(self.arrays["steps"][0])
+        for number in range(self.count):
+            run = RunId("aa", "X", DATA, first + number)
+            dev, train = (self.arrays[name][number].tolist() for name in ("dev", "train"))
+            write_training(deal, run, dev, train, every)
+            training_cost(start_cost(seconds=60.0)).write(deal.layout.run(run) / "cost.json")
+            for name in SPLIT.values():
+                rows = self.arrays[name][number]
+                for split, part in ((SHORT, ~self.is_long), (LONG, self.is_long)):
+                    write_score(deal, run, name, "final", split, rows[part])
+
+
+class SeedFolders(Layout):
+    def run(self, run: RunId) -> Path:
+        return self.work / f"seed{run.seed}"
+
+
+@dataclass(frozen=True)
+class Deal:
+    """An experiment (pipeline/kinds/view.py) whose systems are trainings dealt out of many."""
+
+    layout: Layout
+    spec: Any
+    seeds_of: dict[str, list[int]] = field(default_factory=dict)
+    noise: MeasuredNoise | None = None
+    floors: Floors = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> list[int]:
+        return max(self.seeds_of.values(), key=len)
+
+    def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
+        return [RunId(paper, system, dataset, seed) for seed in self.seeds_of[system]]
+
+    def run_spec(self, run: RunId) -> Any:
+        return self.spec
+
+    def locate(self, reference: str, paper: str) -> tuple[str, str]:
+        return paper, reference
+
+    def stand_in(self, dataset: str) -> str:
+        return dataset
+
+    def noise_of(self, family: str) -> MeasuredNoise | None:
+        return self.noise
+
+
+class WithLengths(Measurements):
+    """Corpora are not there; what they say of lengths is that the second half's are longer than any trained on."""
+
+    def lengths(self, system, score, splits):
+        return np.concatenate(
+            [np.full(self.rows(system, score, split), 9 if split == SHORT else 30) for split in splits]
+        )
+
+    def rows(self, system, score, split) -> int:
+        (run, *_) = self.view.runs(system, score.dataset)
+        (path,) = self.score_paths(run, score.model_copy(update={"split": split}), [score.decoding])
+        return len(np.load(path.with_suffix(".npz"))[score.metric])
+
+    def longest_trained_on(self, system, score) -> int:
+        return 20
+
+
+def judge(deal: Deal, claims: dict[str, dict], primary: list[str] = ()) -> list[judged.Judged]:
+    """claims: as in claims.yaml, without words."""
+    words = {"statement": "It is so.", "printed": "Table 9"}
+    record = validate(
+        Claims, {"scores": SCORES, "claims": {name: words | claim for name, claim in claims.items()}}, "toy"
+    )
+    view = PaperView(deal, "aa")
+    measured = WithLengths(view, record.scores, Pools(view, tuple(deal.seeds_of)))
+    return judged.judge_all(record.claims, primary, measured)
+
+
+def remember_resamples(monkeypatch) -> None:
+    """Of a seed's statistics, which every deal asks for again."""
+    original = evidence.resampled
+    known: dict[bytes, np.ndarray] = {}
+
+    def resampled(statistics, total):
+        key = statistics.tobytes()
+        if key not in known:
+            known[key] = original(statistics, total)
+        return known[key]
+
+    monkeypatch.setattr(evidence, "resampled", resampled)

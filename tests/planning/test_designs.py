@@ -1,0 +1,64 @@
+"""What a design can see is computed before it runs, beside what the paper printed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_records import measured_noise
+from scipy import stats
+
+from pipeline.experiment.project import Project, load_project
+from pipeline.planning.designs import designs, smallest_effect
+from pipeline.planning.plan import shown_designs
+
+ROOT = Path(__file__).resolve().parents[2]
+NOISE = measured_noise(
+    bleu_paper=np.random.default_rng(0).normal(25, 1, 20).tolist(),
+    perplexity=np.exp(np.random.default_rng(1).normal(1.5, 0.02, 20)).tolist(),
+)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10])
+def test_the_smallest_effect_is_seen_four_times_in_five(seeds):
+    """By the power of Student's test, from the noncentral t, whose centre the sum of two quantiles comes near."""
+    freedom = 6 * (seeds - 1)
+    effect = smallest_effect(NOISE, "bleu_paper", [seeds, seeds], freedom)
+    centre = effect / (np.std(NOISE.values["bleu_paper"], ddof=1) * (2 / seeds) ** 0.5)
+    power = stats.nct.sf(stats.t.ppf(0.975, freedom), freedom, centre)
+    assert power == pytest.approx(0.8, abs=0.02)
+
+
+def test_single_trainings_have_the_degrees_of_freedom_of_what_was_measured():
+    effect, sd = smallest_effect(NOISE, "bleu_paper", [1, 1], 0), np.std(NOISE.values["bleu_paper"], ddof=1)
+    assert effect == pytest.approx(sd * 2**0.5 * (stats.t.ppf(0.975, 19) + stats.t.ppf(0.8, 19)))
+
+
+@pytest.fixture
+def found(monkeypatch, tmp_path):
+    """Designs of a paper by the name of their claim."""
+    monkeypatch.setattr(Project, "noise_of", lambda project, family: NOISE if family == "transformer" else None)
+    project = load_project(ROOT, {"scale": "demo", "seeds": 3, "work": str(tmp_path)})
+    return lambda paper: {one.name: one for one in designs(project, paper)}
+
+
+def test_printed_effects_are_those_of_the_printed_tables(found):
+    attention, weighted = found("attention"), found("weighted")
+    assert attention["one-head"].printed == pytest.approx(np.log(5.29 / 4.92))
+    assert attention["depth-2"].printed == pytest.approx(np.log(6.11 / 5.19))
+    assert weighted["better-two-layers"].printed == pytest.approx(24.8 - 23.7)
+    assert weighted["projection-over-softmax"].printed is None
+
+
+def test_a_claim_about_one_training_or_of_unknown_noise_has_no_design(found):
+    assert "averaging" not in found("attention") and "more-trees" not in found("attention")
+    assert not found("coldfusion") and shown_designs("coldfusion", []) == ""
+
+
+def test_plan_shows_the_smallest_effect_beside_the_printed_one(found):
+    text = shown_designs("attention", list(found("attention").values()))
+    (line,) = (line for line in text.split("\n") if line.startswith("| one-head"))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[:4] == ["one-head", "primary", "perplexity", "3 and 3"]
+    assert float(cells[4]) == pytest.approx(found("attention")["one-head"].smallest, rel=0.05)
+    assert cells[5] == "0.073"
+    assert "as 20 trainings of toy/system at scale demo had" in text
