@@ -21,11 +21,13 @@ import sys
 from pathlib import Path
 
 from pipeline.cluster.command import job_key, order_command
+from pipeline.cluster.devices import load_devices
 from pipeline.cluster.job_process import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.resources import Resources, add_resource_arguments, parse_options, resources_from
+from pipeline.cluster.site import card_of
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.version import PROJECT, code_digest
 from pipeline.cluster.wait import Jobs, Waiter
@@ -33,8 +35,6 @@ from pipeline.config import load_run
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.layout import DONE_FILE, RUN_FILE
-from pipeline.planning.devices import load_devices
-from pipeline.planning.site import card_of
 from pipeline.stages import perform as perform_stage
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ import argparse
 import shlex
 from dataclasses import dataclass
 
+from pipeline.cluster.site import card_of
 from pipeline.errors import UserError
-from pipeline.planning.site import card_of
 
 LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
 

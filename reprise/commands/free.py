@@ -32,10 +32,10 @@ from pipeline.experiment.graph import Graph, datasets_in
 from pipeline.experiment.project import Project
 from pipeline.files import sha256_file
 from pipeline.layout import DONE_FILE, WEIGHTS_FILE
-from pipeline.planning.data_files import is_extracted
 from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
 from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
+from reprise.planning.data_files import is_extracted
 
 log = logging.getLogger(__name__)
 

@@ -4,13 +4,13 @@ import time
 from collections.abc import Iterable
 from functools import cached_property
 
+from pipeline.cluster.devices import load_devices
 from pipeline.experiment.project import Project
 from pipeline.layout import Layout
-from pipeline.planning.devices import load_devices
-from pipeline.planning.jobs import Job, Jobs
-from pipeline.planning.plan import gpu_hours
-from pipeline.planning.rates import Calibration as Measured
 from pipeline.products import Calibration
+from reprise.planning.jobs import Job, Jobs
+from reprise.planning.plan import gpu_hours
+from reprise.planning.rates import Calibration as Measured
 from reprise.status.campaign import Campaign
 
 RENEWED_S = 300.0

@@ -14,8 +14,8 @@ from launching import make_run
 
 from pipeline.cluster.launch import require_bfloat16
 from pipeline.cluster.resources import Resources
+from pipeline.cluster.site import Site, card_of, load_site
 from pipeline.errors import UserError
-from pipeline.planning.site import Site, card_of, load_site
 
 SITES = sorted((ROOT / "slurm/sites").glob("*.yaml"))
 BUILT = ("Dockerfile", "apptainer.def")

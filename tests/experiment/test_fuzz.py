@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, note, settings
 from mutations import mutations
 
 from pipeline import yaml_file
+from pipeline.cluster.devices import load_devices
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.planning.devices import load_devices
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = int(os.environ.get("REPRISE_FUZZ", "100"))

@@ -13,10 +13,10 @@ from pipeline.experiment.paper import load_paper
 from pipeline.experiment.project import load_project
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.flops import training_flops
-from pipeline.planning.jobs import Jobs
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import fill
 from pipeline.reporting.markdown import render
+from reprise.planning.jobs import Jobs
 
 PAPERS = [path.parent.name for path in sorted(ROOT.glob("workflow/papers/*/paper.yaml"))]
 

@@ -12,8 +12,9 @@ from pipeline.data.dataset import DomainGap, load_dataset
 from pipeline.data.speech.text_lines import keywords
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.planning.check_data import check_gaps
-from pipeline.planning.domain_gap import (
+from pipeline.products import RunId
+from reprise.planning.check_data import check_gaps
+from reprise.planning.domain_gap import (
     ORDER,
     CharacterNgrams,
     faults_of_positions,
@@ -21,7 +22,6 @@ from pipeline.planning.domain_gap import (
     spread,
     unknown_words,
 )
-from pipeline.products import RunId
 
 ROOT = Path(__file__).resolve().parents[2]
 GAP = DomainGap(source="source", unknown_words=0.05, perplexity_ratio=(1.5, 2), characters_a_position=0.7)

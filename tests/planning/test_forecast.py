@@ -8,6 +8,7 @@ import torch
 from made_records import parallel_corpus, parallel_split
 from planning_project import ROOT, project_at
 
+from pipeline.cluster.devices import load_devices
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.data.batches import TrainingBatches
 from pipeline.data.token_store import write_tokens
@@ -18,12 +19,11 @@ from pipeline.models.flops import training_flops
 from pipeline.models.seq2seq import count_parameters
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.devices import load_devices
-from pipeline.planning.run_forecast import decoding_flops, forecast_run
 from pipeline.products import RunId
 from pipeline.symbols import EOS
 from pipeline.training.validation import FITTED_UPDATES
+from reprise.planning.corpus_size import Corpus
+from reprise.planning.run_forecast import decoding_flops, forecast_run
 
 VOCABULARY = 50
 MODEL = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2}

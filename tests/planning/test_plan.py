@@ -8,13 +8,9 @@ from made_records import decoded, start_cost, training_cost
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
+from pipeline.cluster.devices import load_devices
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
-from pipeline.planning.cost_table import compare, read_plan
-from pipeline.planning.devices import load_devices
-from pipeline.planning.jobs import Jobs, done_share
-from pipeline.planning.plan import gpu_hours, render
-from pipeline.planning.rates import Calibration, Point
 from pipeline.products import (
     Alignments,
     AttentionMaps,
@@ -27,6 +23,10 @@ from pipeline.products import (
     Translation,
     Tuned,
 )
+from reprise.planning.cost_table import compare, read_plan
+from reprise.planning.jobs import Jobs, done_share
+from reprise.planning.plan import gpu_hours, render
+from reprise.planning.rates import Calibration, Point
 
 
 @pytest.fixture(scope="module")

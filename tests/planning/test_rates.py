@@ -4,11 +4,11 @@ import pytest
 import torch
 from planning_project import project_at
 
-from pipeline.planning.calibrate import bisected, measure, shapes, spread_out
-from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.rates import Calibration, Point, family_of, shape_of
-from pipeline.planning.run_forecast import forecast_run
 from pipeline.products import RunId
+from reprise.planning.calibrate import bisected, measure, shapes, spread_out
+from reprise.planning.corpus_size import Corpus
+from reprise.planning.rates import Calibration, Point, family_of, shape_of
+from reprise.planning.run_forecast import forecast_run
 
 
 @pytest.fixture(scope="module")

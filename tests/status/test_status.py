@@ -18,12 +18,12 @@ from pipeline.cluster.queue import QueuedJob
 from pipeline.cluster.unlock import machine
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import load_project
-from pipeline.planning.plan import gpu_hours
 from pipeline.products import Encoded, Specification, Translation
 from pipeline.records.jobs import Driver, Failure, Submission
 from pipeline.records.training import ProgressLine
 from reprise.__main__ import main
 from reprise.commands.status import command_for
+from reprise.planning.plan import gpu_hours
 from reprise.status.campaign import Watch, in_words
 from reprise.status.forecast import Forecast
 from reprise.status.screen import hours

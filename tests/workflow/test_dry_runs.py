@@ -15,8 +15,8 @@ from lint import remaining
 
 from pipeline.data.dataset import Dataset
 from pipeline.experiment.project import load_project
-from pipeline.planning.schemas import RECORDS, schema_text
 from pipeline.products import RunId, Trained
+from reprise.planning.schemas import RECORDS, schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

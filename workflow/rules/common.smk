@@ -248,7 +248,7 @@ def resource(kind, name):
 
 def check_files(jobs):
     """Stop before any job starts when a file that one of them reads can't be had, or none can be written."""
-    from pipeline.planning.check_data import check  # brings an HTTP client, which nothing else here needs
+    from reprise.planning.check_data import check  # brings an HTTP client, which nothing else here needs
 
     fetching = {"download", "collect_trees", "collect_text", "collect_recordings", "features"}
     try:

@@ -18,7 +18,7 @@ from scipy.stats import beta
 from pipeline.experiment.project import load_project
 from pipeline.kinds.claims.shared import judged
 from pipeline.kinds.claims.shared.judged import LEVEL, Judged
-from pipeline.planning.designs import smallest_effect
+from reprise.planning.designs import smallest_effect
 
 SYSTEMS, SEEDS, DEALS = 6, 3, 40
 NAMES = [f"X{number}" for number in range(SYSTEMS)]

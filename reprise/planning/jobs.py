@@ -12,11 +12,11 @@ from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
 from pipeline.layout import DONE_FILE, TRAINED_FILE
-from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.data_files import fetched_files, is_extracted
-from pipeline.planning.rates import Calibration
-from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
 from pipeline.products import Encoded, OfRun, Prepared, Product, RunId, Spoken
+from reprise.planning.corpus_size import Corpus
+from reprise.planning.data_files import fetched_files, is_extracted
+from reprise.planning.rates import Calibration
+from reprise.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
 
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
 PREPARED_PER_SECOND = 6000

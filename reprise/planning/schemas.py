@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from pipeline.cluster.devices import Devices
+from pipeline.cluster.site import Site
 from pipeline.config import RunSpec
 from pipeline.data.dataset import Dataset, Origin
 from pipeline.experiment.claims import Claims
@@ -20,8 +22,6 @@ from pipeline.experiment.scale import Scale
 from pipeline.experiment.settings import Config
 from pipeline.files import atomic_write
 from pipeline.kinds.floors import Floors
-from pipeline.planning.devices import Devices
-from pipeline.planning.site import Site
 
 RECORDS = {
     "config": Config,

@@ -16,12 +16,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from pipeline.cluster.devices import load_devices
 from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.files import write_csv
 from pipeline.layout import COST_FILE
-from pipeline.planning.devices import load_devices
 from pipeline.products import RunId
 from pipeline.records.decoding import Decoded
 from pipeline.records.training import TrainingCost

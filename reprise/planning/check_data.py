@@ -22,9 +22,9 @@ from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
-from pipeline.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
-from pipeline.planning.domain_gap import faults_of_positions, faults_of_text, transcripts
 from pipeline.products import RunId
+from reprise.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
+from reprise.planning.domain_gap import faults_of_positions, faults_of_text, transcripts
 
 log = logging.getLogger(__name__)
 

@@ -17,16 +17,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pipeline.cluster.devices import Device, load_devices
 from pipeline.disk import size
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
-from pipeline.planning.designs import Design, designs
-from pipeline.planning.devices import Device, load_devices
-from pipeline.planning.jobs import Job, Jobs
-from pipeline.planning.rates import Calibration
-from pipeline.planning.run_forecast import RunForecast
 from pipeline.reporting.markdown import grid, write_twins
+from reprise.planning.designs import Design, designs
+from reprise.planning.jobs import Job, Jobs
+from reprise.planning.rates import Calibration
+from reprise.planning.run_forecast import RunForecast
 
 log = logging.getLogger(__name__)
 

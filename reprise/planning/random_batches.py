@@ -8,8 +8,8 @@ from pipeline.data.corpus_batches import AnyBatch, kind_read
 from pipeline.data.frame_store import FEATURES
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.data.text_only_batches import TextOnlyBatch
-from pipeline.planning.corpus_size import Corpus
 from pipeline.symbols import BOS, EOS, PAD
+from reprise.planning.corpus_size import Corpus
 
 
 def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt_length: int) -> AnyBatch:

@@ -20,8 +20,8 @@ from pipeline.data.speech.sentences import select
 from pipeline.data.text_files import lines_of
 from pipeline.experiment.project import Project
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
-from pipeline.planning.corpus_size import Corpus
 from pipeline.products import RunId
+from reprise.planning.corpus_size import Corpus
 
 ORDER = 6
 """At which target text of the demo is least perplexing to a model of its own."""

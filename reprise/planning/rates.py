@@ -5,10 +5,10 @@ import json
 import numpy as np
 
 from pipeline.config import RunSpec
-from pipeline.planning.corpus_size import Corpus
-from pipeline.planning.run_forecast import RunForecast
 from pipeline.records.record import Record
 from pipeline.schema import Closed
+from reprise.planning.corpus_size import Corpus
+from reprise.planning.run_forecast import RunForecast
 
 PROBABILITIES = ("dropout", "attention_dropout", "relu_dropout")
 
