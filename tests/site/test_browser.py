@@ -15,7 +15,7 @@ from reprise.site.present import Present
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium")
-KINDS = ["index", "paper-weighted", "run-weighted-C", "outputs-grammar-en-de", "outputs-grammar-speech-target"]
+KINDS = ["index", "paper-weighted", "run-weighted-C-grammar", "outputs-grammar-en-de", "outputs-grammar-speech-target"]
 KINDS += ["outputs-grammar-trees", "compare-weighted-table2"]
 
 
@@ -41,7 +41,7 @@ def browser():
 
 @pytest.fixture
 def opened(site, browser):
-    """Opens a page by the beginning of its name; in the end nothing may have been said on the console."""
+    """Opens a page by the beginning of its name; in the end nothing may stand on the console."""
     said, pages = [], []
 
     def open_page(name: str, width: int = 1400, **options):
@@ -59,7 +59,8 @@ def opened(site, browser):
 
 
 def path_of(site: Path, name: str) -> Path:
-    return next(path for path in sorted(site.glob("*.html")) if path.name.startswith(name))
+    (found,) = site.glob(f"{name}*.html")
+    return found
 
 
 def see_everything(page) -> None:
@@ -82,7 +83,7 @@ def test_a_page_is_drawn_fits_and_has_no_violation(opened, name, width, scheme):
 
 
 def test_a_column_is_sorted_by_its_numbers_and_back_by_keyboard(opened):
-    page = opened("run-weighted-C")
+    page = opened("run-weighted-C-grammar")
     button = page.locator("#scores th", has_text="value").get_by_role("button")
     values = "[...document.querySelectorAll('#scores td.number:nth-child(2)')].map((cell) => +cell.textContent)"
     for reverse in (False, True):
