@@ -135,7 +135,7 @@ def test_perplexity_is_that_of_the_probabilities_written_out(corpus, tmp_path):
     model = write_run(run, corpus)
     out = run / "nll.json"
     weights = str(run / "model.safetensors")
-    options = ["--weights", weights, "--dataset", str(dataset(tmp_path)), "--split", "test", "--batch-tokens", "30"]
+    options = ["--weights", weights, "--dataset", str(dataset(tmp_path)), "--split", "test"]
     assert main(["perplexity", *options, "--out", str(out)]) == 0
     nll, tokens = 0.0, 0
     pairs = ParallelSplit(corpus / "encoded", "test")

@@ -20,7 +20,8 @@ def listed(cell: str) -> list[str]:
 
 
 def test_the_table_names_the_datasets_that_each_scale_reads():
-    rows = {cells[0]: cells[1:] for cells in re.findall(r"^\| `(\w+)` \|(.*)\|(.*)\|(.*)\|$", PAGE, re.MULTILINE)}
+    table = next(part for part in PAGE.split("\n\n") if part.startswith("| scale |"))
+    rows = {cells[0]: cells[1:] for cells in re.findall(r"^\| `(\w+)` \|(.*)\|(.*)\|(.*)\|$", table, re.MULTILINE)}
     assert set(rows) == {"demo", "small", "paper"}
     for scale, cells in rows.items():
         project = load_project(ROOT, {"scale": scale, "licensed": {}})

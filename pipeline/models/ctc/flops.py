@@ -8,8 +8,9 @@ from pipeline.models.layers.flops import gru
 def forward_products(config: CTCConfig, shape: BatchShape) -> float:
     positions, bands, channels, total = shape.src_positions, config.features, 1, 0.0
     for width, height, stride, jump in KERNELS:
-        positions, bands = positions / stride, -(-bands // jump)
-        total += positions * bands * width * height * channels * config.channels
+        read, positions, bands = bands, positions / stride, -(-bands // jump)
+        rows = min(height, read)  # of the kernel, the rest multiplies padding
+        total += positions * bands * width * rows * channels * config.channels
         channels = config.channels
     inputs = channels * bands
     for _ in range(config.num_layers):
