@@ -1,6 +1,7 @@
 """A tiny world in which every stage was run once, undisturbed: the commands, what each read, and what each wrote."""
 
 import hashlib
+import itertools
 import pickle
 import re
 import shlex
@@ -14,7 +15,20 @@ import yaml
 
 from pipeline.experiment.project import load_project
 from pipeline.files import note_of
-from pipeline.products import Claims, Figure, Gates, ModelSizes, Product, RunId, Score, Table, TranscriptTable, Tuned
+from pipeline.products import (
+    Claims,
+    ExampleTable,
+    Figure,
+    Gates,
+    LayerTable,
+    ModelSizes,
+    Product,
+    RunId,
+    Score,
+    Table,
+    TranscriptTable,
+    Tuned,
+)
 from tests.chaos.injection import Fault, Injector
 from tests.chaos.server import ROOT, Server
 from tests.chaos.sources import add_fetched
@@ -39,6 +53,8 @@ TARGETS: tuple[Product, ...] = (
     Figure("attention", "figure3"),  # attention-maps
     Figure("coldfusion", "figure3"),  # alignments
     TranscriptTable("coldfusion", "table1"),
+    ExampleTable("multichannel", "table3"),
+    LayerTable("attention", "table1"),  # layer-times
     Table("coldfusion", "table2"),  # perplexity elsewhere
     Tuned(SPEECH, "shallow-ctc"),
     Score(SPEECH, "scores", "final", "test", SPEECH.dataset),
@@ -62,9 +78,15 @@ STAGES = (
     *("prepare-trees", "subwords", "features", "encode-text", "encode", "train", "average", "translate", "tune"),
     *("transcribe", "perplexity", "score", "score-trees", "score-speech", "phenomena", "gate-values"),
     *("attention-maps", "alignments", "layer-times", "model-sizes", "table", "transcript-table", "example-table"),
-    *("layer-table", "figure", "claims"),
+    *("layer-table", "figure", "claims", "launch", "plan", "cost"),
 )
 """In the order of the workflow, all that any of its rules calls."""
+PLAN, COST = (f"results/{SCALE}/{name}.csv" for name in ("plan", "cost"))
+FORECAST = (
+    ["plan", "--set", f"scale={SCALE}", "--out", PLAN],
+    ["cost", "--set", f"scale={SCALE}", "--plan", PLAN, "--out", COST],
+)
+"""What no table asks for."""
 
 Digests = dict[str, str]
 """SHA-256 of each file below work/ and results/, by path."""
@@ -155,7 +177,10 @@ class World:
         shrink(self.template)
         toy = add_toy_paper(self.template)
         (toy / "claims.yaml").write_text(CLAIMS)
-        waiting = commands(self.template, targets) + add_fetched(self.template)
+        ordered = commands(self.template, targets)
+        waiting = [*ordered, *add_fetched(self.template), launched(ordered)]
+        if targets is TARGETS:
+            waiting += FORECAST
         self.copied(self.template, self.golden)
         return waiting
 
@@ -223,6 +248,16 @@ class World:
             (folder / path).unlink(missing_ok=True)
             note_of(folder / path).unlink(missing_ok=True)
         return folder
+
+
+def launched(ordered: list[list[str]]) -> list[str]:
+    """The first scoring once more, as a job of its own in a process of its own."""
+    scoring = next(argv for argv in ordered if argv[0] == "score")
+    folder = Path("work", SCALE, "launched")
+    makes = str(folder / "score.json")
+    scoring = [makes if before == "--out" else word for before, word in itertools.pairwise(["", *scoring])]
+    sizes = ("--cpus", "1", "--mem-mb", "1000", "--runtime-min", "5")
+    return ["launch", "--launcher", "local", *sizes, "--folder", str(folder), "--makes", makes, "--", *scoring]
 
 
 def changed(before: Digests, after: Digests) -> Digests:
