@@ -1,0 +1,61 @@
+"""What is counted: trainings and decodings of the papers at their own sizes, with batches of made-up sequences."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Case:
+    """An update of `system`: micro-batches of `rows` sequences, `src` and `tgt` positions long."""
+
+    system: str
+    rows: int
+    src: int
+    tgt: int
+    ranks: int = 1
+    micro_batches: int = 1
+
+
+WORDS, CHARACTERS = 37000, 32
+
+TRAININGS = {
+    "base, 8 GPUs": Case("attention/base", 104, 30, 30, ranks=8),
+    "base, 1 GPU": Case("attention/base", 834, 30, 30),
+    "base, 2 micro-batches": Case("attention/base", 104, 30, 30, micro_batches=2),
+    "big, 8 GPUs": Case("attention/big", 104, 30, 30, ranks=8),
+    "Weighted Transformer": Case("weighted/A", 104, 30, 30, ranks=8),
+    "DL4MT": Case("multichannel/DL4MT", 80, 10, 10),
+    "NTM-RNN-EMB": Case("multichannel/NTM-RNN-EMB", 80, 10, 10),
+    "ConvS2S": Case("multichannel/ConvS2S", 64, 20, 20),
+    "language model": Case("coldfusion/lm-source", 128, 0, 20),
+    "CTC": Case("coldfusion/ctc", 16, 80, 10),
+    "attention recogniser": Case("coldfusion/attention-source", 16, 80, 10),
+    "Cold Fusion": Case("coldfusion/CF3", 16, 80, 10),
+    "Cold Fusion, translation": Case("coldfusion/translation-cold", 64, 20, 20),
+    "CTC and attention": Case("anchors/joint-an4", 16, 80, 10),
+}
+
+
+@dataclass(frozen=True)
+class Decoding(Case):
+    """A search with a model of `system`; its counts are of four positions, or of all frames of CTC."""
+
+    kind: Literal["beam", "greedy", "best path"] = "beam"
+    language_model: bool = False
+
+
+DECODINGS = {
+    "beam search, Transformer": Decoding("attention/base", 32, 20, 4),
+    "beam search, Weighted Transformer": Decoding("weighted/A", 32, 20, 4),
+    "beam search, DL4MT": Decoding("multichannel/DL4MT", 32, 5, 4),
+    "beam search, NTM-RNN-EMB": Decoding("multichannel/NTM-RNN-EMB", 32, 5, 4),
+    "beam search, ConvS2S": Decoding("multichannel/ConvS2S", 32, 20, 4),
+    "beam search, attention recogniser": Decoding("coldfusion/attention-source", 8, 40, 4),
+    "beam search, Cold Fusion": Decoding("coldfusion/CF3", 8, 40, 4),
+    "beam search, shallow fusion": Decoding("attention/base", 32, 20, 4, language_model=True),
+    "greedy search": Decoding("attention/base", 32, 20, 4, kind="greedy"),
+    "prefix search": Decoding("coldfusion/ctc", 8, 40, 4),
+    "prefix search with language model": Decoding("coldfusion/ctc", 8, 40, 4, language_model=True),
+    "best path": Decoding("coldfusion/ctc", 8, 40, 4, kind="best path"),
+    "joint search": Decoding("anchors/joint-an4", 8, 40, 4),
+}

@@ -1,0 +1,48 @@
+"""A search by the search itself; what it reads of the device is made up so that it goes on for a few positions."""
+
+from unittest import mock
+
+import torch
+from cases import Decoding
+from counting import ANSWER, Count, Counts
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from trainings import batches_of, spec_of, vocabulary
+
+from pipeline.config import DecodingConfig
+from pipeline.data.split_batches import Batch
+from pipeline.decoding.choose_search import fitting_search
+from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.seq2seq import Seq2Seq
+from pipeline.search.greedy import greedy
+from pipeline.search.scorers import Prior
+from pipeline.training.parts import build_run
+
+POSITIONS = ANSWER + 1
+
+
+def count(case: Decoding) -> Counts:
+    """Of all positions, or frames of CTC."""
+    spec = spec_of(case.system)
+    vocab, device = vocabulary(spec), torch.device("cuda")
+    (batch,) = batches_of(spec, case).update()
+    with FakeTensorMode(allow_non_fake_inputs=True), Count(yes_after=ANSWER) as counting:
+        FakeTensor.tolist = lambda tensor: counting.tolist(tensor)
+        with device:
+            model = build_run(spec, (vocab, vocab)).eval()
+            beside = LanguageModel(spec_of("coldfusion/lm-source").model, vocab).eval() if case.language_model else None
+        moved = batch.to(device)
+        counting.now = Counts()
+        with torch.autocast("cuda", torch.bfloat16), mock.patch.object(counting, "keep"):
+            search(case, model, beside, moved)
+    counting.now.without_cuda = sorted(counting.without_cuda)
+    return counting.now
+
+
+def search(case: Decoding, model: Seq2Seq, beside: LanguageModel | None, batch: Batch) -> None:
+    if case.kind == "greedy":
+        greedy(model, batch, 1)
+    elif case.kind == "best path":
+        model.best_path(batch)
+    else:
+        config = DecodingConfig(beam_size=4, max_extra_length=ANSWER)
+        fitting_search(model, config, Prior(beside, 0.5) if beside else None)(batch)

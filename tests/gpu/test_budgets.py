@@ -1,0 +1,41 @@
+"""What every training and decoding asks of a GPU, counted without one, stays within what budgets.csv allows.
+
+A case that asks for less than its budget is a reason to lower that: count.py writes the table.
+"""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cases import DECODINGS, TRAININGS
+
+FOLDER = Path(__file__).parent
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{FOLDER.parents[1]}:{FOLDER.parent / 'helpers'}"}
+SLACK = 1.05
+BUDGETS = {row.pop("case"): row for row in csv.DictReader((FOLDER / "budgets.csv").read_text().splitlines())}
+
+
+@pytest.fixture(scope="module")
+def counted() -> dict[str, dict[str, str]]:
+    done = subprocess.run([sys.executable, FOLDER / "count.py"], env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return {row.pop("case"): row for row in csv.DictReader(done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("case", [*TRAININGS, *DECODINGS])
+@pytest.mark.slow
+def test_a_case_stays_within_its_budget(counted, case):
+    over = {
+        what: f"{counted[case][what]}, budget {budget}"
+        for what, budget in BUDGETS[case].items()
+        if what != "without CUDA" and float(counted[case][what]) > float(budget) * SLACK
+    }
+    assert not over
+
+
+@pytest.mark.slow
+def test_every_operator_on_the_way_has_a_kernel_for_gpus(counted):
+    assert {case: found["without CUDA"] for case, found in counted.items() if found["without CUDA"]} == {}

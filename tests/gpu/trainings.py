@@ -1,0 +1,105 @@
+"""An update of a training, by the trainer itself: its last, so that everything that is made once is there."""
+
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from cases import CHARACTERS, WORDS, Case
+from counting import Count, Counts
+from planning_project import project_at
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from pipeline.config import RunSpec
+from pipeline.experiment.project import Project
+from pipeline.products import RunId
+from pipeline.training.distributed import Group
+from pipeline.training.optimiser import Optimiser
+from pipeline.training.parts import build_run
+from pipeline.training.schedule import Schedule
+from pipeline.training.state import TrainingState
+from pipeline.training.trainer import Trainer
+from reprise.planning.random_batches import random_batch
+
+UPDATES = 2
+
+
+@cache
+def project() -> Project:
+    return project_at(Path("work"), scale="paper")
+
+
+def spec_of(system: str) -> RunSpec:
+    """At the papers' own scale; on which data does not matter."""
+    return project().run_spec(RunId(*system.split("/"), "wmt14-en-de", 1))
+
+
+def vocabulary(spec: RunSpec) -> int:
+    return CHARACTERS if spec.model.reads == "speech" or "lm-source" in spec.system else WORDS
+
+
+def batches_of(spec: RunSpec, case: Case) -> SimpleNamespace:
+    """Made-up micro-batches of one process, in the place of a corpus."""
+    vocab = vocabulary(spec)
+    corpus = SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, kind=spec.model.reads)
+    update = [random_batch(spec, corpus, case.rows, case.src, case.tgt) for _ in range(case.micro_batches)]
+    return SimpleNamespace(update=lambda *_: update)
+
+
+class Progress:
+    """Takes what the trainer reports after every update for the end of it."""
+
+    def __init__(self, count: Count):
+        self.counting, self.updates = count, []
+
+    def count(self, *_) -> None:
+        self.updates.append(self.counting.now)
+        self.counting.now, self.counting.saved = Counts(), {}
+
+    def monitor(self, *_) -> None:
+        pass
+
+
+class Counted(Trainer):
+    """Without what comes between updates."""
+
+    def end(self) -> None:
+        pass
+
+    def saving_is_due(self) -> bool:
+        return False
+
+
+def count(case: Case) -> Counts:
+    spec = spec_of(case.system)
+    every = {"max_steps": UPDATES, "validate_every": 100, "checkpoint_every": 100}
+    spec = spec.model_copy(update={"training": spec.training.model_copy(update=every)})
+    vocab, batches = vocabulary(spec), batches_of(spec, case)
+    device = torch.device("cuda")
+    with FakeTensorMode(allow_non_fake_inputs=True), Count() as counting:
+        FakeTensor.tolist = lambda tensor: counting.tolist(tensor)
+        with torch.device("cuda"):
+            model = build_run(spec, (vocab, vocab))
+        progress = Progress(counting)
+        idle = SimpleNamespace(count=lambda *_: None, vocab_size=vocab, run_folder=Path("."), signal=None)
+        trainer = Counted(
+            spec=spec,
+            model=model,
+            optimiser=Optimiser(model, Schedule(spec.model, spec.training), spec.training),
+            batches=batches,
+            state=TrainingState(),
+            group=Group(0, case.ranks),
+            device=device,
+            checkpoints=idle,
+            validation=idle,
+            progress=progress,
+            cost=idle,
+            stop=idle,
+            machine=None,
+            save_every_s=1e9,
+        )
+        with torch.autograd.graph.saved_tensors_hooks(counting.keep, lambda kept: kept):
+            trainer.train()
+    found = progress.updates[-1]
+    found.without_cuda = sorted(counting.without_cuda)
+    return found
