@@ -22,19 +22,16 @@ $(VENV)/ready: constraints.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-# what Snakemake says between two jobs
-DETAILS := '^$$|^(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete)|^\[... '
 demo: env
-	@echo "Writes a corpus, trains ten small models and scores them; about 5 minutes on two idle cores. Details are in work/demo/runs/*/*/*/*/logs."
-	@set -o pipefail; $(BIN)/snakemake --quiet rules host reason -- results/table2.csv 2>&1 \
-		| (trap '' INT; grep --line-buffered -vE $(DETAILS) || true)
+	@echo "Writes a corpus, trains ten small models and scores them: 5 to 7 minutes on two idle cores."
+	@$(BIN)/reprise make results/table2.csv
 	@$(BIN)/reprise site
 	@echo
 	@$(BIN)/reprise show
 	@echo
-	@echo "Open results/site/index.html in a browser: every number leads to its run, its curves and its outputs. Next:"
-	@echo "  $(BIN)/snakemake results/claims.csv       what the paper says, judged; then again: $(BIN)/reprise site"
-	@echo "  $(BIN)/snakemake coldfusion               another paper: tables, figures and claims"
+	@echo "Every number leads to its run, its curves and its outputs: file://$(CURDIR)/results/site/index.html. Next:"
+	@echo "  $(BIN)/reprise make results/claims.csv    what the paper says, judged; then again: $(BIN)/reprise site"
+	@echo "  $(BIN)/reprise make coldfusion            another paper: tables, figures and claims"
 	@echo "  $(BIN)/snakemake -n --config scale=small -- weighted   what public real data would take"
 
 test: env

@@ -12,6 +12,7 @@ COMMANDS = {
     "export": ("reprise.commands.export", "write a Transformer for CTranslate2"),
     "new": ("reprise.commands.new", "begin a dataset or a paper of one's own"),
     "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
+    "make": ("reprise.commands.make", "have Snakemake make something, and look on"),
     "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
     "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
     "completion": ("reprise.commands.completion", "write what a shell completes commands and options by"),

@@ -7,7 +7,7 @@ reads what the stage `table` reads, and writes nothing; `--wide` shows all that 
 
 import argparse
 from collections import Counter
-from itertools import accumulate
+from itertools import accumulate, combinations
 from textwrap import fill as fill_text
 
 from pipeline.experiment.arguments import add_project_arguments, project_of
@@ -83,5 +83,14 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
     sizes = [record.parameters.total for run in filled.all_runs if (record := measured.trained(run))]
     size = f"{min(sizes):,} to {max(sizes):,} parameters" if sizes else "no parameters yet: nothing was trained"
     text = f"Of {len(ours)} rows that are ours to run: {said}. At scale {project.config.scale} the models have {size}"
-    order = ", so that the order of rows, not their numbers, can be set against the paper's"
-    return fill_text(f"{text}{order if NOT_COMPARABLE in found else ''}.", WIDTH)
+    return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH)
+
+
+def order(filled: FilledTable, name: str, rows: list[int]) -> str:
+    """What there is to say where numbers themselves can't be set against the printed ones."""
+    cells = (filled.values(name)[index] for index in rows)
+    known = [(float(one["printed"]), float(one["ours"].split()[0])) for one in cells if one["printed"] and one["ours"]]
+    pairs = [(a, b) for a, b in combinations(known, 2) if a[0] != b[0]]
+    alike = sum((a[0] - b[0]) * (a[1] - b[1]) > 0 for a, b in pairs)
+    compared = f"; {alike} of {len(pairs)} pairs of rows stand in the printed order" if pairs else ""
+    return f", so that the order of rows, not their numbers, can be set against the paper's{compared}"

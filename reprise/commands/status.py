@@ -23,6 +23,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from pipeline.experiment.arguments import add_settings_argument
+from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
 from pipeline.schema import known
@@ -55,7 +56,10 @@ def run(args: argparse.Namespace) -> None:
     for paper in args.papers:
         known(paper, project.papers, "PAPER")
     papers = args.papers or list(project.papers)
-    watch, to_come = Watch(project, papers, QUEUE_INTERVAL_S), ToCome(project, papers, not args.no_forecast)
+    watch, to_come = (
+        Watch(project, Graph(project).reports(papers), QUEUE_INTERVAL_S),
+        ToCome(project, papers, not args.no_forecast),
+    )
     title, command = f"Reprise: {', '.join(papers)} at scale {project.config.scale}", command_for(args.set, args.papers)
     if args.json:
         campaign = watch.look()

@@ -56,17 +56,22 @@ class Campaign:
     def counts(self) -> dict[str, int]:
         return {state: len(self.of_state(state)) for state in STATES}
 
+    @property
+    def share(self) -> float:
+        """Of all updates, those that are done."""
+        return sum(one.step for one in self.runs) / max(1, sum(one.steps for one in self.runs))
+
 
 class Watch:
-    """Looks at the campaign of some papers again and again.
+    """Looks at the campaign of some reports again and again.
 
     Args:
         interval_s: the shortest time between two questions to Slurm, seconds.
     """
 
-    def __init__(self, project: Project, papers: Iterable[str], interval_s: float):
+    def __init__(self, project: Project, reports: Iterable[Product], interval_s: float):
         self.project, graph = project, Graph(project)
-        self.products = graph.closure(graph.reports(papers))
+        self.products = graph.closure(reports)
         self.runs, self.interval_s = Runs(graph), interval_s
 
     def look(self) -> Campaign:

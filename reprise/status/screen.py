@@ -19,7 +19,8 @@ SHOWN = 12
 
 
 def screen(campaign: Campaign, title: str, to_come: dict[str, float] | None, command: str) -> RenderableType:
-    """to_come: device hours that are left, None where nobody counted them; command: what goes on with the campaign."""
+    """to_come: device hours that are left, None where nobody counted them; command: what goes on with the
+    campaign, empty where somebody looks to that."""
     parts: list[RenderableType] = [head(campaign, title), states(campaign)]
     parts.append(Text(f"hours   {cost(campaign, to_come)}"))
     if campaign.jobs:
@@ -47,9 +48,8 @@ def states(campaign: Campaign) -> RenderableType:
         line.append(f"{count} {state}  ", style=COLOURS[state] if count else "bright_black")
     counted = ((name, *numbers) for name, numbers in campaign.made.items() if name != "trainings" and numbers[1])
     others = "   ".join(f"{name} {count} of {total}" for name, count, total in counted)
-    share = sum(one.step / one.steps for one in campaign.runs) / max(1, len(campaign.runs))
     bar = Table.grid(padding=(0, 2, 0, 0))
-    bar.add_row("updates", ProgressBar(total=1.0, completed=share, width=40), f"{100 * share:.0f} %")
+    bar.add_row("updates", ProgressBar(total=1.0, completed=campaign.share, width=40), f"{100 * campaign.share:.0f} %")
     return Group(line, bar, Text(others))
 
 
@@ -116,7 +116,7 @@ def failed(campaign: Campaign) -> RenderableType | None:
 def todo(campaign: Campaign, command: str) -> RenderableType | None:
     """What nobody but the user can do."""
     lines = [f"{one.run.folder}: {one.remedy}" for one in campaign.runs if one.remedy and one.state != "failed"]
-    if not campaign.driver and any(there < total for there, total in campaign.made.values()):
+    if command and not campaign.driver and any(there < total for there, total in campaign.made.values()):
         lines.append(f"nobody drives the campaign; this goes on with it: {command}")
     return Text("\n".join(f"→ {line}" for line in lines), style="bold") if lines else None
 

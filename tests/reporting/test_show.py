@@ -44,6 +44,19 @@ def test_what_was_measured_is_shown_with_its_interval_and_its_true_size(tmp_path
     assert "Deviations:" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("share", "alike"), [(0.3, 1), (0.7, 0)])
+def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, capsys):
+    project = load_project(ROOT, {"work": str(tmp_path)})
+    for system, right in (("attention/C1", share), ("C", 0.5)):  # printed as 23.7 and 24.8
+        run = project.runs_of("weighted", system, "wmt14-en-de")[0]
+        write_training(project, run, [2.0], [2.0])
+        for metric in ("bleu_paper", "gleu"):
+            write_score(project, run, metric, "final", "dev", bleu_statistics(right))
+    assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{alike} of 1 pairs of rows stand in the printed order" in said
+
+
 @pytest.mark.parametrize("place", ["below", "inside", "above"])
 def test_a_printed_number_outside_our_interval_is_told_from_one_within(place, tmp_path):
     filled = fill(load_project(ROOT, {"work": str(tmp_path)}), "weighted", "table2")

@@ -96,8 +96,12 @@ def fail(project, run, error: str, traceback: str | None = None) -> None:
     note.write(folder_of(project, run) / "failed.json")
 
 
+def watching(project) -> Watch:
+    return Watch(project, Graph(project).reports(["weighted"]), 0.0)
+
+
 def states(project) -> dict:
-    return {one.run: one for one in Watch(project, ["weighted"], 0.0).look().runs}
+    return {one.run: one for one in watching(project).look().runs}
 
 
 def screen(project, capsys, *options: str) -> str:
@@ -184,7 +188,7 @@ def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
     path = project.layout.path(translation).with_suffix(".json")
     touch(path)
     decoded(seconds=3600.0).write(path)
-    assert Watch(project, ["weighted"], 0.0).look().hours == pytest.approx({"NVIDIA A100": 2 * 8 * 0.5 + 1})
+    assert watching(project).look().hours == pytest.approx({"NVIDIA A100": 2 * 8 * 0.5 + 1})
 
 
 def test_a_screen_fits_a_hundred_columns_and_counts_every_run_once(project, runs, capsys):
@@ -210,7 +214,7 @@ def test_what_is_to_come_falls_with_every_update(project, runs):
         Forecast(load_project(ROOT, {"work": str(project.layout.work), "scale": "paper"}), ["weighted"]),
         0,
     )
-    watch = Watch(forecast.project, ["weighted"], 0.0)
+    watch = watching(forecast.project)
     begun = forecast.hours(watch.look())
     assert set(begun) == {"A100", "H100"} and begun["A100"] > begun["H100"] > 0
     run = watch.look().runs[0]

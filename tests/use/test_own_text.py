@@ -35,7 +35,7 @@ SENTENCE = "doctors like rivers today."
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Path:
-    """A project in which the commands began a dataset and a paper, and Snakemake made the table."""
+    """A project in which the commands began a dataset and a paper, and had the table made, with few words."""
     root = copy_project(tmp_path_factory.mktemp("own"))
     write_texts(root)
     begun = ["new", "dataset", "cipher", "--src", "talk.en", "--tgt", "talk.xx", "--split", "0.9/0.05/0.05"]
@@ -46,7 +46,8 @@ def root(tmp_path_factory) -> Path:
     paper["systems"]["baseline"] |= SMALL
     paper["systems"]["changed"]["training"] = {"max_steps": 20000}  # of which ten are done
     path.write_text(yaml.safe_dump(paper))
-    require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", "mine"))
+    events = require(call(root, "reprise", "make", "mine", *SMOKE))
+    assert ": done, dev perplexity" in events and "made of 2 trainings" in events and events.count("\n") < 60
     return root
 
 

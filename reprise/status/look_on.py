@@ -1,0 +1,109 @@
+"""Looking on while Snakemake works: its screen, or the events among what it says."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from rich.live import Live
+
+from pipeline.errors import UserError
+from pipeline.experiment.project import Project
+from pipeline.training.progress import clock
+from reprise.status.campaign import Campaign, Watch
+from reprise.status.screen import screen
+
+EVERY_S = 1.0
+DETAIL = re.compile(
+    r"$|(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete)|\[... "
+    r"|\d+ of \d+ steps|error: "
+)
+"""How lines of Snakemake begin that are no event, or are said in the end."""
+FIRST_SHARE = 0.02
+"""Of all updates, before which their pace says nothing."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Workflow:
+    """Snakemake at work, in a process group of its own; as a context, until it has ended.
+
+    Raises:
+        UserError: at the end, it failed: with what it said of that.
+        SystemExit: it was interrupted.
+    """
+
+    def __init__(self, arguments: list[str], project: Project):
+        self.command = [sys.executable, "-m", "snakemake", "--quiet", "rules", "host", "reason", *arguments]
+        self.root, self.log = project.root, project.layout.scale_folder / "logs/make.log"
+        self.received: int | None = None
+
+    def __enter__(self) -> "Workflow":
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.log, "wb") as log:
+            options: dict[str, Any] = {"cwd": self.root, "start_new_session": True, "stderr": subprocess.STDOUT}
+            self.process = subprocess.Popen(self.command, stdout=log, stdin=subprocess.DEVNULL, **options)
+        self.before = {number: signal.signal(number, self.hand_on) for number in SIGNALS}
+        return self
+
+    def hand_on(self, number: int, frame: object) -> None:
+        self.received = number
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def __exit__(self, *raised: object) -> None:
+        status = self.process.wait()
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+        if self.received:
+            print("stopped; the same command goes on from there", file=sys.stderr)
+            sys.exit(128 + self.received)
+        if status and raised == (None, None, None):
+            said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
+            raise UserError("\n".join(errors or said[-5:]) + f"\nwhat was said before is in {self.log}")
+
+    def works(self) -> Iterator[None]:
+        """Every second until it has ended, and once more."""
+        while self.process.poll() is None:
+            yield
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(EVERY_S)
+        yield
+
+
+def look_on(workflow: Workflow, watch: Watch, title: str) -> None:
+    """The screen of a terminal."""
+    pace = Pace()
+    with Live(screen=True, auto_refresh=False) as live:
+        for _ in workflow.works():
+            campaign = watch.look()
+            live.update(screen(campaign, f"{title}{pace.left(campaign)}", None, ""), refresh=True)
+
+
+def relay(workflow: Workflow) -> None:
+    """A line an event."""
+    with open(workflow.log, encoding="utf-8", errors="replace") as log:
+        part = ""
+        for _ in workflow.works():
+            *lines, part = (part + log.read()).split("\n")
+            for line in lines:
+                if not DETAIL.match(line):
+                    print(line, flush=True)
+
+
+class Pace:
+    """How long it will still take, by how fast the updates of all trainings went since the start."""
+
+    def __init__(self) -> None:
+        self.begun: tuple[float, float] | None = None
+
+    def left(self, campaign: Campaign) -> str:
+        now, done = time.monotonic(), campaign.share
+        self.begun = self.begun or (now, done)
+        since, gained = now - self.begun[0], done - self.begun[1]
+        return f": {clock(since * (1 - done) / gained)} left, by its pace" if gained > FIRST_SHARE and done < 1 else ""

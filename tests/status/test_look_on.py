@@ -1,0 +1,113 @@
+"""`reprise make` says what happens: in a log a line an event, on a terminal a screen; an interrupt reaches all jobs."""
+
+import os
+import re
+import signal
+import threading
+import time
+
+import pytest
+from copied_project import ROOT
+
+from pipeline.errors import UserError
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.project import load_project
+from pipeline.products import Claims, Figure, Table
+from reprise.commands.make import reports
+from reprise.status.campaign import Watch
+from reprise.status.look_on import Pace, Workflow, look_on, relay
+
+SAID = """\
+Job stats:
+Select jobs to execute...
+[Sun Nov 22 19:08:40 2026]
+19:08:38 attention/C2 seed 1  step 1200  dev perplexity 1.38
+16 of 47 steps (34%) done
+Finished jobid: 5 (Rule: train)
+
+19:08:40 attention/C2 seed 1: done, dev perplexity 1.37
+"""
+EVENTS = ["Job stats:", *(line for line in SAID.split("\n") if line.startswith("19:08"))]
+
+
+@pytest.fixture
+def project(tmp_path):
+    return load_project(ROOT, {"work": str(tmp_path / "work"), "scale": "smoke"})
+
+
+@pytest.fixture
+def workflow(project):
+    """Shell commands in the place of Snakemake."""
+
+    def doing(commands: str) -> Workflow:
+        made = Workflow([], project)
+        made.command = ["sh", "-c", commands]
+        return made
+
+    return doing
+
+
+def test_a_log_has_events_and_the_file_has_all(workflow, capsys):
+    with workflow(f"printf '%s' '{SAID}'") as made:
+        relay(made)
+    assert capsys.readouterr().out.split("\n")[:-1] == EVENTS
+    assert made.log.read_text() == SAID
+
+
+def test_what_failed_is_repeated_in_the_end(workflow):
+    with (
+        pytest.raises(UserError, match=r"^no memory \(log: a.log\)\nwhat .*make.log$"),
+        workflow("echo begun; echo 'error: no memory (log: a.log)'; echo after; exit 1") as made,
+    ):
+        relay(made)
+
+
+def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
+    """To all of the group, as a terminal does."""
+    (tmp_path / "job").write_text("trap 'echo saved; exit 1' INT; for i in $(seq 200); do sleep 0.05; done")
+    with pytest.raises(SystemExit) as ended, workflow(f"trap : INT; sh {tmp_path}/job; exit 1") as made:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        relay(made)
+    assert ended.value.code == 130 and "saved" in made.log.read_text()
+    assert "the same command goes on" in capsys.readouterr().err
+
+
+def test_a_terminal_has_a_screen(workflow, project, monkeypatch, capsys):
+    watch = Watch(project, reports(Graph(project), "results/smoke/weighted/table2.csv"), 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with workflow("sleep 0.1") as made:
+        look_on(made, watch, "toy")
+    said = " ".join(re.sub(r"\x1b\[[?0-9;]*\w", "", capsys.readouterr().out).split())
+    assert said.startswith("toy driven by") and "0 done 0 running" in said
+    assert "nobody drives the campaign; this" not in said
+
+
+def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):
+    graph, paper = Graph(project), project.config.paper
+    assert reports(graph, "results/table2.csv") == [Table(paper, "table2")]
+    assert reports(graph, "results/smoke/attention/figure3.png") == [Figure("attention", "figure3")]
+    assert reports(graph, "results/smoke/coldfusion/claims.md") == [Claims("coldfusion")]
+    assert reports(graph, "weighted") == graph.reports(["weighted"])
+    assert set(reports(graph, "all")) == set(graph.reports(project.reproduced))
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [("weigthed", "weighted"), ("results/tabel2.csv", "table2"), ("work/x.json", "`snakemake work/x.json` makes it")],
+)
+def test_a_target_that_is_no_result_is_answered_with_what_there_is(project, target, said):
+    with pytest.raises(UserError, match=said):
+        reports(Graph(project), target)
+
+
+def test_time_left_is_by_the_updates_since_the_start(monkeypatch):
+    class At:
+        share = 0.2
+
+    now, pace = iter((0.0, 10.0, 60.0)), Pace()
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    assert pace.left(At) == ""
+    At.share = 0.21
+    assert pace.left(At) == ""
+    At.share = 0.6
+    assert pace.left(At) == ": 1:00 left, by its pace"
