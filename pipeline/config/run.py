@@ -77,10 +77,10 @@ class RunSpec(Closed):
     def content(self) -> dict[str, Any]:
         """What decides the weights besides the data and other runs' weights: settings that are not at their defaults.
 
-        Where anything lies is not among them.
+        Where anything lies is not among them, nor what else is written.
         """
         places: dict[str, Any] = {"corpus": True, "initial": True, "language_model": {"run"}}
-        places["training"] = {"keep_checkpoints"}
+        places["training"] = {"keep_checkpoints", "tensorboard"}
         return self.model_dump(mode="json", exclude_defaults=True, exclude=places)
 
     def placed(self, place: Callable[[str], str]) -> "RunSpec":

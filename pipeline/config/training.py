@@ -90,6 +90,7 @@ class TrainingConfig(Closed):
     noise_snr_db: tuple[float, float] = Field(
         default=(0.0, 15.0), strict=False, description="Speech: lowest and highest signal-to-noise ratio, in dB"
     )
+    tensorboard: bool = Field(default=False, description="Write what progress.jsonl has as event files, too: events/")
     compile: bool = Field(default=False, description="torch.compile (pays off on GPUs only)")
 
     @model_validator(mode="after")

@@ -18,9 +18,17 @@ from pipeline.products import Product, RunId, Score, Trained
 
 SECTIONS = ("model", "fusion", "training")
 OF_THE_MACHINE = frozenset(
-    {"micro_batch_tokens", "micro_batch_frames", "precision", "compile", "keep_checkpoints", "batch_tokens"}
+    {
+        "micro_batch_tokens",
+        "micro_batch_frames",
+        "precision",
+        "compile",
+        "keep_checkpoints",
+        "tensorboard",
+        "batch_tokens",
+    }
 )
-"""Settings of trainings and decodings that say how a machine does the work, not what work it is."""
+"""Settings of trainings and decodings that say how a machine does the work and what it keeps, not what work it is."""
 
 
 @dataclass(frozen=True)

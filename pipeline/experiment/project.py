@@ -95,6 +95,8 @@ class Project(Catalogue):
         """One section of a run's settings, after this scale's rules."""
         full = self.full_section(run.paper, run.system, section)
         scaled = self.scaled(section, full.model_dump(), run.paper, run.system)
+        if section == "training" and self.config.tensorboard:
+            scaled["tensorboard"] = True
         return validate(SECTIONS[section], scaled, f"{self.where(run)}: {section}")
 
     def scaled(self, section: str, settings: dict[str, Any], paper: str, system: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Config(Closed):
     licensed: dict[str, Annotated[str, Field(min_length=1)]] = Field(
         default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
     )
+    tensorboard: bool = Field(default=False, description="Whether trainings write event files for TensorBoard, too")
 
     @field_validator("seeds", "mirror", mode="before")
     @classmethod

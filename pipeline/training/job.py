@@ -6,6 +6,7 @@ Reads run.yaml and the corpus it names. Writes into the run's folder
 
     checkpoints/        weights to average, and what is needed to go on (checkpoint.py)
     progress.jsonl      loss, perplexity, rates; validations      samples.jsonl   three translations a validation
+    events/             the numbers of progress.jsonl for TensorBoard, if `tensorboard` is set
     cost.json           seconds, GPU-hours, memory, tokens, operations of every start
     model.safetensors   the final weights
     done.json           written last: {key, steps, weights_digest, dev, train, parameters, skipped_updates, …}
@@ -16,6 +17,7 @@ torchrun or the cluster launcher starts them.
 
 import argparse
 import logging
+import shutil
 from itertools import chain
 from pathlib import Path
 
@@ -43,6 +45,7 @@ from pipeline.training.checkpoint import Checkpoints, ResumePoint, key_of
 from pipeline.training.cost import CostCounter
 from pipeline.training.description import describe
 from pipeline.training.distributed import Group
+from pipeline.training.event_file import EVENTS
 from pipeline.training.key import run_key
 from pipeline.training.neighbours import announce, depends_on_length, shorter_runs, take_up
 from pipeline.training.old_run import move_beside
@@ -172,6 +175,7 @@ def start_anew(checkpoints: Checkpoints) -> None:
     """Remove all that the run has written."""
     for name in (DONE_FILE, PROGRESS_FILE, SAMPLES_FILE, COST_FILE):
         (checkpoints.run_folder / name).unlink(missing_ok=True)
+    shutil.rmtree(checkpoints.run_folder / EVENTS, ignore_errors=True)
     checkpoints.clear()
 
 
@@ -202,7 +206,8 @@ def build_trainer(
     dev = evaluation_batches(corpus, "dev", batch_size(spec), normalised_as(spec), kind_read(spec))
     check_targets(spec, dev)
     validation = Validation(corpus, dev, batches, device, group, lambda: autocast(device, spec))
-    progress = Progress(spec.name, run_folder, state.step, training.max_steps, silent=not group.is_first)
+    told = {"silent": not group.is_first, "tensorboard": training.tensorboard}
+    progress = Progress(spec.name, run_folder, state.step, training.max_steps, **told)
     if group.is_first:
         checkpoints.forget(state.returned)
         JsonLines(run_folder / SAMPLES_FILE).rewind(state.step)

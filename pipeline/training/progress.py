@@ -1,4 +1,5 @@
-"""What a training shows of itself: a line every few seconds, and the same numbers in `progress.jsonl`."""
+"""What a training shows of itself: a line every few seconds, and the same numbers in `progress.jsonl` and, if wanted,
+for TensorBoard."""
 
 import json
 import logging
@@ -10,7 +11,8 @@ from pipeline.errors import UserError
 from pipeline.files import append_line, atomic_write, whole_lines
 from pipeline.layout import PROGRESS_FILE
 from pipeline.records.record import Record
-from pipeline.records.training import MonitorLine, ProgressLine, ValidationLine
+from pipeline.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
+from pipeline.training.event_file import EventFile
 from pipeline.training.state import Sums, TrainingState
 
 log = logging.getLogger(__name__)
@@ -56,9 +58,12 @@ def step_of(line: bytes, where: str) -> int:
 class Progress:
     """Counts updates and tells of them. Only the first process of a group should have one that is not `silent`."""
 
-    def __init__(self, name: str, run_folder: Path, first: int, end: int, silent: bool = False):
+    def __init__(
+        self, name: str, run_folder: Path, first: int, end: int, silent: bool = False, tensorboard: bool = False
+    ):
         self.name, self.first, self.end, self.silent = name, first, end, silent
         self.lines = JsonLines(Path(run_folder) / PROGRESS_FILE)
+        self.events = EventFile(run_folder, first) if tensorboard and not silent else None
         self.started = self.line_at = time.perf_counter()
         self.sums, self.waited_s, self.reported = Sums(), 0.0, False
         if not silent:
@@ -87,7 +92,7 @@ class Progress:
             seconds_left=per_step * (self.end - step),
         )
         log.info(progress_line(self.name, record))
-        self.lines.append(record)
+        self.note(record)
         self.sums, self.waited_s, self.line_at, self.reported = Sums(), waited_s, now, True
 
     def validated(self, state: TrainingState) -> None:
@@ -97,13 +102,18 @@ class Progress:
             "%s  step %d  dev perplexity %.2f (%.3f nats per subword), train %.2f",
             *(self.name, state.step, state.dev.perplexity, state.dev.nll_per_token, state.fit.perplexity),
         )
-        self.lines.append(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
+        self.note(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))
 
     def monitor(self, step: int, read: Callable[[], dict[str, list[float]]]) -> None:
         """Note what the model wants followed, `MONITORED` times a training; into the file alone."""
         due = step % max(1, self.end // MONITORED) == 0 or step == self.end
         if due and not self.silent and (values := read()):
-            self.lines.append(MonitorLine(step=step, values=values))
+            self.note(MonitorLine(step=step, values=values))
+
+    def note(self, record: AnyProgress) -> None:
+        self.lines.append(record)
+        if self.events:
+            self.events.add(record)
 
 
 def progress_line(name: str, record: ProgressLine) -> str:

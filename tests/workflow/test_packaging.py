@@ -33,7 +33,7 @@ def imported() -> set[str]:
 
 def test_what_pipeline_imports_is_declared():
     distributions = packages_distributions()
-    declared = {plain(name) for name in PROJECT["dependencies"]}
+    declared = {plain(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["tensorboard"])}
     needed = {module: {plain(name) for name in distributions[module]} for module in imported()}
     assert {module for module, names in needed.items() if not names & declared} == set()
 
