@@ -65,7 +65,7 @@ onstart:
 
 
 onerror:
-    atexit.register(say_failures, log)
+    atexit.register(say_failures, log, list(workflow.dag.jobs))
 
 
 rule all:

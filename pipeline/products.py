@@ -185,7 +185,8 @@ class Claims:
     paper: str
 
 
-Product = OfDataset | OfRun | LayerTimes | Calibration | ModelSizes | Table | Figure | Claims
+Report = Table | Figure | Claims
+Product = OfDataset | OfRun | LayerTimes | Calibration | ModelSizes | Report
 
 
 def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:

@@ -31,6 +31,7 @@ from pipeline.products import (
     Prepared,
     Product,
     Raw,
+    Report,
     RunId,
     Score,
     Specification,
@@ -53,9 +54,9 @@ class Graph:
     def __init__(self, project: Project):
         self.project = project
 
-    def reports(self, papers: Iterable[str]) -> list[Product]:
+    def reports(self, papers: Iterable[str]) -> list[Report]:
         """Every table, claim and figure that can be made of some papers at this scale."""
-        found: list[Product] = []
+        found: list[Report] = []
         for paper in papers:
             record = self.project.papers[paper]
             found += [

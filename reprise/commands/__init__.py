@@ -14,6 +14,7 @@ COMMANDS = {
     "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
     "make": ("reprise.commands.make", "have Snakemake make something, and look on"),
     "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
+    "results": ("reprise.commands.results", "make tables, figures and claims of what is there now"),
     "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
     "completion": ("reprise.commands.completion", "write what a shell completes commands and options by"),
     "site": ("reprise.site.build", "make pages of all results, to be opened from disk"),

@@ -22,7 +22,7 @@ from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
 from pipeline.experiment.targets import unknown_target
-from pipeline.products import Product, Table
+from pipeline.products import Report, Table
 from reprise.named_run import find_project
 from reprise.status.campaign import Watch
 from reprise.status.look_on import Workflow, look_on, relay
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     print(f"{title}: made of {made}; {(time.monotonic() - begun) / 60:.1f} minutes", flush=True)
 
 
-def reports(graph: Graph, target: str) -> list[Product]:
+def reports(graph: Graph, target: str) -> list[Report]:
     """What a target of the workflow is. Raises UserError when it is no result."""
     project: Project = graph.project
     if fault := unknown_target(project, target, {*project.papers, "all"}):
@@ -59,7 +59,7 @@ def reports(graph: Graph, target: str) -> list[Product]:
     if path.parent == PurePath("results"):  # a view of the configured paper's
         path = project.layout.results / project.config.paper / path.name
     tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
-    every = dict.fromkeys([*graph.reports(project.papers), *tables])
+    every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
     if found := [one for one in every if project.layout.path(one).with_suffix("") == path.with_suffix("")]:
         return found
     raise UserError(f"{target}: no result that can be looked on at; `snakemake {target}` makes it")

@@ -21,6 +21,8 @@ from pipeline.records.training import TrainingCost
 from reprise.status.failures import Failed, failures
 from reprise.status.runs import STATES, Runs, RunState
 
+WRITTEN_IN_PART = 1.0
+"""The time of a report that `reprise results` wrote, perhaps not whole: the workflow makes it anew."""
 COUNTED: dict[str, tuple[type[Product], ...]] = {
     "decodings": (Translation, Parse, Transcript),
     "scores": (Score,),
@@ -99,7 +101,7 @@ class Watch:
 
     def made(self, kinds: tuple[type[Product], ...]) -> tuple[int, int]:
         wanted = [self.project.layout.path(one) for one in self.products if isinstance(one, kinds)]
-        return sum(path.exists() for path in wanted), len(wanted)
+        return sum(path.exists() and path.stat().st_mtime > WRITTEN_IN_PART for path in wanted), len(wanted)
 
     def run_folders(self) -> list[Path]:
         return [self.project.layout.run(run) for run in runs_in(self.products)]

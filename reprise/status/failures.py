@@ -51,3 +51,7 @@ def said_by(log: Path) -> tuple[str, bool]:
     if any(line.startswith("Traceback (most recent call last)") for line in lines):
         return next(line for line in reversed(lines) if line.strip()), True
     return "", False
+
+
+def first_line(cause: str) -> str:
+    return cause.strip().split("\n")[0]

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from pipeline.training.progress import clock
 from reprise.status.campaign import Campaign
+from reprise.status.failures import first_line
 from reprise.status.runs import RunState, advice
 
 COLOURS = {"done": "green", "running": "cyan", "waiting": "yellow", "failed": "red", "not run": "bright_black"}
@@ -132,10 +133,6 @@ def columns(number: int, head: Iterable[str] = ()) -> Table:
 def more(found: list) -> Iterator[Text]:
     if len(found) > SHOWN:
         yield Text(f"and {len(found) - SHOWN} more", style="bright_black")
-
-
-def first_line(cause: str) -> str:
-    return cause.strip().split("\n")[0]
 
 
 def hours(count: float) -> str:

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
 
 def asked(graph: Graph, names: list[str]) -> list[Product]:
     """Raises UserError when one is no name of a paper, and no file that is made at this scale."""
-    project, found = graph.project, []
+    project, found = graph.project, list[Product]()
     known = {
         graph.project.layout.path(product).with_suffix(""): product
         for product in graph.closure(graph.reports(project.papers))

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
+from pipeline.cluster.unlock import DRIVER
 from pipeline.disk import require_writable
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph
@@ -52,6 +54,7 @@ except UserError as error:
 
 SCALE = project.config.scale
 DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
+REPORTS = ("table", "example_table", "transcript_table", "layer_table", "figure", "claims")
 SITE = "results/site/index.html"
 PRINTED = "workflow/papers/{paper}/{table}.csv"
 OPTIONS = {
@@ -258,13 +261,19 @@ def check_files(jobs):
         raise WorkflowError(str(error)) from None
 
 
-def say_failures(logs):
-    """Repeat what each failed stage said last, and where, once Snakemake has said all that it says.
+def say_failures(logs, jobs):
+    """Make what was asked for of what is there, and repeat what each failed stage said last, and where.
 
-    logs: Snakemake's own.
+    Called once Snakemake has said all that it says. logs: Snakemake's own; jobs: all that were to be done.
     """
     said = "".join(Path(log).read_text(encoding="utf-8") for log in logs)
-    for path in dict.fromkeys(re.findall(r"^ +log: (.+?) \(check log file", said, re.MULTILINE)):
+    failed = dict.fromkeys(re.findall(r"^ +log: (.+?) \(check log file", said, re.MULTILINE))
+    reports = sorted({str(job.output[0]) for job in jobs if job.rule.name in REPORTS})
+    if failed and reports:
+        Path(DRIVER).unlink(missing_ok=True)  # nobody sees to what is left
+        command = [sys.executable, "-m", "reprise", "results", *reports, *OPTIONS["settings"]]
+        subprocess.run(command, stdout=sys.stderr, check=False)
+    for path in failed:
         print(f"{last_words(path)} (log: {path})", file=sys.stderr, flush=True)
 
 

@@ -1,0 +1,70 @@
+"""Make tables, figures and claims of what is there now: what has no number says failed, running, waiting or not run.
+
+    reprise results
+    reprise results weighted results/paper/attention/table2.csv --set scale=paper
+    reprise results --watch
+
+reads   what the folders of runs and corpora hold, and Slurm's queue if something was submitted
+writes  results/<scale>/<paper>/…; what the workflow has made whole is left alone, all else it makes anew
+"""
+
+import argparse
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from pipeline.digests import recording
+from pipeline.experiment.arguments import add_settings_argument
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.settings import parse_settings
+from reprise.commands.make import reports as reports_of
+from reprise.named_run import find_project
+from reprise.partial import Made, Partial
+from reprise.status.campaign import Campaign, Watch
+from reprise.status.causes import Causes
+from reprise.status.failures import first_line
+
+QUEUE_INTERVAL_S = 60.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "targets", nargs="*", default=["all"], metavar="TARGET", help="a paper, or a file in results/ (default: all)"
+    )
+    parser.add_argument("--watch", action="store_true", help="make them again and again, until Ctrl-C")
+    parser.add_argument(
+        "--every", type=float, default=300.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
+    )
+    add_settings_argument(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    logging.disable(logging.INFO)  # of the stages
+    project = find_project(parse_settings(args.set))
+    graph = Graph(project)
+    reports = list(dict.fromkeys(one for target in args.targets for one in reports_of(graph, target)))
+    watch = Watch(project, reports, QUEUE_INTERVAL_S)
+    while True:
+        campaign = watch.look()
+        with recording():
+            partial = Partial(graph, Causes(graph, campaign), args.set)
+            for line in summary(campaign, [partial.make(report) for report in reports]):
+                print(line, flush=True)
+        if not args.watch:
+            return
+        time.sleep(args.every)
+
+
+def summary(campaign: Campaign, made: list[Made]) -> Iterator[str]:
+    """What is not whole, what failed, and how far all is."""
+    for one in made:
+        if one.lacks:
+            yield f"{one.path}: {f'without {one.lacks}' if one.is_there else f'not made: {one.lacks}'}"
+    for state in campaign.of_state("failed"):
+        yield f"failed: train {state.run.folder}: {first_line(state.why)}"
+    for failed in campaign.failed:
+        yield f"failed: {failed.stage} in {failed.folder}: {first_line(failed.cause)}"
+    states = ", ".join(f"{count} {state}" for state, count in campaign.counts.items() if count)
+    whole = Counter("not made" if not one.is_there else "in part" if one.lacks else "whole" for one in made)
+    yield f"reports: {', '.join(f'{count} {how}' for how, count in whole.items())}; trainings: {states or 'none'}"

@@ -1,0 +1,153 @@
+"""Tables, figures and claims of what is there, at any moment: what has no number says why.
+
+What is written here is older, by its time, than all that it is made of: the workflow makes it anew.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.experiment.graph import Graph, flat
+from pipeline.kinds.claims.shared.judged import Verdict
+from pipeline.kinds.claims.shared.pools import NotRun
+from pipeline.kinds.picture import save
+from pipeline.kinds.view import PaperView
+from pipeline.products import Claims, Encoded, ExampleTable, Figure, LayerTable, Product, Report, Table, TranscriptTable
+from pipeline.reporting import claims, figure
+from pipeline.reporting.filled_table import NOT_RUN, fill
+from pipeline.reporting.markdown import render, write_twins
+from pipeline.stages import parse
+from reprise.status.campaign import WRITTEN_IN_PART
+from reprise.status.causes import Causes
+
+STAGES = {ExampleTable: "example-table", TranscriptTable: "transcript-table", LayerTable: "layer-table"}
+"""Reports that one stage writes or none."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """One report. lacks: what it does without, in words; empty if nothing."""
+
+    path: Path
+    lacks: str
+    is_there: bool = True
+
+
+class Partial:
+    """Writes reports of a project from what is there."""
+
+    def __init__(self, graph: Graph, causes: Causes, settings: list[str]):
+        self.graph, self.causes, self.settings = graph, causes, settings
+        self.project = graph.project
+
+    def make(self, report: Report) -> Made:
+        """Leaves one alone that is whole and newer than what it is made of."""
+        path, inputs = self.project.layout.path(report), flat(self.graph.inputs(report))
+        missing = self.causes.missing(inputs)
+        if not missing and self.is_up_to_date(path, inputs):
+            return Made(path, "")
+        try:
+            lacks = self.write(report, missing)
+        except (UserError, NotRun) as error:
+            return Made(path, str(error), is_there=False)
+        for one in path.parent.glob(f"{path.stem}.*"):
+            os.utime(one, (WRITTEN_IN_PART, WRITTEN_IN_PART))
+        return Made(path, lacks)
+
+    def is_up_to_date(self, path: Path, inputs: Iterable[Product]) -> bool:
+        layout = self.project.layout
+        return path.exists() and path.stat().st_mtime >= max(
+            (layout.path(one).stat().st_mtime for one in inputs), default=WRITTEN_IN_PART + 1
+        )
+
+    def write(self, report: Report, missing: list[Product]) -> str:
+        """What it lacks, in words. Raises UserError or NotRun when nothing of it can be made."""
+        match report:
+            case ExampleTable() | TranscriptTable() | LayerTable():
+                return self.by_its_stage(report, missing)
+            case Table(paper, table):
+                return self.table(report, paper, table)
+            case Figure(paper, name):
+                return self.figure(report, paper, name)
+            case Claims(paper):
+                return self.claims(report, paper)
+
+    def table(self, report: Report, paper: str, name: str) -> str:
+        """A row without its numbers says why."""
+        filled = fill(self.project, paper, name)
+        view, cells = filled.table.view, filled.entry.cells.values()
+        whys = [
+            self.causes.why(one for cell in cells for one in cell.needs(view, row)) if status == NOT_RUN else ""
+            for row, status in zip(filled.table.rows, filled.runs["status"], strict=True)
+        ]
+        told = [why or status for why, status in zip(whys, filled.runs["status"], strict=True)]
+        filled = replace(filled, runs=filled.runs.assign(status=told))
+        write_twins(self.path(report), filled.frame, render(self.project, paper, name, filled))
+        return lacking(whys, "rows")
+
+    def claims(self, report: Report, paper: str) -> str:
+        """One that can't be judged says why."""
+        view, record = PaperView(self.project, paper), self.project.claims[paper]
+        judged, whys = record.judged(view, (NotRun, UserError)), list[str]()
+        for index, one in enumerate(judged):
+            whys.append(self.causes.why(one.claim.needs(view, record.scores)) if one.verdict is Verdict.NOT_RUN else "")
+            judged[index] = replace(one, why=whys[-1] or one.why)
+        rows = [claims.row_of(one) for one in judged]
+        write_twins(self.path(report), rows, claims.render(self.project, paper, judged))
+        return lacking(whys, "claims")
+
+    def figure(self, report: Report, paper: str, name: str) -> str:
+        """Without the systems of which something is missing; its caption says which."""
+        view, entry = PaperView(self.project, paper), self.project.figure(paper, name)
+        systems = getattr(entry, "systems", [])
+        parts = {system: entry.model_copy(update={"systems": [system]}) for system in systems} or {"": entry}
+        whys = {system: why for system, part in parts.items() if (why := self.causes.why(part.needs(view)))}
+        if len(whys) == len(parts):
+            raise NotRun("; ".join(dict.fromkeys(whys.values())))
+        if whys:
+            entry = entry.model_copy(update={"systems": [system for system in systems if system not in whys]})
+        left_out = "; ".join(f"{system} ({why})" for system, why in whys.items())
+        drawing, path = entry.draw(view), self.path(report)
+        facts = f"{drawing.facts} Left out: {left_out}." if left_out else drawing.facts
+        write_twins(path.with_suffix(".csv"), drawing.rows, figure.caption(self.project, paper, name, facts))
+        save(drawing.picture, path)
+        return left_out
+
+    def by_its_stage(self, report: Table, missing: list[Product]) -> str:
+        """Transcripts that are missing are left out; all else is whole or not there."""
+        why = self.causes.why(missing)
+        if missing and not (
+            isinstance(report, TranscriptTable) and not any(isinstance(one, Encoded) for one in missing)
+        ):
+            raise NotRun(why)
+        words = [
+            STAGES[type(report)],
+            "--root",
+            str(self.project.root),
+            "--paper",
+            report.paper,
+            "--table",
+            report.table,
+        ]
+        words += [word for setting in self.settings for word in ("--set", setting)]
+        if isinstance(report, LayerTable):
+            words += ["--layer-times", str(self.project.layout.path(flat(self.graph.inputs(report))[0]))]
+        args = parse([*words, "--out", str(self.path(report))])
+        args.stage_module.run(args)
+        return f"some transcripts ({why})" if why else ""
+
+    def path(self, report: Report) -> Path:
+        return self.project.layout.path(report)
+
+
+def lacking(whys: list[str], what: str) -> str:
+    """How many rows or claims are without a number, by the kind of their causes; empty if none is."""
+    kinds = Counter(why.partition(":")[0] for why in whys if why)
+    return (
+        f"{kinds.total()} of {len(whys)} {what} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"
+        if kinds
+        else ""
+    )

@@ -1,0 +1,112 @@
+"""Why something was not made, in words: failed, running, waiting or not run."""
+
+from collections.abc import Iterable
+from functools import cache
+
+from pipeline.experiment.graph import Graph, flat
+from pipeline.products import (
+    Alignments,
+    AttentionMaps,
+    Averaged,
+    Gates,
+    LayerTimes,
+    ModelSizes,
+    OfDataset,
+    OfRun,
+    Parse,
+    Product,
+    Score,
+    Trained,
+    Transcript,
+    Translation,
+    Tuned,
+)
+from reprise.status.campaign import Campaign
+from reprise.status.failures import Failed, failures, first_line
+from reprise.status.runs import in_words
+
+FAILED, RUNNING, WAITING, NOT_RUN = "failed: ", "running", "waiting", "not run"
+BLOCKED = "not run: needs "
+TELLING = (FAILED, RUNNING, BLOCKED, WAITING, NOT_RUN)
+"""What words begin with; of several causes the first of these is said."""
+SCORERS = {"scores": ("score", "score-trees"), "phenomena": ("phenomena",), "perplexities": ("perplexity",)}
+
+
+class Causes:
+    """Looks at what is not there at one moment of a campaign."""
+
+    def __init__(self, graph: Graph, campaign: Campaign):
+        self.graph, self.layout = graph, graph.project.layout
+        self.runs = {one.run: one for one in campaign.runs}
+        self.unmade = WAITING if campaign.driver else NOT_RUN
+        self.of = cache(self._of)
+        self.failed_in = cache(lambda folder: list(failures(folder)))
+
+    def missing(self, products: Iterable[Product]) -> list[Product]:
+        return [one for one in dict.fromkeys(products) if not self.layout.path(one).exists()]
+
+    def why(self, products: Iterable[Product]) -> str:
+        """Of all that is missing of some products, the word that tells most; empty if all are there."""
+        return min((self.of(one) for one in self.missing(products)), key=telling, default="")
+
+    def _of(self, product: Product) -> str:
+        """Of a product that is not there: its own end, or else what became of that which it is made from."""
+        if isinstance(product, Trained) and (state := self.runs.get(product.run)):
+            if state.state == "failed":
+                return FAILED + first_line(state.why)
+            if state.state == "running":
+                return RUNNING
+        elif failed := self.failure(product):
+            return f"{FAILED}{failed.stage}: {first_line(failed.cause)}"
+        needed = self.missing(flat(self.graph.inputs(product)))
+        return min((self.by(product, one) for one in needed), key=telling, default=self.unmade)
+
+    def by(self, product: Product, needed: Product) -> str:
+        """What is said of a product as `needed` is not there; the end of its own run is its own."""
+        words = self.of(needed)
+        if isinstance(product, OfRun) and isinstance(needed, OfRun) and product.run == needed.run:
+            return words
+        if words.startswith(FAILED):
+            return f"{BLOCKED}{in_words(needed).removesuffix(' first')}, which failed"
+        return words if words.startswith(BLOCKED) else self.unmade
+
+    def failure(self, product: Product) -> Failed | None:
+        """Of the stage that makes it, by its log."""
+        if isinstance(product, OfDataset):  # each of its stages needs the one before
+            return next(iter(self.failed_in(self.layout.corpus(product.dataset))), None)
+        folder = self.layout.run(product.run) if isinstance(product, OfRun) else self.layout.scale_folder
+        names = stages_of(product)
+        return next((one for one in self.failed_in(folder) if one.stage in names), None)
+
+
+def telling(words: str) -> int:
+    return next(place for place, start in enumerate(TELLING) if words.startswith(start))
+
+
+def stages_of(product: Product) -> list[str]:
+    """How the logs are called that tell of a product (workflow/rules)."""
+    match product:
+        case Score(_, measure, decoding, split, scored_on):
+            end = f"{split}@{scored_on}" if scored_on else split
+            return [f"{name}-{decoding}-{end}" for name in SCORERS[measure]]
+        case Translation(_, decoding, split):
+            return [f"translate-{decoding}-{split}"]
+        case Parse(_, decoding, split):
+            return [f"parse-{decoding}-{split}"]
+        case Transcript(_, decoding, split, scored_on):
+            return [f"transcribe-{decoding}-{split}@{scored_on}"]
+        case AttentionMaps(_, decoding, split, choice):
+            return [f"attention-{decoding}-{split}-{choice}"]
+        case Averaged(_, decoding):
+            return [f"average-{decoding}"]
+        case Tuned(_, decoding):
+            return [f"tune-{decoding}"]
+        case Alignments(_, split):
+            return [f"alignments-{split}"]
+        case ModelSizes(paper):
+            return [f"model-sizes-{paper}"]
+        case Gates():
+            return ["gates"]
+        case LayerTimes():
+            return ["layer-times"]
+    return []

@@ -1,0 +1,138 @@
+"""`reprise results` makes every report of what is there, and says of each gap what became of it."""
+
+import contextlib
+import csv
+import fcntl
+
+import pytest
+from copied_project import ROOT
+from fabricated import folder_of, write_training
+
+from pipeline.cluster.unlock import record_driver
+from pipeline.experiment.graph import Graph, flat
+from pipeline.experiment.project import load_project
+from pipeline.products import Claims, Figure, Score, Table, Trained
+from pipeline.records.jobs import Failure
+from reprise.__main__ import main
+from reprise.status.campaign import WRITTEN_IN_PART, Watch
+from reprise.status.causes import Causes
+
+SCALE = "smoke"
+TABLE = Table("weighted", "table2")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return load_project(ROOT, {"work": str(tmp_path / "work"), "scale": SCALE})
+
+
+@pytest.fixture
+def scores(project):
+    """Of the table's rows, in their order."""
+    return [one for one in flat(Graph(project).inputs(TABLE)) if isinstance(one, Score)]
+
+
+def make(project, *reports: str) -> None:
+    assert main(["results", *reports, "--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]) == 0
+
+
+def rows(project, report=TABLE) -> list[dict[str, str]]:
+    with open(project.layout.path(report), newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def fail(folder, error: str) -> None:
+    Failure(key="toy", job="7", node="n1", rank=0, time=0.0, error=error, traceback=None).write(folder / "failed.json")
+
+
+@contextlib.contextmanager
+def held(folder):
+    """As by a process that works on the run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "run.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def touch(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+def test_a_row_says_whether_its_run_failed_and_why_or_runs_or_was_not_run(project, scores, capsys):
+    broken, works, undecoded = (one.run for one in scores[:3])
+    fail(folder_of(project, broken), "the loss is NaN after update 7\nmore of it")
+    write_training(project, undecoded, [2.0], [2.0])
+    log = folder_of(project, undecoded) / "logs" / f"translate-{scores[2].decoding}-{scores[2].split}.log"
+    touch(log)
+    log.write_text("error: no space left\n")
+    with held(folder_of(project, works)):
+        make(project, "results/smoke/weighted/table2.csv")
+    found = [row["status"] for row in rows(project)]
+    assert found[:3] == ["failed: the loss is NaN after update 7", "running", f"failed: {log.stem}: no space left"]
+    assert set(found[3:]) == {"not run"}
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith("table2.csv: without 10 of 10 rows (2 failed, 1 running, 7 not run)")
+    assert f"failed: train {broken.folder}: the loss is NaN after update 7" in said
+    assert said[-1].startswith("reports: 1 in part; trainings: ")
+
+
+def test_what_is_not_run_waits_while_somebody_drives_the_campaign(project, scores, monkeypatch):
+    monkeypatch.setattr("reprise.status.campaign.in_words", lambda driver, jobs: "snakemake")
+    record_driver()
+    make(project, "results/smoke/weighted/table2.csv")
+    assert {row["status"] for row in rows(project)} == {"waiting"}
+
+
+def test_what_needs_a_training_that_failed_names_it(project):
+    graph = Graph(project)
+    products = graph.closure(graph.reports(["coldfusion"]))
+    fused = next(one for one in products if isinstance(one, Score) and project.runs_taken(one.run))
+    taken = project.runs_taken(fused.run)[0]
+    fail(folder_of(project, taken), "a fault")
+    found = Causes(graph, Watch(project, graph.reports(["coldfusion"]), 0.0).look())
+    assert found.of(Trained(taken)) == "failed: a fault"
+    assert found.of(fused) == f"not run: needs {taken.folder}, which failed"
+
+
+def test_every_report_of_every_paper_is_made_or_says_why_not_where_nothing_was_run(project, capsys):
+    make(project)
+    said = capsys.readouterr().out
+    for report in Graph(project).reports(project.reproduced):
+        path = project.layout.path(report)
+        assert path.exists() or f"{path}: not made: not run" in said
+    assert all(row["verdict"] in ("not run", "tested") for row in rows(project, Claims("weighted")))
+
+
+def test_a_figure_is_drawn_without_the_systems_that_are_missing(project):
+    figures = project.papers["coldfusion"].figures.items()
+    figure = next(Figure("coldfusion", name) for name, one in figures if one.kind == "dev_curves")
+    runs = list(dict.fromkeys(one.run for one in Graph(project).inputs(figure)["measured"]))
+    for run in runs[:-1]:
+        write_training(project, run, [3.0, 2.0], [3.0, 2.0])
+    fail(folder_of(project, runs[-1]), "the loss is NaN")
+    make(project, f"results/smoke/coldfusion/{figure.figure}.svg")
+    path = project.layout.path(figure)
+    assert {row["system"] for row in rows_of(path)} == {run.system for run in runs[:-1]}
+    assert f"Left out: {runs[-1].system} (failed: the loss is NaN)." in path.with_suffix(".md").read_text()
+    assert path.stat().st_mtime == WRITTEN_IN_PART
+
+
+def rows_of(path):
+    with open(path.with_suffix(".csv"), newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_report_that_the_workflow_made_whole_is_left_alone_until_what_it_is_made_of_changes(project, capsys):
+    path, inputs = project.layout.path(TABLE), flat(Graph(project).inputs(TABLE))
+    for one in inputs:
+        touch(project.layout.path(one))
+    touch(path)
+    make(project, "results/smoke/weighted/table2.csv")
+    assert path.read_text() == "" and "reports: 1 whole" in capsys.readouterr().out
+    for one in inputs:
+        project.layout.path(one).unlink()
+    make(project, "results/smoke/weighted/table2.csv")
+    assert path.read_text() and path.stat().st_mtime == WRITTEN_IN_PART
+    assert Watch(project, [TABLE], 0.0).look().made["reports"][0] == 0
