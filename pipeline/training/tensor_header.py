@@ -60,8 +60,9 @@ def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
     header = {name: entry for name, entry in json.loads(head[8:]).items() if name != "__metadata__"}
     try:
         return [
-            (name, f"torch.{TYPES[entry['dtype']]} {tuple(entry['shape'])}", *map(int, entry["data_offsets"]))
+            (name, f"torch.{TYPES[entry['dtype']]} {tuple(entry['shape'])}", int(begin), int(end))
             for name, entry in sorted(header.items())
+            for begin, end in [entry["data_offsets"]]
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
