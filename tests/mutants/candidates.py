@@ -37,7 +37,9 @@ TESTS = {
     "grammar": ["grammar"],
     GROUND: ["test_files.py", "test_schema.py", "test_yaml_file.py", "experiment", "records"],
 }
-"""Under tests/, what has to notice a mutant in each package of pipeline/."""
+"""Under tests/, what has to notice a mutant in each package."""
+AREAS = {"planning": "reprise"}
+"""Of packages that are not in pipeline/, where they are."""
 WORD_LISTS = "grammar/lexicon"
 LEFT_OUT = re.compile("RemoveDecorator|_(?!Is)[A-Za-z]+_Is(Not)?$|_Is_Eq$|_IsNot_NotEq$|_Is(Not)?_[GL]tE?$")
 """Operators whose every mutant fails on import, or takes identity for equality, which is the interpreter's affair."""
@@ -46,19 +48,23 @@ Place = tuple[int, int]
 """Line, from 1, and column, from 0."""
 
 
+def package_of(file: str) -> str:
+    _, *folders = Path(file).parent.parts
+    return folders[0] if folders else GROUND
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One change of one file."""
 
     file: str
-    """Below pipeline/."""
     operator: str
     occurrence: int
     line: int
 
     @property
     def package(self) -> str:
-        return self.file.partition("/")[0] if "/" in self.file else GROUND
+        return package_of(self.file)
 
     def applied(self, source: str) -> str:
         return mutated(self.operator, self.occurrence, source)
@@ -84,21 +90,21 @@ def mutated(operator: str, occurrence: int, source: str) -> str:
 
 def mutants(root: Path, packages: list[str], seed: int) -> Iterator[Mutant]:
     """One of each package in turn, in a random order that `seed` fixes, until there are no more."""
-    waiting = [in_package(root / "pipeline", package, seed) for package in packages]
+    waiting = [in_package(root, package, seed) for package in packages]
     for turn in itertools.zip_longest(*waiting):
         yield from filter(None, turn)
 
 
-def in_package(pipeline: Path, package: str, seed: int) -> Iterator[Mutant]:
+def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
     """A file is as likely as it is large, and each of its places as every other."""
     generator = random.Random(f"{seed} {package}")
-    folder, pattern = (pipeline, "*.py") if package == GROUND else (pipeline / package, "**/*.py")
-    sizes = {path: path.stat().st_size for path in sorted(folder.glob(pattern)) if WORD_LISTS not in str(path)}
+    pattern = "pipeline/*.py" if package == GROUND else f"{AREAS.get(package, 'pipeline')}/{package}/**/*.py"
+    sizes = {path: path.stat().st_size for path in sorted(root.glob(pattern)) if WORD_LISTS not in str(path)}
     places: dict[Path, list[list[Mutant]]] = {}
     while sizes:
         path = generator.choices(list(sizes), list(sizes.values()))[0]
         if path not in places:
-            places[path] = by_place(path, str(path.relative_to(pipeline)))
+            places[path] = by_place(path, str(path.relative_to(root)))
             generator.shuffle(places[path])
         if places[path]:
             yield generator.choice(places[path].pop())

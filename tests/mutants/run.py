@@ -4,7 +4,7 @@
 
 Runs in a copy of the project, one mutant after the other, and writes each to docs/measured/mutants.csv at once. Mutants
 that mean the same as the program are listed in equivalent.yaml, with the reason. `--again` tries those anew that were
-not noticed.
+not noticed, `--tests` with the tests named, which are given below tests/.
 """
 
 import argparse
@@ -14,8 +14,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from candidates import TESTS, Mutant, equivalents, mutants
-from sandbox import Sandbox, Traces
+from candidates import TESTS, Mutant, equivalents, mutants, package_of
+from sandbox import Sandbox, Tests
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, EQUIVALENT = ROOT / "docs/measured/mutants.csv", Path(__file__).with_name("equivalent.yaml")
@@ -47,9 +47,8 @@ class Results:
         """By package: mutants, those that were noticed, those that nothing noticed, and equivalent ones."""
         counts: dict[str, Counter] = {}
         for row in self.rows.values():
-            package = row["file"].partition("/")[0] if "/" in row["file"] else "ground"
             outcome = "equivalent" if key(row) in same else row["outcome"]
-            counts.setdefault(package, Counter())[outcome] += 1
+            counts.setdefault(package_of(row["file"]), Counter())[outcome] += 1
         lines = ["package      tried  noticed    share  not noticed  equivalent"]
         for package, count in [*sorted(counts.items()), ("all", sum(counts.values(), Counter()))]:
             tried = count.total() - count["equivalent"]
@@ -59,14 +58,13 @@ class Results:
         return "\n".join(lines)
 
 
-def tried(mutant: Mutant, sandbox: Sandbox, traces: Traces) -> Row:
-    source = sandbox.source(mutant.file)
+def tried(mutant: Mutant, source: str, tests: Tests) -> Row:
     before, after = mutant.change(source)
     row = {"file": mutant.file, "operator": mutant.operator.removeprefix("core/"), "before": before, "after": after}
-    tests = traces.tests_of(mutant.file, mutant.line)
-    if not tests:
+    chosen = tests.traces.tests_of(mutant.file, mutant.line)
+    if not chosen:
         return row | {"outcome": "no test runs it", "by": "", "seconds": "0"}
-    found = sandbox.outcome(mutant.file, mutant.applied(source), tests, sum(traces.seconds[test] for test in tests))
+    found = tests.outcome(mutant.file, mutant.applied(source), chosen)
     return row | {"outcome": found.result, "by": found.by, "seconds": f"{found.seconds:.1f}"}
 
 
@@ -76,6 +74,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="those that nothing noticed")
+    parser.add_argument("--tests", nargs="*", metavar="FILE", help="in place of all tests of the package")
+    parser.add_argument("--most", type=int, metavar="N", help="try no more than this")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reprise-mutants-") as folder:
         print(sample(Sandbox(ROOT, Path(folder)), args).table(equivalents(EQUIVALENT)))
@@ -85,24 +85,28 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
     """Try mutants until the time is over."""
     packages, end = args.package or list(TESTS), time.monotonic() + 60 * args.minutes
     results, same = Results(RESULTS), equivalents(EQUIVALENT)
-    traces: dict[str, Traces] = {}
+    tests: dict[str, Tests] = {}
+    done = 0
     for mutant in mutants(sandbox.folder, packages, args.seed):
-        if time.monotonic() > end:
+        if time.monotonic() > end or done == args.most:
             break
-        found = (mutant.file, *mutant.change(sandbox.source(mutant.file)))
+        source = sandbox.source(mutant.file)
+        found = (mutant.file, *mutant.change(source))
         before = results.rows.get(found)
         noticed = before is None or before["outcome"] in ("noticed", "timeout")
         if found in same or (noticed if args.again else before is not None):
             continue
-        if mutant.package not in traces:
-            traces[mutant.package] = sandbox.traces(TESTS[mutant.package])
-            for test in traces[mutant.package].failed:
+        if mutant.package not in tests:
+            tests[mutant.package] = sandbox.tests(args.tests or TESTS[mutant.package])
+            for test in tests[mutant.package].traces.failed:
                 print(f"left out, fails without any change: {test}", flush=True)
-        row = tried(mutant, sandbox, traces[mutant.package])
+        row = tried(mutant, source, tests[mutant.package])
         results.add(row)
-        print(
-            f"{row['outcome']:15} {row['seconds']:>6} s  {row['file']}: {row['before']} -> {row['after']}", flush=True
-        )
+        done += 1
+        said = f"{row['outcome']:15} {row['seconds']:>6} s  {row['file']}: {row['before']} -> {row['after']}"
+        print(said, flush=True)
+    for one in tests.values():
+        one.close()
     return results
 
 

@@ -1,11 +1,7 @@
-"""A copy of the project in which tests run over changed files: each time in a process forked from one that has imported
-all packages but ours, which saves the seconds that torch takes."""
+"""A copy of the project in which tests run over changed files."""
 
-import contextlib
-import importlib
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -14,12 +10,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-WARM = ("torch", "numpy", "pandas", "pydantic", "yaml", "pytest", "hypothesis", "safetensors.torch", "sentencepiece")
-WARM += ("sacrebleu", "rapidfuzz", "requests", "soundfile", "coverage", "torch.utils._pytree", "numpy.testing")
-MARKS = "not slow and not cluster"
-TOO_SLOW = "*/test_fuzz.py"
-MEMORY = 8 << 30
-TRACED = Path(__file__).with_name("traced.py")
+from fork import run_tests, waited, warm
+from served import Served
+from traced import Traced
 
 
 @dataclass(frozen=True)
@@ -36,7 +29,7 @@ class Traces:
     """What a run of the tests saw.
 
     Attributes:
-        lines: tests by file (below pipeline/) and line; of lines that ran on import, the test is empty.
+        lines: tests by file and line; of lines that ran on import, the test is empty.
         seconds: of each test, in the order in which they ran.
         failed: tests that fail without any change.
     """
@@ -46,25 +39,27 @@ class Traces:
     failed: list[str]
 
     def tests_of(self, file: str, line: int) -> list[str]:
-        """Tests that run a line, or anything of the file where it runs on import; the fastest files first."""
+        """Tests that run a line, or anything of the file where it runs on import; quick ones of quick files first."""
         by_line = self.lines.get(file, {})
         found = set(by_line.get(line, ()))
-        if "" in found or not found:
-            found = {test for tests in by_line.values() for test in tests} if "" in found else set()
+        if "" in found:
+            found = {test for tests in by_line.values() for test in tests}
         chosen = (found - {""}) & self.seconds.keys() - set(self.failed)
         files: dict[str, float] = {}
         for test in chosen:
             files[test.partition("::")[0]] = files.get(test.partition("::")[0], 0) + self.seconds[test]
-        return sorted(
-            chosen, key=lambda test: (files[test.partition("::")[0]], test.partition("::")[0], self.seconds[test])
-        )
+
+        def order(test: str) -> tuple:
+            file = test.partition("::")[0]
+            return self.seconds[test] > 1, files[file], file, self.seconds[test]
+
+        return sorted(chosen, key=order)
 
 
 class Sandbox:
     def __init__(self, root: Path, folder: Path):
         """Copies what git would: tracked files and new ones, as they are now."""
-        self.root, self.folder = root, folder
-        shutil.rmtree(folder, ignore_errors=True)
+        self.folder = folder
         command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         listed = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout.decode().split("\0")
         for name in listed:
@@ -72,89 +67,65 @@ class Sandbox:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, folder / name)
         os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder), "MPLBACKEND": "agg"}
-        for name in WARM:
-            importlib.import_module(name)
+        warm()
 
     def source(self, file: str) -> str:
-        return (self.folder / "pipeline" / file).read_text(encoding="utf-8")
+        return (self.folder / file).read_text(encoding="utf-8")
 
-    def traces(self, tests: list[str]) -> Traces:
-        """Run tests under coverage, once, unchanged."""
-        out = self.folder / "traces.json"
-        out.unlink(missing_ok=True)
-        pid = self._fork(["-p", "traced", *self.given(tests)], self.folder / "traced.log", trace=True)
-        os.waitpid(pid, 0)
-        found = json.loads(out.read_text())
-        lines = {file: {int(line): names for line, names in by.items()} for file, by in found["lines"].items()}
+    def tests(self, names: list[str]) -> "Tests":
+        return Tests(self.folder, [f"tests/{name}" for name in names if (self.folder / "tests" / name).exists()])
+
+
+class Tests:
+    """Tests that are collected, each of which is traced once."""
+
+    def __init__(self, folder: Path, names: list[str]):
+        self.folder = folder
+        self.traces = self._traced(names)
+        os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
+        (orders, self.orders), (self.answers, answers) = os.pipe(), os.pipe()
+        self.pid = run_tests(folder, ["-x", *names], folder / "served.log", lambda: Served(orders, answers))
+        os.close(orders), os.close(answers)
+        self.orders, self.answers = os.fdopen(self.orders, "w"), os.fdopen(self.answers)
+        self.answers.readline()
+
+    def _traced(self, names: list[str]) -> Traces:
+        os.waitpid(run_tests(self.folder, names, self.folder / "traced.log", Traced), 0)
+        found = json.loads((self.folder / "traces.json").read_text())
+        lines = {file: {int(line): tests for line, tests in by.items()} for file, by in found["lines"].items()}
         return Traces(lines, found["seconds"], found["failed"])
 
-    def given(self, tests: list[str]) -> list[str]:
-        return [f"tests/{name}" for name in tests if (self.folder / "tests" / name).exists()]
-
-    def outcome(self, file: str, content: str, tests: list[str], seconds: float) -> Outcome:
-        """Of `tests` with `file` (below pipeline/) holding `content`; seconds: what they take unchanged."""
-        path, log = self.folder / "pipeline" / file, self.folder / "mutant.log"
+    def outcome(self, file: str, content: str, chosen: list[str]) -> Outcome:
+        """Of chosen tests with `file` holding `content`."""
+        path = self.folder / file
         before, stat = path.read_text(encoding="utf-8"), path.stat()
         path.write_text(content, encoding="utf-8")
         started = time.monotonic()
         try:
-            code = self._wait(self._fork(["-x", *tests], log, cpu=20 + 5 * seconds), 120 + 20 * seconds)
+            code, by = self._run(path, before, content, chosen)
         finally:
             path.write_text(before, encoding="utf-8")
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # what was compiled of it is good again
-        said = log.read_text(errors="replace").split("\n")
-        by = next((line.split()[1] for line in said if line.startswith(("FAILED ", "ERROR "))), "")
         result = "survived" if code == 0 else "timeout" if code is None else "noticed"
         return Outcome(result, by, time.monotonic() - started)
 
-    def _fork(self, arguments: list[str], log: Path, trace: bool = False, cpu: float | None = None) -> int:
-        """A process that runs pytest, in a group of its own."""
-        if pid := os.fork():
-            return pid
-        code = 99
-        with contextlib.suppress(BaseException):
-            os.setsid()
-            os.chdir(self.folder)
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            if cpu:
-                resource.setrlimit(resource.RLIMIT_CPU, (int(cpu), int(cpu)))
-            sys.dont_write_bytecode = not trace
-            os.environ["PYTHONDONTWRITEBYTECODE"] = "" if trace else "1"
-            with open(log, "w") as handle:
-                os.dup2(handle.fileno(), 1)
-                os.dup2(handle.fileno(), 2)
-            sys.path[:0] = [str(self.folder), str(TRACED.parent)]
-            import pytest
+    def _run(self, path: Path, before: str, after: str, chosen: list[str]) -> tuple[int | None, str]:
+        """The exit code, and the test that failed; in a new process where more than functions differ."""
+        seconds = sum(self.traces.seconds[test] for test in chosen)
+        cpu, limit = int(15 + 3 * seconds), 60 + 10 * seconds
+        noticed = self.folder / "noticed"
+        noticed.write_text("")
+        order = {"path": str(path), "before": before, "after": after, "tests": chosen, "noticed": str(noticed)}
+        self.orders.write(json.dumps(order | {"cpu": cpu, "limit": limit}) + "\n")
+        self.orders.flush()
+        code = json.loads(self.answers.readline())["code"]
+        if noticed.read_text() != "changed":
+            return code, noticed.read_text()
+        log = self.folder / "mutant.log"
+        code = waited(run_tests(self.folder, ["-x", *chosen], log, cpu=cpu), limit)
+        said = log.read_text(errors="replace").split("\n")
+        return code, next((line.split()[1] for line in said if line.startswith(("FAILED ", "ERROR "))), "")
 
-            quiet = [
-                "-q",
-                "-m",
-                MARKS,
-                "-p",
-                "no:cacheprovider",
-                "-p",
-                "no:xdist",
-                "--durations=0",
-                f"--ignore-glob={TOO_SLOW}",
-            ]
-            code = int(pytest.main([*quiet, *arguments]))
-        os._exit(code)
-
-    def _wait(self, pid: int, limit: float) -> int | None:
-        """Its exit code; None when it took too long."""
-        end = time.monotonic() + limit
-        code = None
-        while time.monotonic() < end:
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                signalled = os.WIFSIGNALED(status)
-                code = None if signalled and os.WTERMSIG(status) == signal.SIGXCPU else 98 if signalled else 0
-                code = os.WEXITSTATUS(status) if not signalled else code
-                break
-            time.sleep(0.05)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        if code is None:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-        return code
+    def close(self) -> None:
+        os.killpg(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)

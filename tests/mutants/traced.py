@@ -1,4 +1,4 @@
-"""A plugin of pytest that writes down which test runs which line of pipeline/, and how long each takes."""
+"""A plugin of pytest that writes down which test runs which line of the project, and how long each takes."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,9 @@ import pytest
 
 class Traced:
     def __init__(self):
-        self.cover = coverage.Coverage(data_file=None, source=["pipeline"], config_file=False, messages=False)
+        self.cover = coverage.Coverage(
+            data_file=None, source=["pipeline", "reprise"], config_file=False, messages=False
+        )
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
         self.sharing: dict[str, set[str]] = {}
@@ -36,7 +38,7 @@ class Traced:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session):
         self.cover.stop()
-        data, root = self.cover.get_data(), Path.cwd() / "pipeline"
+        data, root = self.cover.get_data(), Path.cwd()
         lines = {
             str(Path(file).relative_to(root)): {
                 line: sorted({test for context in contexts for test in self.tests(context)})

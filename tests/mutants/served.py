@@ -1,0 +1,111 @@
+"""A plugin of pytest that collects tests once, and then runs some of them for each mutant, in a process forked from
+this one that gives the functions of the changed file their new code: neither imports nor collection come again."""
+
+import gc
+import json
+import os
+import resource
+import sys
+from collections import Counter
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+from fork import waited
+
+FUNCTION = 1
+"""The flag (CO_OPTIMIZED) of code that runs when it is called, where that of a module or class runs on import."""
+Name = tuple[str, str, int]
+"""Of a function: file, qualified name, first line."""
+
+
+class Changed(Exception):
+    """More differs than what functions do, so that the file has to be imported anew."""
+
+
+def functions_below(folder: Path) -> dict[Name, list[FunctionType]]:
+    """All that were made so far; a decorated one too, and each closure."""
+    found: dict[Name, list[FunctionType]] = {}
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(f"{folder}/"):
+            found.setdefault(name_of(one.__code__), []).append(one)
+    return found
+
+
+def name_of(code: CodeType) -> Name:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def pairs(before: CodeType, after: CodeType) -> list[tuple[CodeType, CodeType]]:
+    """Functions that differ, where nothing does that runs on import."""
+    nested = [[one for one in code.co_consts if isinstance(one, CodeType)] for code in (before, after)]
+    if len(nested[0]) != len(nested[1]) or (not before.co_flags & FUNCTION and shallow(before) != shallow(after)):
+        raise Changed
+    found = [pair for one, other in zip(*nested, strict=True) for pair in pairs(one, other)]
+    differs = found or shallow(before) != shallow(after)
+    return [*found, (before, after)] if before.co_flags & FUNCTION and differs else found
+
+
+def shallow(code: CodeType) -> tuple:
+    return code.co_code, code.co_names, repr([one for one in code.co_consts if not isinstance(one, CodeType)])
+
+
+def replace_functions(path: Path, before: str, after: str, made: dict[Name, list[FunctionType]]) -> None:
+    """Of a module that is imported already; of another, the file holds what will be."""
+    if not any(getattr(module, "__file__", None) == str(path) for module in list(sys.modules.values())):
+        return
+    try:
+        old, new = (compile(source, str(path), "exec", dont_inherit=True) for source in (before, after))
+    except SyntaxError as error:
+        raise Changed from error
+    found = pairs(old, new)
+    names = Counter(name_of(one) for one, _ in found)
+    if not found or names.most_common(1)[0][1] > 1 or not any(name_of(one) in made for one, _ in found):
+        raise Changed
+    for one, other in found:
+        for function in made.get(name_of(one), ()):
+            try:
+                function.__code__ = other
+            except ValueError as error:  # it closes over other names
+                raise Changed from error
+
+
+class Served:
+    def __init__(self, orders: int, answers: int):
+        """Pipes: a line comes for each mutant, and one goes."""
+        self.orders, self.answers = os.fdopen(orders), os.fdopen(answers, "w")
+        self.noticed: Path | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        """Answer until there are no more orders; in each fork, go on with the tests that were ordered."""
+        by_name = {item.nodeid: item for item in session.items}
+        made = functions_below(Path.cwd())
+        gc.collect()
+        gc.freeze()
+        self.say({"ready": len(by_name)})
+        for line in self.orders:
+            order = json.loads(line)
+            pid = os.fork()
+            if not pid:
+                os.setsid()
+                resource.setrlimit(resource.RLIMIT_CPU, (order["cpu"], order["cpu"]))
+                self.noticed = Path(order["noticed"])
+                try:
+                    replace_functions(Path(order["path"]), order["before"], order["after"], made)
+                except Changed:
+                    self.noticed.write_text("changed")
+                    os._exit(0)
+                session.items[:] = [by_name[name] for name in order["tests"]]
+                session.testscollected = len(session.items)
+                return None
+            self.say({"code": waited(pid, order["limit"])})
+        return True
+
+    def say(self, answer: dict) -> None:
+        self.answers.write(json.dumps(answer) + "\n")
+        self.answers.flush()
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed and self.noticed:
+            self.noticed.write_text(report.nodeid)
