@@ -3,7 +3,6 @@
 `REPRISE_FUZZ=1000 python -m pytest tests/experiment/test_fuzz.py` tries as many.
 """
 
-import functools
 import os
 import shutil
 import time
@@ -13,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from mutations import mutations
 
-from pipeline import yaml_file
 from pipeline.cluster.devices import load_devices
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
+
+pytestmark = pytest.mark.usefixtures("parsed_once")
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = int(os.environ.get("REPRISE_FUZZ", "100"))
@@ -34,15 +34,6 @@ def root(tmp_path_factory):
         shutil.copy(ROOT / f"workflow/{name}.yaml", folder / "workflow")
     shutil.copy(ROOT / "config.yaml", folder)
     return folder
-
-
-@pytest.fixture(scope="module", autouse=True)
-def parsed_once():
-    """Files that did not change are parsed once."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(yaml_file, "parse_yaml", functools.lru_cache(500)(yaml_file.parse_yaml))
-    yield
-    patch.undo()
 
 
 def load(root: Path, name: str) -> None:

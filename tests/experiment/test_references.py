@@ -8,25 +8,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import yaml_file
 from pipeline.errors import UserError
 from pipeline.experiment.named import names_in
 from pipeline.experiment.project import load_project
 from pipeline.experiment.targets import unknown_target
 from pipeline.products import RunId
 
+pytestmark = pytest.mark.usefixtures("parsed_once")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, CLAIMS = "workflow/papers/weighted/paper.yaml", "workflow/papers/weighted/claims.yaml"
 DEMO, CONFIG = "workflow/scales/demo.yaml", "config.yaml"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def parsed_once():
-    """Files that did not change are parsed once."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(yaml_file, "parse_yaml", functools.lru_cache(500)(yaml_file.parse_yaml))
-    yield
-    patch.undo()
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,9 @@
 """Properties of the ten systems' recurrent and convolutional models, and of the variants behind their settings."""
 
-import dataclasses
-
 import pytest
 import torch
 from recurrent_models import CONFIGS
-from small_models import VOCAB, pairs, rows
+from small_models import VOCAB, pairs
 from torch.nn import functional as F
 
 from pipeline.models.build import build_model
@@ -20,62 +18,12 @@ def evaluated(system):
     return build_model(system, (VOCAB, VOCAB)).eval()
 
 
-def logits(model, batch):
-    """Teacher-forced logits (B, T, V)."""
-    return model.logits(model.states(batch))
-
-
-@torch.no_grad()
-def test_padding_changes_nothing(system):
-    model, batch = evaluated(system), pairs([9, 4, 6], [3, 8, 5])
-    together = logits(model, batch)
-    for row, (src_length, tgt_length) in enumerate([(9, 3), (4, 8), (6, 5)]):
-        alone = logits(model, rows(batch, row, src_length, tgt_length))
-        torch.testing.assert_close(together[row, :tgt_length], alone[0], rtol=0, atol=2e-5)
-
-
-@torch.no_grad()
-def test_later_targets_leave_earlier_logits_alone(system):
-    model, batch = evaluated(system), pairs([6, 6], [8, 8])
-    before = logits(model, batch)
-    for position in (2, 5):
-        changed = batch.tgt_in.clone()
-        changed[:, position] = (changed[:, position] + 1) % VOCAB
-        after = logits(model, dataclasses.replace(batch, tgt_in=changed))
-        torch.testing.assert_close(after[:, :position], before[:, :position], rtol=0, atol=1e-5)
-        assert not torch.allclose(after[:, position], before[:, position], atol=1e-7)
-
-
-@torch.inference_mode()
-def test_incremental_steps_equal_teacher_forcing(system):
-    model, batch = evaluated(system), pairs([9, 4, 6], [7, 7, 7])
-    expected = logits(model, batch)
-    source, cache = model.start(batch)
-    for position in range(7):
-        step_logits, cache = model.step(batch.tgt_in[:, position : position + 1], source, cache)
-        assert step_logits.dtype == torch.float32
-        torch.testing.assert_close(step_logits[:, 0], expected[:, position], rtol=0, atol=2e-5)
-
-
-@torch.inference_mode()
-def test_hypotheses_of_a_sentence_do_not_see_each_other(system):
-    model, batch = evaluated(system), pairs([9, 4], [6, 6])
-    hypotheses = torch.randint(4, VOCAB, (2, 3, 6))
-    source, cache = model.start(batch)
-    cache = torch.utils._pytree.tree_map(lambda t: t.expand(-1, 3, *t.shape[2:]), cache)
-    for position in range(6):
-        step_logits, cache = model.step(hypotheses[..., position], source, cache)
-    for k in range(3):
-        expected = logits(model, dataclasses.replace(batch, tgt_in=hypotheses[:, k]))[:, -1]
-        torch.testing.assert_close(step_logits[:, k], expected, rtol=0, atol=2e-5)
-
-
 @torch.no_grad()
 def test_loss_is_the_cross_entropy_of_real_positions(system):
     model, batch = evaluated(system), pairs([9, 4, 6], [3, 8, 5])
     real = batch.tgt_out != 0
     sums = model.loss(batch, 0.0)
-    expected = F.cross_entropy(logits(model, batch)[real], batch.tgt_out[real], reduction="sum")
+    expected = F.cross_entropy(model.logits(model.states(batch))[real], batch.tgt_out[real], reduction="sum")
     assert sums.tokens == 16
     torch.testing.assert_close(sums.loss, expected, rtol=1e-5, atol=0)
     torch.testing.assert_close(sums.nll, expected, rtol=1e-5, atol=0)

@@ -1,20 +1,11 @@
 """Properties that hold for every variation of both Transformers."""
 
-import dataclasses
-
 import pytest
 import torch
-from small_models import VOCAB, pairs, rows, transformer_config
+from small_models import VOCAB, pairs, transformer_config
 from torch.nn import functional as F
 
 from pipeline.models.build import build_model
-from pipeline.models.transformer.model import attention_mask
-
-
-def logits(model, batch):
-    """Teacher-forced logits (B, T, V)."""
-    mask = attention_mask(batch.src_mask)
-    return F.linear(model.decode(batch.tgt_in, model.encode(batch.src, mask), mask), model.output_weight)
 
 
 def evaluated(config):
@@ -22,54 +13,9 @@ def evaluated(config):
 
 
 @torch.no_grad()
-def test_padding_changes_nothing(config):
-    model, batch = evaluated(config), pairs([9, 4, 6], [3, 8, 5])
-    together = logits(model, batch)
-    for row, (src_length, tgt_length) in enumerate([(9, 3), (4, 8), (6, 5)]):
-        alone = logits(model, rows(batch, row, src_length, tgt_length))
-        torch.testing.assert_close(together[row, :tgt_length], alone[0], rtol=0, atol=1e-5)
-
-
-@torch.no_grad()
-def test_later_targets_leave_earlier_logits_alone(config):
-    model, batch = evaluated(config), pairs([6, 6], [8, 8])
-    before = logits(model, batch)
-    for position in (2, 5):
-        changed = batch.tgt_in.clone()
-        changed[:, position] = (changed[:, position] + 1) % VOCAB
-        after = logits(model, dataclasses.replace(batch, tgt_in=changed))
-        assert after[:, :position].equal(before[:, :position])
-        assert not after[:, position:].equal(before[:, position:])
-
-
-@torch.inference_mode()
-def test_cached_steps_equal_teacher_forcing(config):
-    model, batch = evaluated(config), pairs([9, 4, 6], [7, 7, 7])
-    expected = logits(model, batch)
-    source, cache = model.start(batch)
-    for position in range(7):
-        step_logits, cache = model.step(batch.tgt_in[:, position : position + 1], source, cache)
-        assert step_logits.dtype == torch.float32
-        torch.testing.assert_close(step_logits[:, 0], expected[:, position], rtol=0, atol=1e-5)
-
-
-@torch.inference_mode()
-def test_hypotheses_of_a_sentence_do_not_see_each_other(config):
-    model, batch = evaluated(config), pairs([9, 4], [6, 6])
-    hypotheses = torch.randint(4, VOCAB, (2, 3, 6))
-    source, cache = model.start(batch)
-    cache = torch.utils._pytree.tree_map(lambda t: t.expand(-1, 3, *t.shape[2:]), cache)
-    for position in range(6):
-        step_logits, cache = model.step(hypotheses[..., position], source, cache)
-    for k in range(3):
-        expected = logits(model, dataclasses.replace(batch, tgt_in=hypotheses[:, k]))[:, -1]
-        torch.testing.assert_close(step_logits[:, k], expected, rtol=0, atol=1e-5)
-
-
-@torch.no_grad()
 def test_loss_is_the_smoothed_cross_entropy_of_real_positions(config):
     model, batch = evaluated(config), pairs([9, 4, 6], [3, 8, 5])
-    log_probs = logits(model, batch).log_softmax(-1)
+    log_probs = model.logits(model.states(batch)).log_softmax(-1)
     target = F.one_hot(batch.tgt_out, VOCAB) * (0.9 - 0.1 / (VOCAB - 1)) + 0.1 / (VOCAB - 1)
     real = batch.tgt_out != 0
     sums = model.loss(batch, 0.1)

@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="those that nothing noticed")
     parser.add_argument("--tests", nargs="*", metavar="FILE", help="in place of all tests of the package")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="of a test, before its further parameters")
     parser.add_argument("--most", type=int, metavar="N", help="try no more than this")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reprise-mutants-") as folder:
@@ -97,7 +98,7 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
         if found in same or (noticed if args.again else before is not None):
             continue
         if mutant.package not in tests:
-            tests[mutant.package] = sandbox.tests(args.tests or TESTS[mutant.package])
+            tests[mutant.package] = sandbox.tests(args.tests or TESTS[mutant.package], args.limit)
             for test in tests[mutant.package].traces.failed:
                 print(f"left out, fails without any change: {test}", flush=True)
         row = tried(mutant, source, tests[mutant.package])

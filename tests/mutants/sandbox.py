@@ -72,16 +72,17 @@ class Sandbox:
     def source(self, file: str) -> str:
         return (self.folder / file).read_text(encoding="utf-8")
 
-    def tests(self, names: list[str]) -> "Tests":
-        return Tests(self.folder, [f"tests/{name}" for name in names if (self.folder / "tests" / name).exists()])
+    def tests(self, names: list[str], limit: float | None) -> "Tests":
+        found = [f"tests/{name}" for name in names if (self.folder / "tests" / name.partition("::")[0]).exists()]
+        return Tests(self.folder, found, limit)
 
 
 class Tests:
     """Tests that are collected, each of which is traced once."""
 
-    def __init__(self, folder: Path, names: list[str]):
+    def __init__(self, folder: Path, names: list[str], limit: float | None):
         self.folder = folder
-        self.traces = self._traced(names)
+        self.traces = self._traced(names, limit)
         os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
         (orders, self.orders), (self.answers, answers) = os.pipe(), os.pipe()
         self.pid = run_tests(folder, ["-x", *names], folder / "served.log", lambda: Served(orders, answers))
@@ -89,8 +90,8 @@ class Tests:
         self.orders, self.answers = os.fdopen(self.orders, "w"), os.fdopen(self.answers)
         self.answers.readline()
 
-    def _traced(self, names: list[str]) -> Traces:
-        os.waitpid(run_tests(self.folder, names, self.folder / "traced.log", Traced), 0)
+    def _traced(self, names: list[str], limit: float | None) -> Traces:
+        os.waitpid(run_tests(self.folder, names, self.folder / "traced.log", lambda: Traced(limit)), 0)
         found = json.loads((self.folder / "traces.json").read_text())
         lines = {file: {int(line): tests for line, tests in by.items()} for file, by in found["lines"].items()}
         return Traces(lines, found["seconds"], found["failed"])

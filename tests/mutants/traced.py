@@ -1,6 +1,8 @@
 """A plugin of pytest that writes down which test runs which line of the project, and how long each takes."""
 
 import json
+import time
+from collections import Counter
 from pathlib import Path
 
 import coverage
@@ -8,7 +10,11 @@ import pytest
 
 
 class Traced:
-    def __init__(self):
+    def __init__(self, limit: float | None = None):
+        """limit: CPU seconds after which a test goes on to no further parameters, and a file to no further tests."""
+        self.limit = limit
+        self.spent: Counter = Counter()
+        """By test, less its parameters, and by file."""
         self.cover = coverage.Coverage(
             data_file=None, source=["pipeline", "reprise"], config_file=False, messages=False
         )
@@ -23,6 +29,21 @@ class Traced:
             for name, definitions in item._fixtureinfo.name2fixturedefs.items():
                 if definitions[-1].scope != "function":
                     self.sharing.setdefault(f"{definitions[-1].baseid} {name}", set()).add(item.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item, nextitem):
+        """Where the limit is reached the test counts as none of this run."""
+        test, file = item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
+        if self.limit and (self.spent[test] > self.limit or self.spent[file] > 4 * self.limit):
+            item.session._setupstate.teardown_exact(nextitem)  # of what it would have shared with those before
+            return True
+        self.spent[test] -= (now := time.process_time())
+        self.spent[file] -= now
+        return None
+
+    def pytest_runtest_logfinish(self, nodeid):
+        for name in (nodeid.partition("[")[0], nodeid.partition("::")[0]):
+            self.spent[name] += time.process_time()
 
     def pytest_runtest_setup(self, item):
         self.cover.switch_context(f"setup {item.nodeid}")
