@@ -146,3 +146,8 @@ def equivalents(path: Path) -> dict[tuple[str, str, str], str]:
     """Reasons by file, lines before and lines after."""
     listed = yaml.safe_load(path.read_text(encoding="utf-8")) or []
     return {(one["file"], one["before"], one["after"]): one["reason"] for one in listed}
+
+
+def reason(found: tuple[str, str, str], same: dict[tuple[str, str, str], str]) -> str | None:
+    """Why a mutant is equivalent, if it is: in its file, or in any."""
+    return same.get(found) or same.get(("*", *found[1:]))

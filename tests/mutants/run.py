@@ -9,17 +9,19 @@ not noticed, `--tests` with the tests named, which are given below tests/.
 
 import argparse
 import csv
+import math
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
-from candidates import TESTS, Mutant, equivalents, mutants, package_of
+from candidates import TESTS, Mutant, equivalents, mutants, package_of, reason
 from sandbox import Sandbox, Tests
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, EQUIVALENT = ROOT / "docs/measured/mutants.csv", Path(__file__).with_name("equivalent.yaml")
 COLUMNS = ("file", "operator", "before", "after", "outcome", "by", "seconds")
+LIMIT = "of a test, before its further parameters are left out; of a file, four times that; of a mutant, twenty times"
 Row = dict[str, str]
 
 
@@ -31,13 +33,18 @@ class Results:
     """The table of what was tried; a mutant that is tried again replaces its row."""
 
     def __init__(self, path: Path):
-        self.path, self.rows = path, {}
-        if path.exists():
-            with open(path, newline="", encoding="utf-8") as handle:
-                self.rows = {key(row): row for row in csv.DictReader(handle)}
+        self.path = path
+        self.rows = self._read()
+
+    def _read(self) -> dict[tuple[str, str, str], Row]:
+        if not self.path.exists():
+            return {}
+        with open(self.path, newline="", encoding="utf-8") as handle:
+            return {key(row): row for row in csv.DictReader(handle)}
 
     def add(self, row: Row) -> None:
-        self.rows[key(row)] = row
+        """Beside what others have added meanwhile."""
+        self.rows = self._read() | {key(row): row}
         with open(self.path, "w", newline="", encoding="utf-8") as handle:
             writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
             writer.writeheader()
@@ -47,7 +54,7 @@ class Results:
         """By package: mutants, those that were noticed, those that nothing noticed, and equivalent ones."""
         counts: dict[str, Counter] = {}
         for row in self.rows.values():
-            outcome = "equivalent" if key(row) in same else row["outcome"]
+            outcome = "equivalent" if reason(key(row), same) else row["outcome"]
             counts.setdefault(package_of(row["file"]), Counter())[outcome] += 1
         lines = ["package      tried  noticed    share  not noticed  equivalent"]
         for package, count in [*sorted(counts.items()), ("all", sum(counts.values(), Counter()))]:
@@ -58,10 +65,10 @@ class Results:
         return "\n".join(lines)
 
 
-def tried(mutant: Mutant, source: str, tests: Tests) -> Row:
+def tried(mutant: Mutant, source: str, tests: Tests, limit: float | None) -> Row:
     before, after = mutant.change(source)
     row = {"file": mutant.file, "operator": mutant.operator.removeprefix("core/"), "before": before, "after": after}
-    chosen = tests.traces.tests_of(mutant.file, mutant.line)
+    chosen = tests.traces.tests_of(mutant.file, mutant.line, 20 * limit if limit else math.inf)
     if not chosen:
         return row | {"outcome": "no test runs it", "by": "", "seconds": "0"}
     found = tests.outcome(mutant.file, mutant.applied(source), chosen)
@@ -75,7 +82,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="those that nothing noticed")
     parser.add_argument("--tests", nargs="*", metavar="FILE", help="in place of all tests of the package")
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help="of a test, before its further parameters")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help=LIMIT)
     parser.add_argument("--most", type=int, metavar="N", help="try no more than this")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reprise-mutants-") as folder:
@@ -95,13 +102,13 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
         found = (mutant.file, *mutant.change(source))
         before = results.rows.get(found)
         noticed = before is None or before["outcome"] in ("noticed", "timeout")
-        if found in same or (noticed if args.again else before is not None):
+        if reason(found, same) or (noticed if args.again else before is not None):
             continue
         if mutant.package not in tests:
             tests[mutant.package] = sandbox.tests(args.tests or TESTS[mutant.package], args.limit)
             for test in tests[mutant.package].traces.failed:
                 print(f"left out, fails without any change: {test}", flush=True)
-        row = tried(mutant, source, tests[mutant.package])
+        row = tried(mutant, source, tests[mutant.package], args.limit)
         results.add(row)
         done += 1
         said = f"{row['outcome']:15} {row['seconds']:>6} s  {row['file']}: {row['before']} -> {row['after']}"

@@ -1,6 +1,7 @@
 """A copy of the project in which tests run over changed files."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from fork import run_tests, waited, warm
@@ -38,8 +40,11 @@ class Traces:
     seconds: dict[str, float]
     failed: list[str]
 
-    def tests_of(self, file: str, line: int) -> list[str]:
-        """Tests that run a line, or anything of the file where it runs on import; quick ones of quick files first."""
+    def tests_of(self, file: str, line: int, most: float = math.inf) -> list[str]:
+        """Tests that run a line, or anything of the file where it runs on import; quick ones of quick files first.
+
+        most: seconds that they may take together.
+        """
         by_line = self.lines.get(file, {})
         found = set(by_line.get(line, ()))
         if "" in found:
@@ -53,7 +58,9 @@ class Traces:
             file = test.partition("::")[0]
             return self.seconds[test] > 1, files[file], file, self.seconds[test]
 
-        return sorted(chosen, key=order)
+        ordered = sorted(chosen, key=order)
+        sums = accumulate(self.seconds[test] for test in ordered)
+        return [test for test, total in zip(ordered, sums, strict=True) if total <= most or test == ordered[0]]
 
 
 class Sandbox:
