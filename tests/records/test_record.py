@@ -18,7 +18,7 @@ from pipeline.errors import UserError
 from pipeline.files import append_line
 from pipeline.records.corpus import read_corpus
 from pipeline.records.record import Record, read_lines_as
-from pipeline.records.training import AnyProgress, SampleLine, TrainedRun, TrainingCost
+from pipeline.records.training import AnyProgress, Return, SampleLine, TrainedRun, TrainingCost
 
 DONE = trained_run(steps=7, fit=data_loss(0.1), provenance={"commit": "abc", "cores": 2})
 
@@ -38,6 +38,17 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
     assert TrainedRun.read_if_there(tmp_path / "other.json") is None
 
 
+def test_a_line_has_its_characters_as_they_are():
+    """A sample of Chinese is read by people, too."""
+    line = SampleLine(step=1, source="a", reference="b", hypothesis="Ü 你好")
+    assert "Ü 你好" in line.line() and line.line().endswith("}\n")
+
+
+def test_weights_between_the_good_ones_and_the_return_are_given_up():
+    returned = Return(at=30, to=10)
+    assert [step for step in range(5, 40, 5) if returned.gave_up(step)] == [15, 20, 25]
+
+
 def test_infinite_losses_survive(tmp_path):
     record = trained_run(dev=data_loss(1.0).model_copy(update={"perplexity": float("inf")}))
     record.write(tmp_path / "done.json")
@@ -55,6 +66,8 @@ def test_a_file_without_a_format_is_of_the_first_one(tmp_path):
     ("change", "expected"),
     [
         ({"format": 3, "losses": []}, "is of format 3, this version of Reprise reads 1"),
+        ({"losses": [], "format": 3}, "is of format 3, this version of Reprise reads 1"),
+        ({"steps": "seven", "format": 3}, "is of format 3, this version of Reprise reads 1"),
         ({"losses": []}, "has an unknown field `losses`"),
         ({"parameters": {"total": 1, "branch_weights": 0, "frozen": 1}}, "has an unknown field `parameters.frozen`"),
         ({"parameters": {"total": 1}}, "has no `parameters.branch_weights`"),
@@ -113,7 +126,12 @@ def test_corpora_of_every_kind_are_read_by_their_kind(tmp_path):
 
 
 def test_a_corpus_of_an_unknown_kind_or_version_is_refused(tmp_path):
-    for change, expected in (({"kind": "image"}, "unknown kind 'image'"), ({"format": 2}, "format 2")):
+    newer = {"dataset": ["a", "b"], "format": 2}  # with another fault before
+    for change, expected in (
+        ({"kind": "image"}, "unknown kind 'image'"),
+        ({"format": 2}, "format 2"),
+        (newer, "format 2"),
+    ):
         put(tmp_path / "corpus.json", text_corpus().model_dump() | change)
         with pytest.raises(UserError, match=f"corpus.json: is of .*{expected}.*remove it and encode the corpus"):
             read_corpus(tmp_path)

@@ -1,0 +1,95 @@
+"""Who works on a run: of two that claim it the later one, once the former has let go; signals stop the former."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.training import ownership
+from pipeline.training.ownership import Ownership, TakenOver, is_held
+
+
+@pytest.fixture
+def signals(monkeypatch):
+    """What this process would have been sent."""
+    sent = []
+    monkeypatch.setattr(ownership, "CHECK_EVERY_S", 0.01)
+    monkeypatch.setattr(ownership.os, "kill", lambda *sending: sent.append(sending))
+    return sent
+
+
+def holding(run, job: str, entered: list) -> threading.Thread:
+    def hold():
+        try:
+            with Ownership(run, job).hold():
+                entered.append(job)
+        except TakenOver:
+            entered.append(f"{job} was taken over")
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    return thread
+
+
+def until_it_waits(caplog, job: str) -> None:
+    """For the former one of that job."""
+    end = time.monotonic() + 20
+    while f"(job {job}) to stop" not in caplog.text:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_run_is_held_as_long_as_its_block_lasts(tmp_path, signals):
+    assert not is_held(tmp_path)
+    with Ownership(tmp_path, "first").hold():
+        assert is_held(tmp_path)
+        time.sleep(0.1)
+    assert not is_held(tmp_path)
+    assert not signals
+
+
+def test_a_claim_is_lost_to_a_later_one_alone(tmp_path):
+    first, second = Ownership(tmp_path, "same"), Ownership(tmp_path, "same")
+    assert not first.is_lost
+    first.claim.write(tmp_path / "owner.json")
+    assert (first.is_lost, second.is_lost) == (False, True)
+    second.claim.write(tmp_path / "owner.json")
+    assert (first.is_lost, second.is_lost) == (True, False)
+    (tmp_path / "owner.json").write_text("")
+    assert not first.is_lost
+
+
+def test_the_former_is_asked_to_stop_once_and_the_latter_waits_until_it_has(tmp_path, signals, caplog):
+    entered = []
+    with Ownership(tmp_path, "first").hold():
+        second = holding(tmp_path, "second", entered)
+        until_it_waits(caplog, "first")
+        time.sleep(0.2)
+        assert signals == [(os.getpid(), 15)] and not entered
+    second.join(20)
+    assert entered == ["second"]
+    said = [record.getMessage() for record in caplog.records if "waiting for" in record.getMessage()]
+    assert len(said) == 1 and f"process {os.getpid()} on" in said[0] and "(job first)" in said[0]
+
+
+def test_who_waits_gives_way_to_whoever_claims_the_run_next(tmp_path, signals, caplog):
+    entered = []
+    with Ownership(tmp_path, "first").hold():
+        second = holding(tmp_path, "second", entered)
+        until_it_waits(caplog, "first")
+        third = holding(tmp_path, "third", entered)
+        second.join(20)
+        assert entered == ["second was taken over"]
+    third.join(20)
+    assert entered == ["second was taken over", "third"]
+
+
+def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(UserError, match=r"no file locks \(Function not implemented\); put `work:` on one that has"):
+        Ownership(tmp_path, "first").hold().__enter__()
