@@ -65,10 +65,12 @@ class Results:
         return "\n".join(lines)
 
 
-def tried(mutant: Mutant, source: str, tests: Tests, limit: float | None) -> Row:
+def tried(mutant: Mutant, source: str, tests: Tests, args: argparse.Namespace) -> Row:
     before, after = mutant.change(source)
     row = {"file": mutant.file, "operator": mutant.operator.removeprefix("core/"), "before": before, "after": after}
-    chosen = tests.traces.tests_of(mutant.file, mutant.line, 20 * limit if limit else math.inf)
+    chosen = tests.traces.tests_of(mutant.file, mutant.line, 20 * args.limit if args.limit else math.inf)
+    if args.tests:  # some may run the line in a process of their own
+        chosen = [test for test in tests.traces.seconds if test not in tests.traces.failed]
     if not chosen:
         return row | {"outcome": "no test runs it", "by": "", "seconds": "0"}
     found = tests.outcome(mutant.file, mutant.applied(source), chosen)
@@ -108,7 +110,7 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
             tests[mutant.package] = sandbox.tests(args.tests or TESTS[mutant.package], args.limit)
             for test in tests[mutant.package].traces.failed:
                 print(f"left out, fails without any change: {test}", flush=True)
-        row = tried(mutant, source, tests[mutant.package], args.limit)
+        row = tried(mutant, source, tests[mutant.package], args)
         results.add(row)
         done += 1
         said = f"{row['outcome']:15} {row['seconds']:>6} s  {row['file']}: {row['before']} -> {row['after']}"

@@ -169,11 +169,21 @@ def test_weights_of_another_run_or_model_are_refused_by_name(checkpoints):
     other = new_optimiser()
     assert load_weights(other.model, path, "this run's key")["step"] == 1
     assert same(weights(optimiser), weights(other))
-    with pytest.raises(UserError, match=r"step-1.*belongs to another run"):
-        load_weights(other.model, path, "another key")
+    with pytest.raises(UserError, match=r"step-1.*belongs to another run \(key this run's k, not another run'\);"):
+        load_weights(other.model, path, "another run's key")
+    with pytest.raises(UserError, match=r"belongs to another run"):
+        load_weights(other.model, path, "a key before it in the alphabet")
     wider = build_model(CONFIG.model_copy(update={"d_ff": 12}), (9, 9))
     with pytest.raises(UserError, match=r"step-1.*other tensors than the model"):
         load_weights(wider, path)
+
+
+def test_of_a_finished_run_the_last_moments_are_kept_alone(checkpoints):
+    save(checkpoints, new_optimiser(), 3)
+    checkpoints.clear_resume()
+    assert sorted(name for name in names(checkpoints) if "resume" in name) == ["step-3.resume.safetensors"]
+    checkpoints.clear_resume()
+    assert sorted(name for name in names(checkpoints) if "resume" in name) == ["step-3.resume.safetensors"]
 
 
 def test_too_little_space_is_said_before_training(checkpoints, monkeypatch):

@@ -10,6 +10,7 @@ from pipeline.models.build import build_model
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.schedule import Schedule
+from pipeline.training.update_rule import update_rule
 
 CONFIG = WeightedTransformerConfig(
     architecture="weighted_transformer", num_layers=1, d_model=8, d_ff=16, num_heads=2, dropout=0.0
@@ -110,6 +111,17 @@ def test_updates_are_those_of_the_librarys_classes_to_the_bit(name):
         weight.grad = gradient.clone()
         method.step()
     assert torch.equal(after, weight.detach())
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_what_is_kept_of_a_parameter_is_what_the_librarys_classes_keep(name):
+    kind, constants = CLASSES[name]
+    weight = torch.ones(3, requires_grad=True)
+    weight.grad = torch.ones(3)
+    method = kind([weight], lr=0.3, **constants)
+    method.step()
+    rule = update_rule(TRAINING.model_copy(update={"optimiser": name}))
+    assert rule.state(weight).keys() == method.state[weight].keys()
 
 
 def test_an_update_imports_no_compiler():

@@ -48,6 +48,27 @@ def test_empty_and_thin_matrices_are_multiplied_too(shapes):
     assert torch.addmm(torch.ones(b.shape[1]), a, b, beta=2, alpha=3).tolist() == (3 * (a @ b) + 2).tolist()
 
 
+@pytest.mark.parametrize("shape", [(4,), (1,), (2, 4), (2, 1), ()])
+def test_a_summand_of_any_shape_is_added_as_it_would_be_without_onednn(shape):
+    summand, a, b = torch.randn(shape), torch.randn(2, 3), torch.randn(3, 4)
+    expected = torch.addmm(summand, a, b)
+    multiply_by("onednn")
+    try:
+        torch.testing.assert_close(torch.addmm(summand, a, b), expected)
+    finally:
+        multiply_by("mkl")
+
+
+@pytest.mark.parametrize(("left", "right"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(("rows", "columns"), [(9, 2), (2, 9)])
+def test_factors_laid_out_by_columns_are_multiplied_as_they_are(left, right, rows, columns):
+    a = torch.randn(3, rows).t() if left else torch.randn(rows, 3)
+    b = torch.randn(columns, 3).t() if right else torch.randn(3, columns)
+    bias = torch.randn(columns)
+    torch.testing.assert_close(by_onednn(a, b), a @ b)
+    torch.testing.assert_close(by_onednn(a, b, bias), a @ b + bias)
+
+
 @pytest.mark.usefixtures("onednn")
 def test_the_facts_of_a_machine_name_the_library():
     assert facts(torch.device("cpu"), 1, 1).products == "onednn"

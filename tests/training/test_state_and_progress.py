@@ -86,6 +86,21 @@ def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, 
     assert "step 400/600  loss 2.130  ppl 8.40  lr 1.10e-03" in caplog.messages[0]
 
 
+def test_speed_and_waiting_are_of_the_stretch_since_the_last_line_and_the_time_left_of_all_updates(
+    tmp_path, monkeypatch
+):
+    now = iter([100.0, 120.0, 140.0, 150.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    told = Progress("toy", tmp_path, first=30, end=60)
+    told.count(31, Sums(1.0, 1.0, 600), 1e-3, 0.5, waited_s=5.0)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 25.0)
+    told.count(33, Sums(1.0, 1.0, 200), 1e-3, 0.5, waited_s=9.0)
+    told.count(35, Sums(1.0, 1.0, 100), 1e-3, 0.5, waited_s=20.0)
+    first, second = read_lines_as(AnyProgress, tmp_path / "progress.jsonl")
+    assert (first.tokens_per_s, first.loader_share, first.seconds_left) == (30.0, 0.25, 20 * 29)
+    assert (second.tokens_per_s, second.loader_share, second.seconds_left) == (10.0, 0.5, 10 * 25)
+
+
 @pytest.mark.parametrize(("seconds", "shown"), [(0.4, "0:00"), (32, "0:32"), (725, "12:05"), (11049, "3:04:09")])
 def test_time_left_reads_like_a_clock(seconds, shown):
     assert clock(seconds) == shown

@@ -1,0 +1,43 @@
+"""When a training writes what it can go on from, and when it measures: by its count of updates, and by the clock."""
+
+import json
+from types import SimpleNamespace as Some
+
+import pytest
+
+from pipeline.training import trainer
+from pipeline.training.job import train_run
+from pipeline.training.trainer import Trainer
+
+
+@pytest.mark.parametrize(
+    ("step", "since", "took", "due"),
+    [
+        (10, 1, 0.0, True),  # beside every kept one
+        (7, 61, 0.0, True),  # after a minute
+        (7, 59, 0.0, False),
+        (7, 100, 20.1, False),  # writing took more than a fifth of the time since
+        (7, 100, 19.9, True),
+        (10, 100, 20.1, False),
+    ],
+)
+def test_it_is_due_beside_kept_weights_and_after_a_while_unless_the_disk_is_slow(monkeypatch, step, since, took, due):
+    monkeypatch.setattr(trainer, "SAVING_SHARE", 0.2)
+    monkeypatch.setattr(trainer.time, "monotonic", lambda: 500.0 + since)
+    training = Some(
+        state=Some(step=step),
+        spec=Some(training=Some(checkpoint_every=10)),
+        save_every_s=60,
+        saved_at=500.0,
+        saving_took_s=took,
+    )
+    assert Trainer.saving_is_due(training) is due
+
+
+def test_validations_come_every_so_many_updates_and_at_the_end(new_run):
+    run = new_run(max_steps=11, validate_every=4, checkpoint_every=6)
+    train_run(run, threads=1)
+    lines = map(json.loads, (run / "progress.jsonl").read_text().splitlines())
+    assert [line["step"] for line in lines if line["event"] == "validation"] == [4, 8, 11]
+    kept = {path.name for path in (run / "checkpoints").glob("step-*.safetensors") if "resume" not in path.name}
+    assert kept == {"step-6.safetensors", "step-11.safetensors"}
