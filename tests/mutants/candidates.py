@@ -1,6 +1,7 @@
 """Which mutants there are: cosmic-ray's operators over the files of a package, one of them chosen at each place."""
 
 import ast
+import contextlib
 import itertools
 import random
 import re
@@ -106,10 +107,13 @@ def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
         if path not in places:
             places[path] = by_place(path, str(path.relative_to(root)))
             generator.shuffle(places[path])
-        if places[path]:
-            yield generator.choice(places[path].pop())
-        else:
+        if not places[path]:
             del sizes[path]
+            continue
+        mutant = generator.choice(places[path].pop())
+        with contextlib.suppress(AttributeError):  # of cosmic-ray, which knows no exceptions of dotted names
+            mutant.applied(path.read_text(encoding="utf-8"))
+            yield mutant
 
 
 def by_place(path: Path, file: str) -> list[list[Mutant]]:

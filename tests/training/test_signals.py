@@ -1,0 +1,46 @@
+"""Signals are noted while a training runs, and act as ever before and after."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from pipeline.training.signals import StopRequest
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 75), (signal.SIGUSR2, 75), (signal.SIGINT, 130)], ids=["TERM", "USR2", "INT"]
+)
+def test_a_signal_is_noted_with_the_exit_code_that_shells_and_schedulers_know(number, code):
+    before = signal.getsignal(number)
+    with StopRequest() as stop:
+        assert stop.signal is None
+        os.kill(os.getpid(), number)
+        assert (stop.signal, stop.exit_code) == (number, code)
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_interrupt_stops_at_once_but_not_one_after_another_signal():
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.signal == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_in_a_thread_where_no_handler_can_be_set_none_is():
+    faults = []
+
+    def enter():
+        try:
+            with StopRequest():
+                pass
+        except ValueError as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert not faults
