@@ -1,12 +1,17 @@
 """Faults of records are one line each: file, key, value, what is allowed, and the nearest spelling."""
 
+import importlib
+import pkgutil
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
 from pipeline.schema import MOST_FAULTS, Closed, Count, known, nearest, validate
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Inner(Closed):
@@ -86,3 +91,24 @@ def test_an_unknown_name_has_what_is_allowed_and_the_nearest():
 def test_the_nearest_spelling_is_found_whatever_the_case():
     assert nearest("rnn", ["RNN", "EMB"]) == "; did you mean 'RNN'?"
     assert nearest("zebra", ["RNN", "EMB"]) == ""
+
+
+def test_a_value_that_is_not_given_is_one_that_could_be():
+    """Pydantic takes a default as it is."""
+    for package in ("config", "data", "experiment", "kinds", "models", "records"):
+        for module in pkgutil.walk_packages([str(ROOT / "pipeline" / package)], f"pipeline.{package}."):
+            importlib.import_module(module.name)
+    records = [Closed]
+    for record in records:
+        records += [one for one in record.__subclasses__() if one not in records]
+    checked = 0
+    for record in records:
+        for name, field in record.model_fields.items() if record.__module__.startswith("pipeline.") else ():
+            if not field.is_required():
+                kind = TypeAdapter(field.rebuild_annotation(), config=None)
+                try:
+                    kind.validate_python(field.get_default(call_default_factory=True))
+                except ValidationError as error:
+                    pytest.fail(f"{record.__name__}.{name}: {error}")
+                checked += 1
+    assert checked > 300

@@ -2,11 +2,15 @@
 
 import argparse
 import importlib
+import re
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from pipeline.stages import STAGES, parse
 
+ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}
 """Options that are none where they are not given, whatever the stage."""
 OF_A_STAGE = {
@@ -36,3 +40,43 @@ def test_an_option_without_a_default_is_required(stage, capsys):
             parse([stage])
         said = capsys.readouterr().err
         assert all(name in said for name in required)
+
+
+ASKED_BY_RULES = {
+    "mirror": "--mirror",
+    "packages": "--package",
+    "language_model": "--language-model",
+    "tuned": "--tuned",
+    "settings": "--set",
+}
+"""Placeholders of rules that stand for an option and its value."""
+
+
+def rules() -> dict[str, tuple[str, str]]:
+    """By name: the stage's words, and the shell command, which a rule that uses another has of that one."""
+    found: dict[str, tuple[str, str]] = {}
+    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        for block in re.split(r"\n(?=(?:use )?rule )", path.read_text())[1:]:
+            base, name = re.match(r"(?:use rule (\w+) as )?(?:rule )?(\w+)", block).groups()
+            words = re.search(r'stage\(\s*((?:f?"[^"]*"\s*)+)', block)
+            shell = block.partition("shell:")[2] or found.get(base, ("", ""))[1]
+            words = "".join(re.findall(r'"([^"]*)"', words[1])) if words else found.get(base, ("", ""))[0]
+            found[name] = words, shell
+    return {name: one for name, one in found.items() if one[0].partition(" ")[0] in STAGES}
+
+
+@pytest.mark.parametrize("rule", rules())
+def test_a_rule_gives_a_stage_options_that_it_has_and_all_that_it_asks_for(rule):
+    words, shell = rules()[rule]
+    stage, *words = words.split()
+    alone = {word.strip("{}") for before, word in pairwise(["", *words]) if not before.startswith("--")}
+    given = {word for word in (*words, *shell.partition("{params.command:q}")[2].split()) if word.startswith("--")}
+    given |= {ASKED_BY_RULES[name] for name in alone & ASKED_BY_RULES.keys()}
+    actions = options(stage)._actions
+    assert given <= {name for action in actions for name in action.option_strings}
+    assert given >= {action.option_strings[0] for action in actions if action.required and action.option_strings}
+
+
+def test_most_stages_are_called_by_rules():
+    called = {words.partition(" ")[0] for words, _ in rules().values()}
+    assert len(called) > 25 and {"translate", "prepare", "score", "table"} <= called

@@ -122,6 +122,16 @@ def test_a_faulty_reading_is_one_line_with_its_place(tmp_path, place, value, exp
     assert "\n" not in str(raised.value)
 
 
+def test_a_system_has_a_reading_if_it_sets_all_that_tells_its_choices_apart_be_it_nothing_else(project):
+    reading = project.papers["weighted"].readings["scale"]
+    keys = {key for choice in reading.choices.values() for key in choice.settings}
+    for name, choice in reading.choices.items():
+        given = {key: values[0] if isinstance(values, list) else values for key, values in choice.settings.items()}
+        assert given.keys() == keys
+        assert reading.choice_of(given, "") == reading.choice_of(given | {"model.d_ff": 8}, "") == name
+        assert all(reading.choice_of({key: given[key] for key in keys - {one}}, "") is None for one in keys)
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_each_reading_quotes_its_paper_in_few_words(paper):
     record, _ = load_paper(ROOT / "workflow/papers" / paper)

@@ -1,0 +1,70 @@
+"""What a scale makes of a setting, and what it grants a training."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from pipeline.experiment.scale import Resources, Rule, Scale, SystemRules
+
+WHOLE, PART = some.integers(1, 10**6), some.floats(1e-6, 1e3)
+
+
+def scale(**rules) -> Scale:
+    made = {"description": "toy", "datasets": {}, "resources": {"train": Resources(gpus=3)}}
+    return Scale.model_validate(made | rules)
+
+
+@given(WHOLE, some.integers(1, 1000))
+def test_dividing_and_multiplying_undo_each_other_as_far_as_whole_numbers_go(value, factor):
+    assert Rule(divide=factor).apply(Rule(multiply=factor).apply(value)) == value
+    assert abs(Rule(divide=factor).apply(value) * factor - value) <= max(factor, value)
+
+
+@given(WHOLE, PART, some.floats(1, 1e4), some.floats(1, 1e4))
+def test_what_is_scaled_stays_a_whole_number_above_zero_and_within_its_limits(value, factor, one, other):
+    low, high = sorted((one, other))
+    scaled = Rule(multiply=factor, minimum=low, maximum=high).apply(value)
+    assert isinstance(scaled, int) and scaled >= 1
+    assert low - 0.5 <= scaled <= high + 0.5
+
+
+def test_zero_stays_zero_what_is_unset_stays_unset_and_a_fraction_is_what_people_write():
+    halved = Rule(divide=2, minimum=5)
+    assert (halved.apply(0), halved.apply(None), Rule(set=7).apply(None)) == (0, None, None)
+    assert Rule(multiply=3).apply(0.1) == 0.3
+    assert (Rule(set=7).apply(9), Rule(set=False).apply(True), Rule(set=0).apply(9)) == (7, False, 0)
+
+
+def test_the_innermost_system_that_has_a_rule_decides_and_others_systems_do_not():
+    made = scale(
+        training={"max_steps": {"divide": 10}, "lr": {"multiply": 2}},
+        systems={
+            "toy/base": {"training": {"max_steps": {"divide": 4}}},
+            "toy/arm": {"training": {"max_steps": {"divide": 2}}},
+            "toy/other": {"training": {"max_steps": {"set": 1}}},
+        },
+    )
+    settings = {"max_steps": 800, "lr": 0.25, "warmup_steps": 40}
+    steps = [
+        made.scaled("training", settings, lineage)["max_steps"]
+        for lineage in ([], ["toy/base"], ["toy/base", "toy/arm"])
+    ]
+    assert steps == [80, 200, 400]
+    assert made.scaled("training", settings, ["toy/arm"]) == {"max_steps": 400, "lr": 0.5, "warmup_steps": 40}
+    assert made.scaled("training", {"lr": 0.25}, []) == {"lr": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("lineage", "gpus"),
+    [
+        ([], 3),
+        (["toy/elsewhere"], 3),
+        (["toy/base"], 8),
+        (["toy/base", "toy/arm"], 2),
+        (["toy/base", "toy/silent"], 8),
+        (["toy/silent", "toy/elsewhere"], 3),
+    ],
+)
+def test_a_training_has_the_gpus_of_the_innermost_system_that_names_a_number(lineage, gpus):
+    own = {"toy/base": SystemRules(gpus=8), "toy/arm": SystemRules(gpus=2), "toy/silent": SystemRules()}
+    assert scale(systems=own).training_gpus(lineage) == gpus
