@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.products import RunId
+from reprise.site.anchors import all_anchors
 from reprise.site.outputs import output_sets, write_outputs
 from reprise.site.pages import Pages
 from reprise.site.papers import write_paper
@@ -42,7 +43,7 @@ def build(pages: Pages) -> None:
     cards, tables = [], dict[RunId, dict[str, str]]()
     for paper in present.project.papers:
         card, standing = write_paper(pages, paper)
-        cards.append(card)
+        cards += [card] if not card.record.as_published else []
         for run_id, found in standing.items():
             tables.setdefault(run_id, {}).update(found)
     for run_id in present.runs:
@@ -56,6 +57,7 @@ def build(pages: Pages) -> None:
         "home.html",
         title="Reprise",
         cards=cards,
+        anchors=all_anchors(present),
         sets=sets,
         description=project.scale.description,
         runs=present.runs,

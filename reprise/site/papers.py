@@ -15,6 +15,7 @@ from reprise.site.claims import shown_claims, tally
 from reprise.site.compare import compare_page, write_comparison
 from reprise.site.pages import Pages
 from reprise.site.present import Present
+from reprise.site.readings import shown_readings
 from reprise.site.tables import SHORT, WORDS, files_of, headline, measured_tables, other_tables, read_csv, shown_table
 
 CHARTED = 40
@@ -77,6 +78,7 @@ def write_paper(pages: Pages, paper: str) -> tuple[Card, dict[RunId, dict[str, s
         others=other_tables(present, paper),
         figures=[figure(pages, paper, name) for name in record.figures],
         claims=claims,
+        readings=shown_readings(present, paper, filled),
         words=WORDS,
         short=SHORT,
     )

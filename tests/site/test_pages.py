@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 from copied_project import ROOT, copy_project
+from fabricated import bleu_statistics, write_score, write_training
 from made_site import make_results, sentences
 
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
+from pipeline.reporting.filled_table import fill
 from pipeline.stages import parse
 from reprise.__main__ import main
 from reprise.site.build import build
@@ -131,10 +133,10 @@ def test_the_page_of_a_paper_has_its_readings_with_the_default_marked(site):
     project, folder = site
     text = unescape((folder / "paper-weighted.html").read_text(encoding="utf-8"))
     for name, reading in project.papers["weighted"].readings.items():
-        assert f"<dt>{name}, {reading.where}: “{reading.passage}”</dt>" in text
-        assert f"<strong>{reading.default}</strong> (default, chosen {reading.chosen}: {reading.why})" in text
-        assert all(choice.means in text and choice.support in text for choice in reading.choices.values())
-    assert 'id="passages"' in text
+        assert f"{name}, {reading.where}: “{reading.passage}”</h3>" in text
+        for key, choice in reading.choices.items():
+            marked = " (default)" if key == reading.default else ""
+            assert f'<th scope="row">{key}{marked}</th>' in text and choice.means in text and choice.support in text
 
 
 def test_markup_in_a_sentence_a_name_or_a_folder_is_text(tmp_path):
@@ -197,3 +199,35 @@ def test_word_accuracy_counts_each_word_as_often_as_both_have_it():
         assert (value, words) == (pytest.approx(200 * right / total), sum(map(len, theirs)))
     names = [bucket_name(place) for place in range(len(FREQUENCIES))]
     assert ", ".join(names) == "0, 1, 2–4, 5–9, 10–99, 100–999, 1000+"
+
+
+def test_published_results_stand_on_the_home_page_beside_ours_of_the_scale_that_has_them(site, tmp_path):
+    assert row_of(read(site[1] / "index.html"), "fairseq tiny Transformer")[1:4] == ["bleu_tok_lc", "41.02", "not run"]
+    assert "arXiv None" not in "".join(map(read, site[1].glob("*.html")))
+    work = {"work": str(tmp_path / "work")}
+    small = load_project(ROOT, work | {"scale": "small"})
+    run = small.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")[0]
+    write_training(small, run, [2.0], [2.0])
+    write_score(small, run, "bleu_tok_lc", "averaged", "test", bleu_statistics(0.5))
+    home = read(site_of(load_project(ROOT, work), tmp_path / "site") / "index.html")
+    ours = fill(small, "anchors", "multi30k").values("bleu")[0]
+    assert row_of(home, "fairseq tiny Transformer")[3] == ours["ours"]
+    assert row_of(home, "fairseq tiny Transformer")[5] == ours["difference"] != ""
+    check_links(tmp_path / "site")  # its run has no page here
+
+
+def test_readings_of_a_passage_stand_side_by_side_with_what_they_score(site):
+    project, folder = site
+    page = read(folder / "paper-weighted.html")
+    reading = page[page.index('id="choices-feed-forward"') :].split("</table>")[0]
+    shared, split = row_of(reading, "shared (default)"), row_of(reading, "split")
+    index = next(i for i, row in enumerate(fill(project, "weighted", "readings").names) if "literal" in row)
+    assert shared[3].startswith(fill(project, "weighted", "readings").values("bleu")[index]["ours"])
+    assert split[1:4] == ["split", "not run", "not run"]
+
+
+def row_of(page: str, begins: str) -> list[str]:
+    """The texts of a row's cells."""
+    rows = (re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL))
+    texts = ([unescape(re.sub("<[^>]*>", "", cell)).strip() for cell in row] for row in rows)
+    return next(row for row in texts if row[0].startswith(begins))

@@ -1,0 +1,68 @@
+"""Results that others published by recipes that are here unchanged, beside ours: at the scale that has them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+from pipeline.kinds.cells.score import ScoreCell
+from pipeline.kinds.cells.shared.cell import is_ours
+from pipeline.reporting.filled_table import fill
+from reprise.site.present import Present
+from reprise.site.tables import Shown, shown_cell
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A published number.
+
+    Attributes:
+        linked: whether the runs behind ours have pages on this site.
+    """
+
+    label: str
+    metric: str
+    citation: str
+    cell: Shown
+    linked: bool
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Those of a folder of published recipes. scale: which has them"""
+
+    paper: str
+    title: str
+    scale: str
+    found: list[Anchor]
+
+
+def all_anchors(present: Present) -> list[Anchors]:
+    records = present.project.papers.items()
+    return [of_paper(present, paper) for paper, record in records if record.as_published]
+
+
+def of_paper(present: Present, paper: str) -> Anchors:
+    """At this scale, or else at the first that makes tables of it, whose results lie beside."""
+    project, record = present.project, present.project.papers[paper]
+    if not (here := bool(project.tables_here(paper))):
+        scale = min(scale for table in record.tables.values() for scale in table.scales or ())
+        project = load_project(project.root, project.config.model_dump() | {"scale": scale})
+    there = Present(project, present.private)
+    return Anchors(paper, record.title, project.config.scale, list(published(there, paper, here)))
+
+
+def published(present: Present, paper: str, linked: bool) -> Iterator[Anchor]:
+    for name in present.project.tables_here(paper):
+        try:
+            filled = fill(present.project, paper, name)
+        except UserError:  # its own page says why
+            continue
+        for key, cell in filled.entry.cells.items():
+            if not isinstance(cell, ScoreCell) or not cell.printed:
+                continue
+            for index, values in enumerate(filled.values(key)):
+                row = filled.table.rows[index]
+                if is_ours(row) and values["printed"]:
+                    shown = shown_cell(present, filled, key, index, values)
+                    yield Anchor(filled.names[index], cell.metric, row.get("citation", ""), shown, linked)

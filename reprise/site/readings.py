@@ -1,0 +1,85 @@
+"""Readings of a paper side by side: each choice with the score of the system that differs in it alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.experiment.project import Project
+from pipeline.experiment.reading import Choice, Reading
+from pipeline.kinds.cells.score import ScoreCell
+from pipeline.kinds.cells.shared.cell import is_ours
+from pipeline.reporting.filled_table import FilledTable
+from reprise.site.present import Present
+from reprise.site.tables import Shown, shown_cell
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A choice. label, cells: of the row that has it, by score; empty where there is none beside the others."""
+
+    name: str
+    choice: Choice
+    label: str
+    cells: dict[str, Shown]
+
+
+@dataclass(frozen=True)
+class ShownReading:
+    """table: where the scores are from; context: the choices of other readings that all rows share, if no defaults."""
+
+    name: str
+    reading: Reading
+    table: str
+    scores: list[str]
+    context: str
+    arms: list[Arm]
+
+
+Context = frozenset[tuple[str, str]]
+"""Choices of the other readings."""
+
+
+def shown_readings(present: Present, paper: str, tables: Mapping[str, FilledTable]) -> list[ShownReading]:
+    readings = present.project.papers[paper].readings
+    return [shown_reading(present, paper, tables, name, reading) for name, reading in readings.items()]
+
+
+def shown_reading(
+    present: Present, paper: str, tables: Mapping[str, FilledTable], name: str, reading: Reading
+) -> ShownReading:
+    """By rows of one table that differ in this reading alone: those that have most of its choices, if possible beside
+    the defaults of the others."""
+    defaults = {(key, one.default) for key, one in present.project.papers[paper].readings.items()}
+    found = {
+        (table, context): rows
+        for table, filled in tables.items()
+        for context, rows in rows_by_choice(present.project, paper, filled, name).items()
+    }
+    table, context = max(found, key=lambda one: (len(found[one]), one[1] <= defaults), default=("", frozenset()))
+    rows = found.get((table, context), {})
+    arms = []
+    for choice, what in reading.choices.items():
+        label, cells = "", dict[str, Shown]()
+        if choice in rows:
+            filled, index = tables[table], rows[choice]
+            values = {key: filled.values(key)[index] for key in scores(filled)}
+            cells = {key: shown_cell(present, filled, key, index, one) for key, one in values.items()}
+            label = filled.names[index]
+        arms.append(Arm(choice, what, label, cells))
+    others = ", ".join(f"{key} {choice}" for key, choice in sorted(context - defaults))
+    return ShownReading(name, reading, table, scores(tables[table]) if table else [], others, arms)
+
+
+def rows_by_choice(project: Project, paper: str, filled: FilledTable, name: str) -> dict[Context, dict[str, int]]:
+    """The first row of each choice, by the choices of the other readings of its system."""
+    found: dict[Context, dict[str, int]] = {}
+    for index, row in enumerate(filled.table.rows):
+        cells = (filled.entry.cells[key] for key in scores(filled) if is_ours(row))
+        runs = [run for cell in cells for run in cell.runs(filled.table.view, row)]
+        made = project.readings(paper, f"{runs[0].paper}/{runs[0].system}") if runs else {}
+        if choice := made.pop(name, None):
+            found.setdefault(frozenset(made.items()), {}).setdefault(choice, index)
+    return found
+
+
+def scores(filled: FilledTable) -> list[str]:
+    return [key for key, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
