@@ -79,13 +79,20 @@ class Disk(io.FileIO):
             return super().write(content)
 
 
+HINTS = {
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make its folder writable"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space"),
+}
+"""What mends a refusal; of any other the disk itself is the cause."""
+
+
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Raises UserError where the system can't write `path`."""
     try:
         yield
     except OSError as error:
-        hint = "make its folder writable" if error.errno in (errno.EROFS, errno.EACCES) else "free some space"
+        hint = HINTS.get(error.errno or 0, "check its disk, then run the same command again,")
         raise UserError(f"can't write {path}: {error.strerror or error}; {hint} or choose another `work:`") from error
 
 

@@ -1,5 +1,6 @@
 """Files are whole or absent; what can't be written is said in one line; what killed processes left is swept."""
 
+import errno
 import os
 import random
 import signal
@@ -76,6 +77,19 @@ def test_a_full_disk_is_said_in_one_line_and_the_old_content_stays(mode, tmp_pat
         handle.write("x" * 100_000 if mode == "w" else b"x" * 100_000)
     assert "\n" not in str(raised.value)
     assert (tmp_path / "file").read_text() == "old" and os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "free some space or choose"),
+        (errno.EROFS, "make its folder writable or choose"),
+        (errno.ESTALE, "check its disk, then run the same command again, or choose"),
+    ],
+)
+def test_what_mends_a_refusal_is_said_of_that_refusal(number, advice, tmp_path):
+    with pytest.raises(UserError, match=f"; {advice}"), files.writing(tmp_path / "file"):
+        raise OSError(number, os.strerror(number))
 
 
 def full_disk(wanted):

@@ -21,8 +21,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from pipeline.disk import require_space, size
-from pipeline.errors import UserError
-from pipeline.files import sync_folder
+from pipeline.files import sync_folder, writing
 
 log = logging.getLogger(__name__)
 
@@ -61,21 +60,16 @@ def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: in
         UserError: the disk is full or can't be written.
     """
     part = target.with_name(f"{target.name}.part")
-    try:
-        with sole_writer(part) as file:
-            if target.exists() and mismatch(target, known_hash) is None:  # another process was faster
-                part.unlink()
-                return target
-            if known_hash is None:
-                file.truncate(0)
-            Transfer(url, file, known_hash, expected_bytes).complete()
-            os.fsync(file.fileno())
-            os.replace(part, target)
-            sync_folder(target.parent)
-    except OSError as error:
-        raise UserError(
-            f"can't write {target}: {error.strerror or error}; free some space or choose another `work:`"
-        ) from error
+    with writing(target), sole_writer(part) as file:
+        if target.exists() and mismatch(target, known_hash) is None:  # another process was faster
+            part.unlink()
+            return target
+        if known_hash is None:
+            file.truncate(0)
+        Transfer(url, file, known_hash, expected_bytes).complete()
+        os.fsync(file.fileno())
+        os.replace(part, target)
+        sync_folder(target.parent)
     return target
 
 

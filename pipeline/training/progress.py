@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.files import append_line, atomic_write, whole_lines
+from pipeline.files import append_line, atomic_write, whole_lines, writing
 from pipeline.layout import PROGRESS_FILE
 from pipeline.records.record import Record
 from pipeline.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
@@ -27,11 +27,9 @@ class JsonLines:
         self.path = Path(path)
 
     def append(self, record: Record) -> None:
-        """Raises UserError when the disk is full."""
-        try:
+        """Raises UserError where the system can't write it."""
+        with writing(self.path):
             append_line(self.path, record.line().encode())
-        except OSError as error:
-            raise UserError(f"can't write {self.path}: {error.strerror}; free some space and run again") from error
 
     def rewind(self, step: int) -> None:
         """Forget what was written after `step` updates, or only in part: training goes on from there.

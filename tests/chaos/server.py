@@ -30,7 +30,7 @@ class Server:
         command = [sys.executable, "-m", "tests.chaos.server"]
         self.process = subprocess.Popen(command, env=environment | paths, cwd=ROOT, **pipes)
 
-    def run(self, argv: list[str], folder: Path, log: Path, limit_s: float = 120.0) -> int:
+    def run(self, argv: list[str], folder: Path, log: Path, limit_s: float) -> int:
         """The exit status of a stage in `folder`, which writes what it says to `log`."""
         assert self.process.stdin and self.process.stdout
         order = {"argv": argv, "folder": str(folder), "log": str(log), "limit_s": limit_s}

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,9 @@ FORECAST = (
 )
 """What no table asks for."""
 
+SHORTEST_LIMIT_S, TRIES = 120.0, 10
+"""A stage that a file fails is done again up to four times; on a busy machine each may take longer than the first."""
+
 Digests = dict[str, str]
 """SHA-256 of each file below work/ and results/, by path."""
 
@@ -101,6 +105,7 @@ class Step:
         unlike: files that are not: times, logs.
         seen: how often it makes each system call.
         reads: files that it opens to read, of those that were there before it.
+        seconds: how long it takes.
     """
 
     argv: list[str]
@@ -108,6 +113,7 @@ class Step:
     unlike: set[str] = field(default_factory=set)
     seen: dict[str, int] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
+    seconds: float = 0.0
 
     @property
     def stage(self) -> str:
@@ -204,10 +210,11 @@ class World:
         before = digests(self.golden)
         twin = self.folder / "twin"
         self.copied(self.golden, twin)
+        begun = time.monotonic()
         try:
             if self.run(step, twin, None):
                 return False
-            step.seen = self.injector.seen()
+            step.seconds, step.seen = time.monotonic() - begun, self.injector.seen()
             step.reads = sorted(path for path in self.injector.opened(twin) if path in before)
             assert self.run(step, self.golden, None) == 0, self.said()
             first, second = changed(before, digests(twin)), changed(before, digests(self.golden))
@@ -230,7 +237,8 @@ class World:
         """The exit status of a step in `folder`."""
         self.injector.arm((folder / "work", folder / "results"), fault)
         try:
-            return self.server.run(step.argv, folder, self.folder / "log")
+            limit_s = max(SHORTEST_LIMIT_S, TRIES * step.seconds)
+            return self.server.run(step.argv, folder, self.folder / "log", limit_s)
         finally:
             self.injector.disarm()
 
