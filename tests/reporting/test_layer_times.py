@@ -12,16 +12,17 @@ from pipeline.__main__ import main
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.probes import layer_cost
-from pipeline.reporting.layer_table import derived
+from pipeline.reporting.layer_table import derived, plot
 
 ROOT = Path(__file__).resolve().parents[2]
 POWERS = {"self-attention": (2, 1), "recurrent": (1, 2), "convolutional": (1, 2), "restricted self-attention": (1, 1)}
+
+LENGTHS, WIDTHS = (64, 128, 256, 512), (48, 96, 192, 384, 768)
 
 
 def made_up_times(noise=0.0):
     """Times c n^p d^q with a fixed cost of a call that hides the power at small sizes."""
     generator = np.random.default_rng(0)
-    sizes = (64, 128, 256, 512)
     times = [
         {
             "layer": layer,
@@ -30,8 +31,8 @@ def made_up_times(noise=0.0):
             "seconds": (1e-9 * n**p * d**q * np.exp(generator.normal(0, noise, 5)) + 1e-7).tolist(),
         }
         for layer, (p, q) in POWERS.items()
-        for n in sizes
-        for d in sizes
+        for n in LENGTHS
+        for d in WIDTHS
     ]
     return layer_costs(times)
 
@@ -55,7 +56,35 @@ def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
         for variable in "nd":
             printed, ours = float(row[f"exponent_{variable}_printed"]), float(row[f"exponent_{variable}_ours"])
             assert ours == pytest.approx(printed, abs=0.05)
+        assert (row["n"], row["d"]) == ("512", "768")
+        power_n, power_d = (float(row[f"exponent_{variable}_printed"]) for variable in "nd")
+        took_ms = 1000 * (1e-9 * 512**power_n * 768**power_d + 1e-7)
+        assert float(row["milliseconds"]) == pytest.approx(took_ms, rel=5e-3)
     assert "sequence length n (positions)" in out.with_suffix(".svg").read_text(encoding="utf-8")
+
+
+def test_each_panel_has_the_times_over_one_size_at_the_largest_other_and_the_printed_power_through_the_last():
+    times = LayerTimes(made_up_times(noise=0.3))
+    printed = [
+        {"layer": layer, "layer_type": layer, "complexity_per_layer": "", "exponent_n": str(p), "exponent_d": str(q)}
+        for layer, (p, q) in POWERS.items()
+    ]
+    over_n, over_d = plot(printed, times).axes
+    assert over_n.get_xlabel().endswith("d = 768") and over_d.get_xlabel().endswith("n = 512")
+    assert over_n.get_ylabel() and not over_d.get_ylabel()
+    for panel, place, sizes in ((over_n, 0, LENGTHS), (over_d, 1, WIDTHS)):
+        for bars, layer in zip(panel.containers, POWERS, strict=True):
+            keys = [(layer, size, 768) if place == 0 else (layer, 512, size) for size in sizes]
+            middle, _, (spread,) = bars.lines
+            expected = 1000 * np.array([np.median(times.seconds[key]) for key in keys])
+            np.testing.assert_allclose(middle.get_xydata(), np.transpose([sizes, expected]))
+            ends = 1000 * np.array([[min(times.seconds[key]), max(times.seconds[key])] for key in keys])
+            np.testing.assert_allclose([segment[:, 1] for segment in spread.get_segments()], ends)
+        lines = [line for line in panel.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
+        for line, bars, powers in zip(lines, panel.containers, POWERS.values(), strict=True):
+            slopes = np.diff(np.log(line.get_ydata())) / np.diff(np.log(line.get_xdata()))
+            np.testing.assert_allclose(slopes, powers[place])
+            assert line.get_ydata()[-1] == bars.lines[0].get_ydata()[-1]
 
 
 @pytest.mark.parametrize(
