@@ -36,7 +36,7 @@ TESTS = {
         *STAGES,
     ],
     "experiment": ["experiment", *STAGES],
-    "planning": ["planning", *STAGES],
+    "planning": ["planning", "data/test_check_data.py", *STAGES],
     "data": ["data", *STAGES],
     "cluster": ["cluster", *STAGES],
     "config": ["experiment", "training/test_key.py", "test_schema.py"],

@@ -91,10 +91,16 @@ class Tests:
         self.folder = folder
         self.traces = self._traced(names, limit)
         os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
-        (orders, self.orders), (self.answers, answers) = os.pipe(), os.pipe()
-        self.pid = run_tests(folder, ["-x", *names], folder / "served.log", lambda: Served(orders, answers))
-        os.close(orders), os.close(answers)
-        self.orders, self.answers = os.fdopen(self.orders, "w"), os.fdopen(self.answers)
+        (orders, to_server), (from_server, answers) = os.pipe(), os.pipe()
+
+        def serve() -> Served:
+            os.close(to_server)  # or it would wait for itself when this process is gone
+            return Served(orders, answers)
+
+        self.pid = run_tests(folder, ["-x", *names], folder / "served.log", serve)
+        os.close(orders)
+        os.close(answers)
+        self.orders, self.answers = os.fdopen(to_server, "w"), os.fdopen(from_server)
         self.answers.readline()
 
     def _traced(self, names: list[str], limit: float | None) -> Traces:

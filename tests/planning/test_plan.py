@@ -24,6 +24,7 @@ from pipeline.products import (
     Tuned,
 )
 from reprise.planning.cost_table import compare, read_plan
+from reprise.planning.data_files import DataFile
 from reprise.planning.jobs import Jobs, done_share
 from reprise.planning.plan import gpu_hours, render
 from reprise.planning.rates import Calibration, Point
@@ -149,6 +150,23 @@ def test_downloads_are_counted_once_though_two_datasets_share_them(tmp_path):
     assert fetched["wmt14-en-de"] > 1.6e9 and fetched["wmt14-en-fr"] > 6.6e9
     shared = fetched["wmt14-en-de"] + fetched["wmt14-en-fr"] - sum(jobs.to_fetch.values())
     assert shared == pytest.approx(657632379 + 918311367 + 80418416 + 38654961 + 3255445, rel=0.01)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "paper"])
+def test_disk_is_taken_by_data_and_weights_alone_and_only_fetching_downloads(tmp_path, scale):
+    jobs = Jobs(project_at(tmp_path, scale=scale), ["attention", "coldfusion"], None).all
+    data = {"download", "generate", "prepare", "encode", "features", "speak"}
+    assert {job.kind for job in jobs if job.disk_bytes > 0} <= data | {"train", "average"}
+    assert {job.kind for job in jobs if job.peak_bytes > 0} == {"train"}
+    assert {job.kind for job in jobs if job.download_bytes > 0} <= {"download"}
+    assert all(min(job.disk_bytes, job.peak_bytes, job.download_bytes, job.flops) >= 0 for job in jobs)
+
+
+def test_of_a_file_what_is_not_here_yet_is_to_be_fetched():
+    states = ("missing", "partial", "damaged", "present", "verified")
+    assert [DataFile("a", state, "", 10).to_fetch for state in states] == [10, 10, 10, 0, 0]
+    assert DataFile("a", "partial", "", 10, done=7).to_fetch == 3
+    assert DataFile("a", "partial", "", 10, done=12).to_fetch == DataFile("a", "missing", "").to_fetch == 0
 
 
 def test_what_is_done_is_seen(tmp_path):
