@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from own_speech import RATE, own, record, write_noise
 
 from pipeline.data.alphabet import Alphabet, spelt
@@ -67,6 +68,8 @@ def test_reading_aloud_is_a_function_of_the_dataset_file(tmp_path):
     corpus = json.loads((tmp_path / "one/encoded/corpus.json").read_text())
     assert corpus["kind"] == "speech" and corpus["splits"]["train"]["pairs"] == 5
     utterances = list(read_manifest(manifest_path(tmp_path / "one", "train")))
+    lasting = [soundfile.info(one.audio).duration for one in utterances]
+    assert [one.seconds for one in utterances] == pytest.approx(lasting, abs=0.01) and min(lasting) > 0.2
     text = Alphabet().decode(list(TokenStore(tmp_path / "one/encoded/train.tgt")))
     assert text == [one.text for one in utterances] and all(not spelt(line)[1] for line in text)
     frames = np.concatenate(list(FrameStore(tmp_path / "one/encoded/train", FEATURES))).astype(np.float64)
@@ -87,6 +90,13 @@ def test_the_reader_does_not_depend_on_the_text_and_all_voices_read():
     assert {reader.voice for reader in drawn} == set(pool.voices)
     assert all(180 <= reader.words_per_minute <= 230 and 40 <= reader.pitch <= 60 for reader in drawn)
     assert len({reader.words_per_minute for reader in drawn}) > 10
+
+
+def test_filters_end_at_half_the_rate_at_most():
+    assert own(high_hz=RATE / 2).high_hz == RATE / 2
+    for high in (RATE / 2 + 1, RATE, 3 * RATE):
+        with pytest.raises(UserError, match=f"high_hz {high:.1f} is above half the sample_rate {RATE}"):
+            own(high_hz=high)
 
 
 def test_an_unknown_voice_is_named(tmp_path):

@@ -1,5 +1,6 @@
 """Penn bracketing is read whatever its layout, and what parsers are not asked for is removed."""
 
+import re
 from random import Random
 
 import pytest
@@ -102,3 +103,16 @@ def test_a_file_that_is_no_bracketing_is_an_error_with_its_line(lines, message):
 def test_a_node_without_label_or_word_is_an_error_that_shows_it(text):
     with pytest.raises(UserError, match="f: line 7"):
         parse_tree(text, "f: line 7")
+
+
+@pytest.mark.parametrize(
+    ("text", "near", "symbol"),
+    [
+        ("(S (NN a) b)", "b )", 7),
+        ("x (S (NN a))", "x ( S", 1),
+        ("(S (NN a) ((VB b)))", ")", 13),
+    ],
+)
+def test_what_is_no_tree_is_shown_from_the_symbol_where_it_ends_to_be_one(text, near, symbol):
+    with pytest.raises(UserError, match=re.escape(f"here: not a tree at {near!r}, symbol {symbol}: {text}")):
+        parse_tree(text, "here")

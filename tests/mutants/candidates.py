@@ -37,7 +37,7 @@ TESTS = {
     ],
     "experiment": ["experiment", *STAGES],
     "planning": ["planning", "data/test_check_data.py", *STAGES],
-    "data": ["data", *STAGES],
+    "data": ["data", "experiment/test_graph.py", *STAGES],
     "cluster": ["cluster", *STAGES],
     "config": ["experiment", "training/test_key.py", "test_schema.py"],
     "records": ["records", "reporting", "decoding/test_averaging.py"],

@@ -18,6 +18,7 @@ from pipeline.products import (
     OfRun,
     Parse,
     RunId,
+    Score,
     Trained,
     Transcript,
     Translation,
@@ -58,7 +59,12 @@ def test_every_product_has_its_job_and_no_job_comes_twice(plan, tmp_path):
     assert jobs["train"] == made[Trained] == len(runs_in(products))
     assert jobs["translate"] == made[Translation] + made[Transcript] + made[Parse]
     assert jobs["tune"] == made[Tuned] > 0 and jobs["average"] == made[Averaged]
-    assert jobs["perplexity"] == sum(getattr(product, "measure", "") == "perplexities" for product in products)
+    read = [product for product in products if isinstance(product, Score) and product.measure == "perplexities"]
+    where = {f"{one.split}@{one.scored_on}" if one.scored_on else one.split for one in read}
+    assert Counter(row["name"].split()[-1] for row in plan if row["job"] == "perplexity") == Counter(
+        f"{one.split}@{one.scored_on}" if one.scored_on else one.split for one in read
+    )
+    assert any("@" in one for one in where) and len(where) > 1
     assert jobs["attention"] == made[AttentionMaps] + made[Alignments]
     assert jobs["generate"] == jobs["encode"] + jobs["features"] == len(datasets_in(products))
     assert jobs["speak"] == jobs["features"] > 0 < jobs["prepare"] < jobs["encode"]

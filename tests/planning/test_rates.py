@@ -1,10 +1,14 @@
 """Seconds come from the measured shape, or lie between those of its neighbours; every shape is measured in turn."""
 
+from itertools import count
+
 import pytest
 import torch
-from planning_project import project_at
+from planning_project import ROOT, project_at
 
+from pipeline.__main__ import main
 from pipeline.products import RunId
+from reprise.planning import calibrate
 from reprise.planning.calibrate import bisected, measure, shapes, spread_out
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.rates import Calibration, Point, family_of, shape_of
@@ -99,6 +103,30 @@ def test_a_shape_of_every_family_is_measured_in_an_instant(project):
         families[found.family] = found
     fused = {family for family in families if family.endswith("with fusion")}
     assert len(families) >= 9 and fused == {"speech_attention with fusion", "transformer with fusion"}
+
+
+@pytest.mark.parametrize(("seconds", "measured"), [(25, 3), (0, 1), (10**9, None)])
+def test_shapes_are_measured_until_the_time_is_over_and_each_is_told_with_its_own_rates(
+    project, tmp_path, monkeypatch, caplog, seconds, measured
+):
+    """Each takes ten seconds here."""
+    caplog.set_level("INFO")
+    all_shapes = [forecast for forecast, _ in spread_out(shapes(project))]
+    expected = all_shapes[:measured]
+    made = {id(one): point(f"{number}", rate=(number + 2) * 1e9) for number, one in enumerate(all_shapes)}
+    numbers, now = iter(made.values()), count(step=10)
+    monkeypatch.setattr(calibrate, "measure", lambda forecast, corpus, device: next(numbers))
+    monkeypatch.setattr(calibrate, "clock", lambda device: next(now))
+    command = ["calibrate", "--root", str(ROOT), "--set", "scale=smoke", "--set", f"work={project.config.work}"]
+    command += ["--seconds", str(seconds), "--threads", "1", "--out", str(tmp_path / "found.json")]
+    assert main([*command, "--device", "cpu"]) == 0
+    found = Calibration.read(tmp_path / "found.json")
+    assert [one.shape for one in found.points] == [str(number) for number in range(len(expected))]
+    assert found.threads == 1 and found.device
+    told = [message for message in caplog.messages if "GFLOP/s" in message]
+    for number, (forecast, line) in enumerate(zip(expected, told, strict=True)):
+        rates = f"{1 / (number + 2):.3f} s an update, {number + 2:.1f} GFLOP/s; decoding 0.1 GFLOP/s"
+        assert line == f"{forecast.spec.system} of {forecast.spec.paper}: {rates}"
 
 
 def test_fusion_makes_another_shape(project):
