@@ -69,7 +69,10 @@ def test_each_panel_has_the_times_over_one_size_at_the_largest_other_and_the_pri
         {"layer": layer, "layer_type": layer, "complexity_per_layer": "", "exponent_n": str(p), "exponent_d": str(q)}
         for layer, (p, q) in POWERS.items()
     ]
-    over_n, over_d = plot(printed, times).axes
+    picture = plot(printed, times)
+    (over_n, over_d), (legend,) = picture.axes, picture.legends
+    named = [text.get_text() for text in legend.get_texts()]
+    assert {name.rstrip(", ") for name in named} == {*POWERS, "printed power through the last point"}
     assert over_n.get_xlabel().endswith("d = 768") and over_d.get_xlabel().endswith("n = 512")
     assert over_n.get_ylabel() and not over_d.get_ylabel()
     for panel, place, sizes in ((over_n, 0, LENGTHS), (over_d, 1, WIDTHS)):

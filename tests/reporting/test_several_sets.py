@@ -125,4 +125,7 @@ def test_the_example_is_the_sentence_of_admissible_length_that_divides_the_syste
     assert {row["item"]: row["bleu"] for row in rows if "EMB" in row["item"]}["RNN-EMB"] == "100.0"
     assert rows[0]["printed"].startswith("Hua Ren Zhi Ye")
     assert rows[0]["line"] == "78"
-    assert "line 78 of grammar-film-test3, 12 words" in (tmp_path / "table3.md").read_text(encoding="utf-8")
+    text = (tmp_path / "table3.md").read_text(encoding="utf-8")
+    least, most = project.examples(PAPER, "table3").words
+    assert least < 12 < most < 30 and f"the sentence of {least} to {most} words" in text
+    assert "line 78 of grammar-film-test3, 12 words" in text

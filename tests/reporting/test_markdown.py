@@ -1,0 +1,91 @@
+"""The Markdown twin of a table shows what the CSV has; of claims it counts what is decided."""
+
+import pytest
+from cell_runs import cell_runs
+from copied_project import ROOT
+from made_records import score_file, trained_run
+
+from pipeline.__main__ import main
+from pipeline.experiment.project import load_project
+from pipeline.kinds.claims.shared.judged import Verdict
+from pipeline.reporting.claims import counted, shortened
+from pipeline.reporting.filled_table import fill
+from pipeline.reporting.markdown import render
+from pipeline.reporting.markup import literal
+
+PAPER, TABLE = "weighted", "table2"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """With scores of two systems, which differ."""
+    project = load_project(ROOT, {"work": str(tmp_path)})
+    for cell in cell_runs(project, PAPER, TABLE):
+        if cell.row in (1, 2) and cell.cell == "bleu":
+            folder = project.layout.run(cell.run)
+            trained_run(steps=7, provenance={"commit": "abc"}).write(folder / "trained.json")
+            value = 20.0 + cell.row
+            entry = {"value": value, "low": value - 1.5, "high": value + 0.5, "signature": "sig"}
+            for decoding in cell.decodings:
+                score = score_file({"bleu_paper": entry, "gleu": entry}, lines=10)
+                score.write(folder / "scores" / decoding / "dev.json")
+    return project
+
+
+def test_every_column_that_a_cell_shows_stands_in_its_row_beside_what_the_row_took(project):
+    filled = fill(project, PAPER, TABLE)
+    lines = [line for line in render(project, PAPER, TABLE, filled).split("\n") if line.startswith("|")]
+    header, _, *rows = [[one.strip() for one in line.strip("|").split("|")] for line in lines]
+    shown = [dict(zip(header, row, strict=True)) for row in rows]
+    assert len(shown) == len(filled.table.rows) == 10
+    for name, cell in filled.entry.cells.items():
+        for row, values in zip(shown, filled.values(name), strict=True):
+            for heading, text in cell.shown(values).items():
+                assert row.get(f"{name} {heading}", "") == literal(text)
+    assert [row["bleu ours"] for row in shown][:4] == ["", "21.00", "22.00", ""]
+    assert shown[1]["bleu 95 %"] == "19.50–21.50" and all(row["bleu printed"] for row in shown)
+    assert [row["status"] for row in shown] == filled.runs["status"].tolist()
+    assert [row["notes"] for row in shown] == filled.runs["deviations"].tolist()
+
+
+def test_the_stage_writes_both_twins_and_says_how_many_rows_are_not_run(project, tmp_path, caplog):
+    caplog.set_level("INFO")
+    out, command = tmp_path / "table.csv", ["table", "--root", str(ROOT), "--paper", PAPER, "--table", TABLE]
+    assert main([*command, "--set", f"work={project.config.work}", "--out", str(out)]) == 0
+    assert out.with_suffix(".md").read_text() == render(project, PAPER, TABLE, fill(project, PAPER, TABLE))
+    assert len(out.read_text().splitlines()) == 11
+    assert caplog.messages[-1] == f"{out}: 10 rows, 8 not run"
+
+
+def test_how_a_cell_stands_is_said_where_there_is_something_to_set_it_beside(project):
+    filled = fill(project, PAPER, TABLE)
+    column = filled.cells["bleu"]
+    assert [filled.standing("bleu", index) for index in (0, 1)] == ["not run", "not comparable"]
+    column.loc[1, "why_not"] = ""
+    assert filled.standing("bleu", 1) in ("higher", "lower", "agrees")
+    for key in ("low", "printed"):
+        before, column.loc[1, key] = column.loc[1, key], ""
+        assert filled.standing("bleu", 1) == ""
+        column.loc[1, key] = before
+
+
+def test_of_claims_those_that_a_test_proves_are_not_to_be_decided():
+    proved, upheld, against, open_, idle = (
+        *(Verdict.TESTED, Verdict.UPHELD, Verdict.CONTRADICTED),
+        *(Verdict.NOT_DISTINGUISHABLE, Verdict.NOT_RUN),
+    )
+    assert counted([proved, proved]) == "2 tested"
+    assert counted([proved, idle, upheld, open_, upheld, against]) == (
+        "3 of 5 decided (2 upheld, 1 contradicted, 1 not distinguishable, 1 not run, 1 tested)"
+    )
+    assert counted([idle]) == "0 of 1 decided (1 not run)"
+
+
+def test_a_shortened_text_is_the_beginning_of_it_and_a_short_one_is_itself():
+    long = "".join(map(str, range(100)))
+    short = shortened(long)
+    assert short.endswith("…") and long.startswith(short[:-1])
+    assert {shortened(long[:length]) for length in range(len(short) + 1)} == {
+        long[:length] for length in range(len(short) + 1)
+    }
+    assert shortened(long[: len(short) + 1]) == short
