@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,8 @@ def test_cards_without_bfloat16_are_refused_before_the_queue_where_a_run_wants_i
         require_bfloat16(run, asked)
     require_bfloat16(run, Resources(4, 1, 4, 1, 100, 60, "--gres=gpu:a100:8"))
     require_bfloat16(run, Resources(4, 1, 4, 1, 100, 60, "--partition=p"))
+    require_bfloat16(run, replace(asked, gpus=0))  # on processors
+    require_bfloat16(run.parent, asked)  # no training
 
 
 def test_images_are_made_by_the_steps_of_continuous_integration():

@@ -106,7 +106,8 @@ def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
     """A file is as likely as it is large, and each of its places as every other."""
     generator = random.Random(f"{seed} {package}")
     pattern = "pipeline/*.py" if package == GROUND else f"{AREAS.get(package, 'pipeline')}/{package}/**/*.py"
-    sizes = {path: path.stat().st_size for path in sorted(root.glob(pattern)) if WORD_LISTS not in str(path)}
+    found = {path: path.stat().st_size for path in sorted(root.glob(pattern)) if WORD_LISTS not in str(path)}
+    sizes = {path: size for path, size in found.items() if size}
     places: dict[Path, list[list[Mutant]]] = {}
     while sizes:
         path = generator.choices(list(sizes), list(sizes.values()))[0]
@@ -120,6 +121,18 @@ def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
         with contextlib.suppress(AttributeError):  # of cosmic-ray, which knows no exceptions of dotted names
             mutant.applied(path.read_text(encoding="utf-8"))
             yield mutant
+
+
+def named(root: Path, file: str, operator: str, change: tuple[str, str]) -> Mutant | None:
+    """The one that makes this change, if the file still has what it changes."""
+    source = (root / file).read_text(encoding="utf-8") if (root / file).exists() else ""
+    lines = source.split("\n")
+    for mutant in itertools.chain.from_iterable(by_place(root / file, file) if source else ()):
+        if mutant.operator.endswith(operator) and lines[mutant.line - 1].strip() in change[0]:
+            with contextlib.suppress(AttributeError):
+                if mutant.change(source) == change:
+                    return mutant
+    return None
 
 
 def by_place(path: Path, file: str) -> list[list[Mutant]]:

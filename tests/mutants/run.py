@@ -13,9 +13,10 @@ import math
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
-from candidates import TESTS, Mutant, equivalents, mutants, package_of, reason
+from candidates import TESTS, Mutant, equivalents, mutants, named, package_of, reason
 from sandbox import Sandbox, Tests
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,18 +94,15 @@ def main() -> None:
 
 def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
     """Try mutants until the time is over."""
-    packages, end = args.package or list(TESTS), time.monotonic() + 60 * args.minutes
+    end, done = time.monotonic() + 60 * args.minutes, 0
     results, same = Results(RESULTS), equivalents(EQUIVALENT)
     tests: dict[str, Tests] = {}
-    done = 0
-    for mutant in mutants(sandbox.folder, packages, args.seed):
+    for mutant in wanted(sandbox, args, results):
         if time.monotonic() > end or done == args.most:
             break
         source = sandbox.source(mutant.file)
         found = (mutant.file, *mutant.change(source))
-        before = results.rows.get(found)
-        noticed = before is None or before["outcome"] in ("noticed", "timeout")
-        if reason(found, same) or (noticed if args.again else before is not None):
+        if reason(found, same) or (found in results.rows and not args.again):
             continue
         if mutant.package not in tests:
             tests[mutant.package] = sandbox.tests(args.tests or TESTS[mutant.package], args.limit)
@@ -118,6 +116,19 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
     for one in tests.values():
         one.close()
     return results
+
+
+def wanted(sandbox: Sandbox, args: argparse.Namespace, results: Results) -> Iterator[Mutant]:
+    """A sample, or those that were not noticed before."""
+    packages = args.package or list(TESTS)
+    if not args.again:
+        yield from mutants(sandbox.folder, packages, args.seed)
+        return
+    for row in list(results.rows.values()):
+        if row["outcome"] not in ("noticed", "timeout") and package_of(row["file"]) in packages:
+            change = row["before"], row["after"]
+            if mutant := named(sandbox.folder, row["file"], row["operator"], change):
+                yield mutant
 
 
 if __name__ == "__main__":

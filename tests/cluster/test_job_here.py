@@ -1,0 +1,152 @@
+"""What one start of a job leaves, whatever its work does: an exit code, a line of its start, and, where another start
+would fail again, why."""
+
+import argparse
+
+import pytest
+
+from pipeline.cluster import job_process, launch, version
+from pipeline.cluster.job_process import Exit, JobOrder, attempt
+from pipeline.cluster.launch import have_done
+from pipeline.cluster.markers import read_failure, read_starts, unfit_nodes
+from pipeline.cluster.node_check import UnfitNode
+from pipeline.cluster.queue import Queue
+from pipeline.cluster.slurm import SlurmJobs
+from pipeline.cluster.wait import Waiter
+from pipeline.errors import UserError
+from pipeline.files import write_json
+from pipeline.training.ownership import TakenOver, is_held
+
+KEY, WORK = "the run's key", "test_job_here:work"
+calls: list = []
+does: list = []
+
+
+def work(run):
+    """What `does` says, as the function of a job."""
+    calls.append((run, is_held(run)))
+    does[0]()
+
+
+def raising(error):
+    def do():
+        raise error
+
+    return do
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr(job_process, "job_key", lambda run: KEY)
+    monkeypatch.setattr(job_process, "code_digest", lambda: "this code")
+    monkeypatch.setattr(job_process, "check_node", lambda *_: None)
+    for name in ("RANK", "WORLD_SIZE", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    calls.clear()
+    does[:] = [lambda: None]
+    return tmp_path
+
+
+def order(run, key: str = KEY, code: str = "this code") -> JobOrder:
+    return JobOrder(WORK, str(run), key, 0, code)
+
+
+def outcomes(run) -> list[str]:
+    return [line.outcome for line in read_starts(run) if line.event == "stop"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "outcome", "said"),
+    [
+        (None, Exit.DONE, "done", None),
+        (UserError("no corpus; make it"), Exit.FAILED, "failed", ("no corpus; make it", None)),
+        (ValueError("odd"), Exit.FAILED, "failed", ("ValueError: odd", "raise error")),
+        (RuntimeError("Connection reset by peer"), Exit.FAILED, "failed", ("RuntimeError: Connection", "raise")),
+        (TakenOver(), Exit.TAKEN_OVER, "taken over", None),
+        (SystemExit(75), Exit.STOPPED, "stopped", None),
+        (SystemExit(130), Exit.STOPPED, "stopped", None),
+        (SystemExit(129), Exit.FAILED, "stopped", ("SystemExit: 129", "raise")),
+    ],
+)
+def test_a_start_ends_in_a_code_a_line_and_a_reason_not_to_start_again(run, error, code, outcome, said):
+    does[:] = [raising(error) if error else lambda: None]
+    assert attempt(order(run)) is code
+    assert calls == [(run, True)] and not is_held(run)
+    assert outcomes(run) == [outcome]
+    failure = read_failure(run, KEY)
+    assert (failure is not None) is (said is not None)
+    if said:
+        words, trace = said
+        assert failure.error.startswith(words) and failure.key == KEY
+        assert failure.traceback is None if trace is None else trace in failure.traceback
+
+
+def test_what_a_lost_peer_ends_is_no_failure_of_this_task(run, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    does[:] = [raising(RuntimeError("Connection reset by peer"))]
+    assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is None
+    does[:] = [raising(RuntimeError("an odd shape"))]
+    assert attempt(order(run)) is Exit.FAILED and read_failure(run, KEY) is not None
+
+
+def test_the_first_task_alone_owns_the_run_and_notes_its_start(run, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert attempt(order(run)) is Exit.DONE
+    assert calls == [(run, False)] and not outcomes(run)
+
+
+def test_a_run_whose_specification_changed_is_left_to_a_newer_job_and_changed_code_is_warned_of(run, caplog):
+    assert attempt(order(run, key="of an older one")) is Exit.TAKEN_OVER and not calls
+    assert attempt(order(run)) is Exit.DONE and "code changed" not in caplog.text
+    assert attempt(order(run, code="older code")) is Exit.DONE and "the code changed" in caplog.text
+    assert len(calls) == 2
+
+
+def test_what_is_done_already_is_not_done_again_and_an_old_failure_is_forgotten_before_work_begins(run):
+    does[:] = [raising(UserError("once"))]
+    attempt(order(run))
+    does[:] = [lambda: calls.append((run / "failed.json").exists())]
+    assert attempt(order(run)) is Exit.DONE and calls[-1] is False
+    write_json(run / "done.json", {"key": KEY})
+    before = len(calls)
+    assert attempt(order(run)) is Exit.DONE and len(calls) == before
+
+
+def test_a_node_that_is_unfit_is_named_with_the_reason_and_the_work_not_begun(run, monkeypatch):
+    monkeypatch.setattr(job_process, "check_node", lambda *_: raising(UnfitNode("a card is missing"))())
+    monkeypatch.setenv("SLURMD_NODENAME", "n7")
+    monkeypatch.setenv("SLURM_JOB_ID", "42")
+    assert attempt(order(run)) is Exit.UNFIT_NODE and not calls
+    assert [(one.node, one.reason, one.job) for one in unfit_nodes(run)] == [("n7", "a card is missing", "42")]
+
+
+def test_in_this_process_work_is_done_once_and_must_leave_its_record(run, monkeypatch):
+    monkeypatch.setattr(launch, "job_key", lambda folder: KEY)
+    args = argparse.Namespace(gpus=0, launcher="debug")
+    with pytest.raises(UserError, match=f"{WORK} returned without writing done.json"):
+        have_done(args, run, WORK)
+    does[:] = [lambda: write_json(run / "done.json", {"key": KEY})]
+    assert [have_done(args, run, WORK) for _ in range(2)] == [run / "done.json"] * 2
+    assert len(calls) == 2
+
+
+def test_a_launcher_that_submitted_nothing_says_so_and_another_how_to_cancel_what_goes_on(run, caplog):
+    waiter = Waiter(run, KEY, SlurmJobs(run, order(run), None, Queue(0.0, run)))
+    waiter.detach()
+    assert caplog.messages == [f"{run}: nothing was submitted"]
+    waiter.job = "42"
+    waiter.detach()
+    assert "`scancel 42` cancels it" in caplog.messages[-1]
+
+
+def test_code_is_another_when_a_module_or_a_table_changes_its_words_or_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(version, "PACKAGE", tmp_path)
+    digests = [version.code_digest()]
+    for name, text in (("a.py", "1"), ("a.py", "2"), ("sub/b.csv", "2"), ("sub/c.txt", "2"), ("notes.md", "x")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        digests.append(version.code_digest())
+    (tmp_path / "a.py").rename(tmp_path / "d.py")
+    digests.append(version.code_digest())
+    assert len(set(digests)) == len(digests) - 1 and digests[-3] == digests[-2]
