@@ -2,6 +2,7 @@ import re
 
 import pytest
 import torch
+from pydantic import ValidationError
 from small_models import VOCAB, pairs, transformer_config, weighted_config
 from torch.nn import functional as F
 
@@ -241,3 +242,21 @@ def test_monitors_name_the_weights_of_every_block():
     assert set(WeightedTransformer(weighted_config(merged=True), VOCAB, VOCAB).monitors()) == {
         f"{stack}.{layer}.kappa" for stack in ("encoder", "decoder") for layer in (0, 1)
     }
+
+
+MERGED = {"residuals": "sub-layers", "merged": True, "weights": "random"}
+UNFIT = {
+    "merged weights that are random": (MERGED, [{"residuals": "block"}, {"merged": False}, {"weights": "learned"}]),
+    "top_k 5 exceeds the 4 branches": ({"top_k": 5}, [{"top_k": 4}, {"num_branches": 8}]),
+    "num_branches 6 must divide d_model 32": ({"num_branches": 6}, [{"num_branches": 8}, {"d_k": 3, "d_v": 5}]),
+    "num_branches 32 must divide d_ff 48": ({"num_branches": 32}, [{"num_branches": 16}, {"ffn_mode": "shared"}]),
+}
+
+
+@pytest.mark.parametrize("message", UNFIT)
+def test_settings_that_do_not_fit_are_refused_and_fit_when_any_of_them_is_another(message):
+    settings, mended = UNFIT[message]
+    with pytest.raises(ValidationError, match=message):
+        weighted_config(**settings)
+    for change in mended:
+        weighted_config(**settings | change)
