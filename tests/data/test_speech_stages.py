@@ -15,7 +15,7 @@ from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.encode_text import encode_text
-from pipeline.data.speech.features import compute_features
+from pipeline.data.speech.features import Kept, compute_features
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest, write_manifest
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.readers import reader_of
@@ -90,6 +90,21 @@ def test_the_reader_does_not_depend_on_the_text_and_all_voices_read():
     assert {reader.voice for reader in drawn} == set(pool.voices)
     assert all(180 <= reader.words_per_minute <= 230 and 40 <= reader.pitch <= 60 for reader in drawn)
     assert len({reader.words_per_minute for reader in drawn}) > 10
+
+
+def test_statistics_are_those_of_all_frames_however_they_come_and_divide_by_no_zero():
+    rng = np.random.default_rng(3)
+    frames = (rng.normal(-4, 0.02, (60, FEATURES)) * rng.uniform(0.1, 50, FEATURES)).astype(np.float32)
+    frames[:, 7] = 2.5
+    kept, utterance = Kept(), Utterance(Path("a.wav"), "a", "me", "x", 1.0)
+    for part in np.split(frames, [1, 20, 50]):
+        kept.add(utterance, "a b", part)
+    found, exact = kept.statistics(), frames.astype(np.float64)
+    np.testing.assert_allclose(found.mean, exact.mean(0))
+    varied = np.arange(FEATURES) != 7
+    np.testing.assert_allclose(np.array(found.deviation)[varied], exact.std(0)[varied], rtol=1e-4, atol=1e-4)
+    assert 0 < found.deviation[7] < 1e-3
+    assert (kept.words, kept.characters, kept.frames, kept.utterances) == (8, 12, 60, 4)
 
 
 def test_filters_end_at_half_the_rate_at_most():
