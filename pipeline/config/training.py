@@ -1,6 +1,6 @@
 """Settings of a training."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -91,7 +91,14 @@ class TrainingConfig(Closed):
         default=(0.0, 15.0), strict=False, description="Speech: lowest and highest signal-to-noise ratio, in dB"
     )
     tensorboard: bool = Field(default=False, description="Write what progress.jsonl has as event files, too: events/")
-    compile: bool = Field(default=False, description="torch.compile (pays off on GPUs only)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def is_not_compiled(cls, settings: Any) -> Any:
+        """`compile: false` of earlier versions says nothing."""
+        if isinstance(settings, dict) and settings.get("compile") is False:
+            return {key: value for key, value in settings.items() if key != "compile"}
+        return settings
 
     @model_validator(mode="after")
     def has_one_size_of_updates(self):

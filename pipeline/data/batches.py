@@ -12,7 +12,9 @@ that share the parts.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -33,6 +35,12 @@ class TextBatch(Batch):
     src: Tensor
     tgt_in: Tensor
     tgt_out: Tensor
+
+    known: ClassVar[tuple[str, ...]] = ("real_targets", "padded")
+
+    @cached_property
+    def padded(self) -> bool:
+        return bool((self.src == PAD).any())
 
     @property
     def src_mask(self) -> Tensor:

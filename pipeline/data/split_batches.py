@@ -1,10 +1,11 @@
 """What the splits of all encoded corpora have in common, and their batches, be they text, speech or trees."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import torch
@@ -14,18 +15,62 @@ from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
 from pipeline.symbols import BOS, EOS, PAD
 
+ALIGNED = 16
+"""Bytes of which the begin of a tensor in memory is a multiple."""
+
 
 @dataclass(frozen=True)
 class Batch:
     """B sequences; of the targets tgt_in (B, T) = BOS + y and tgt_out (B, T) = y + EOS, padded with PAD."""
 
+    known: ClassVar[tuple[str, ...]] = ("real_targets",)
+    """What is found out on the host and goes along to a device, which nobody then has to wait for."""
+
+    @cached_property
+    def real_targets(self) -> Tensor:
+        """(N,) int64: places of the targets in the flattened tgt_out, padding not among them."""
+        return (vars(self)["tgt_out"].flatten() != PAD).nonzero().squeeze(1)
+
+    @property
+    def padded(self) -> bool | None:
+        """Whether the source is, where that is known without asking a device."""
+        return None
+
     @property
     def num_tokens(self) -> int:
         """Target positions that are predicted, EOS included, padding not."""
-        return int((vars(self)["tgt_out"] != PAD).sum())
+        return len(self.real_targets)
 
     def to(self, device: torch.device | str) -> Self:
-        return replace(self, **{name: part.to(device, non_blocking=True) for name, part in vars(self).items()})
+        buffer = vars(self).get("buffer")
+        if buffer is None:
+            return self._each(lambda part: part.to(device, non_blocking=True))
+        moved = buffer.to(device, non_blocking=True)
+        return self._each(lambda part: piece(moved, int(part.storage_offset()) * part.itemsize, part))
+
+    def pinned(self) -> Self:
+        """In one piece of memory, which a GPU copies while the host goes on."""
+        parts = [part for part in self._parts().values() if isinstance(part, Tensor)]
+        ends = np.cumsum([-(-part.nbytes // ALIGNED) * ALIGNED for part in parts]).tolist()
+        buffer = torch.empty(ends[-1], dtype=torch.uint8).pin_memory()
+        begins = {id(part): begin for part, begin in zip(parts, [0, *ends], strict=False)}
+        packed = self._each(lambda part: piece(buffer, begins[id(part)], part).copy_(part))
+        vars(packed)["buffer"] = buffer
+        return packed
+
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in (*(field.name for field in fields(self)), *self.known)}
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
+        parts = {k: change(part) if isinstance(part, Tensor) else part for k, part in self._parts().items()}
+        changed = replace(self, **{field.name: parts.pop(field.name) for field in fields(self)})
+        vars(changed).update(parts)
+        return changed
+
+
+def piece(buffer: Tensor, begin: int, like: Tensor) -> Tensor:
+    """The bytes of a buffer from `begin` on, as a tensor of the type and shape of another."""
+    return buffer[begin : begin + like.nbytes].view(like.dtype).view(like.shape)
 
 
 class EncodedSplit(ABC):
@@ -125,6 +170,11 @@ class UpdateBatches(ABC, Generic[Split, AnyBatch]):
         Micro-batch i of the update goes to process i % world_size: the k-th returned is number rank + world_size * k.
         """
         return [self.batch(part, step) for part in self._split(self.pairs_of(step))[rank::world_size]]
+
+    def size(self, step: int) -> tuple[int, int]:
+        """Target positions, padding not counted, and sequences of global update `step`, over all processes."""
+        indices = self.pairs_of(step)
+        return int(self.pairs.tgt_lengths[indices].sum()), len(indices)
 
     def largest(self) -> list[AnyBatch]:
         """The micro-batches of the heaviest update, to fail early if they do not fit."""

@@ -22,7 +22,6 @@ OF_THE_MACHINE = frozenset(
         "micro_batch_tokens",
         "micro_batch_frames",
         "precision",
-        "compile",
         "keep_checkpoints",
         "tensorboard",
         "batch_tokens",

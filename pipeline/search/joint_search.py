@@ -16,7 +16,7 @@ def joint_search(
     model: JointRecogniser, batch, beam_size: int, ctc_weight: float, scores: TextScores
 ) -> list[Hypothesis]:
     """The best text of each utterance; its `log_prob` is log P_CTC, its `score` Q. ctc_weight: γ, in [0, 1]."""
-    encoded, real = model.read(batch)
+    encoded, real, _ = model.read(batch)
     beam = prefix_beam(model.log_probs(encoded), real.sum(1), beam_size, scores)
     texts = beam.text[..., : int(beam.length.max())]
     edge = torch.full_like(texts[..., :1], PAD)

@@ -8,13 +8,16 @@ A resume file holds weights, moments, step and running measurements, the number 
 lowered among them. The rate, the place in the data and the seeds of dropout are functions of these, so there is nothing
 else to hold. Weights are written before the resume
 file of the same step: whatever the moment of a kill, the weights of every periodic step are there in the end.
+While a training runs, a thread writes what is copied for it, in that order.
 A file that was read and is not what was written is renamed to `NAME.damaged`; one that can't be read is left alone.
 """
 
+import contextlib
 import itertools
 import logging
 import re
 import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,7 @@ from pipeline.files import REPAIR, set_aside
 from pipeline.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
 from pipeline.records.training import Machine, Outcome, Return, TrainedRun
 from pipeline.schema import validate
+from pipeline.training.background import Background
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of, write_tensor_file
@@ -75,6 +79,23 @@ class Checkpoints:
         self.run_folder, self.key, self.keep = Path(run_folder), key, keep
         self.folder = self.run_folder / "checkpoints"
         self.final_weights = self.run_folder / WEIGHTS_FILE
+        self.background: Background | None = None
+
+    @contextlib.contextmanager
+    def in_background(self) -> Iterator[None]:
+        """Within it, checkpoints are copied at once and written by a thread; at its end they are there."""
+        self.background = background = Background()
+        try:
+            yield
+            background.finish()
+        finally:
+            background.close()
+            self.background = None
+
+    def finish(self) -> None:
+        """Wait until all is written. Raises UserError when something can't be."""
+        if self.background:
+            self.background.finish()
 
     def remove_orphans(self) -> None:
         """Remove what a killed training left half-written; the launcher writes to the run folder, too, at any time."""
@@ -122,8 +143,7 @@ class Checkpoints:
 
     def save_weights(self, model: torch.nn.Module, step: int, good: int | None = None) -> None:
         """Keep the weights after `step` updates for averaging; `good`: those to go back to, which stay, too."""
-        self._write(self.kept(step), tensors_of(model), {"step": step})
-        self.prune(good)
+        self._write_later(self.kept(step), tensors_of(model), {"step": step}, lambda: self.prune(good))
 
     def prune(self, good: int | None = None) -> None:
         """Remove all kept weights but the newest, and the good ones."""
@@ -174,14 +194,41 @@ class Checkpoints:
     def kept(self, step: int) -> Path:
         return self.folder / f"step-{step}.{WEIGHTS}"
 
-    def save_resume(self, model: torch.nn.Module, optimiser: Optimiser, state: TrainingState, machine: Machine) -> None:
-        """Write all that is needed to go on; the older ones are removed once the new one is read back."""
+    def save_resume(
+        self,
+        model: torch.nn.Module,
+        optimiser: Optimiser,
+        state: TrainingState,
+        machine: Machine,
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Write all that is needed to go on; the older ones are removed once the new one is read back, and `then`."""
         tensors = with_prefix(MODEL, tensors_of(model)) | with_prefix(MOMENTS, optimiser.tensors())
         path = self.folder / f"step-{state.step}.{RESUME}"
         facts = {"step": state.step, "state": state.as_dict(), "machine": machine.model_dump()}
-        self._write(path, tensors, facts)
-        for _, older in numbered(self.folder, RESUME)[:-RESUME_FILES]:
-            older.unlink()
+        given_up = state.returned
+
+        def tidy() -> None:
+            for _, older in numbered(self.folder, RESUME)[:-RESUME_FILES]:
+                older.unlink()
+            self.forget(given_up)
+            then()
+
+        self._write_later(path, tensors, facts, tidy)
+
+    def _write_later(
+        self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any], then: Callable[[], None]
+    ) -> None:
+        if self.background is None:
+            self._write(path, tensors, facts)
+            return then()
+        copies = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+        def write() -> None:
+            self._write(path, copies, facts)
+            then()
+
+        self.background.do(write)
 
     def _write(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         try:

@@ -32,10 +32,14 @@ class CostCounter:
         self.tokens += tokens
         self.flops += flops
 
-    def write(self, step: int) -> None:
-        """Bring the file up to date; `step`: updates done so far."""
+    def until(self, step: int) -> TrainingCost:
+        """All starts; `step`: updates done so far."""
         starts = (*self.earlier, self.entry(step))
-        TrainingCost(starts=starts, total=TotalCost.of(starts)).write(self.path)
+        return TrainingCost(starts=starts, total=TotalCost.of(starts))
+
+    def write(self, step: int) -> None:
+        """Bring the file up to date."""
+        self.until(step).write(self.path)
 
     def entry(self, step: int) -> StartCost:
         """What this start has cost until now."""

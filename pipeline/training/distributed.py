@@ -16,7 +16,8 @@ from torch import Tensor
 
 from pipeline.errors import UserError
 
-TIMEOUT = datetime.timedelta(minutes=60)  # others wait while the first process saves or writes samples
+TIMEOUT = datetime.timedelta(minutes=10)
+"""How long processes wait for one: longer than the first takes to save, and to write samples, while others wait."""
 
 
 class Group:
@@ -41,7 +42,11 @@ class Group:
 
     @contextlib.contextmanager
     def connected(self, device: torch.device) -> Iterator["Group"]:
-        """Meet the other processes: NCCL between GPUs, gloo between CPUs."""
+        """Meet the other processes: NCCL between GPUs, gloo between CPUs.
+
+        Raises:
+            UserError: one of them does not answer. (Where NCCL waits, its own watchdog says so and ends the process.)
+        """
         if self.size == 1:
             yield self
             return
@@ -49,6 +54,13 @@ class Group:
         torch.distributed.init_process_group(backend, rank=self.rank, world_size=self.size, timeout=TIMEOUT)
         try:
             yield self
+        except RuntimeError as error:
+            if "gloo" not in str(error) and not isinstance(error, torch.distributed.DistError):
+                raise
+            raise UserError(
+                f"another process of this training died or hangs, for at most {TIMEOUT}: see its log; the same command "
+                f"goes on from the last checkpoint ({error})"
+            ) from error
         finally:
             torch.distributed.destroy_process_group()
 
@@ -73,15 +85,8 @@ class Group:
         torch.distributed.broadcast_object_list(box, src=0, device=device if device.type == "cuda" else None)
         return box[0]
 
-    def add_gradients(self, parameters: list[torch.nn.Parameter]) -> None:
-        """Replace every gradient by its sum over all processes, in one exchange; a missing one counts as zero."""
-        if self.size == 1:
-            return
-        flat = torch.cat([gradient_of(parameter).reshape(-1) for parameter in parameters])
-        torch.distributed.all_reduce(flat)
-        for parameter, summed in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
-            parameter.grad = summed.view_as(parameter)
-
-
-def gradient_of(parameter: torch.nn.Parameter) -> Tensor:
-    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    def add_up(self, numbers: Tensor) -> Tensor:
+        """The same, of numbers that stay on their device."""
+        if self.size > 1:
+            torch.distributed.all_reduce(numbers)
+        return numbers

@@ -14,11 +14,11 @@ log = logging.getLogger(__name__)
 MOST_SKIPPED_IN_A_ROW = 10
 
 
-def skip_update(name: str, state: TrainingState, batches: Sequence[AnyBatch]) -> str | None:
-    """Count update `state.step`, whose loss or gradient is not finite, as left out; what is wrong once too many are."""
+def skip_update(name: str, state: TrainingState, step: int, batches: Sequence[AnyBatch]) -> str | None:
+    """Count update `step`, whose loss or gradient is not finite, as left out; what is wrong once too many are."""
     state.skipped_updates += 1
     state.skipped_in_a_row += 1
-    what = f"loss or gradient is not finite in update {state.step} ({describe(batches)})"
+    what = f"loss or gradient is not finite in update {step} ({describe(batches)})"
     log.warning("%s: %s: left out, %d so far", name, what, state.skipped_updates)
     too_many = state.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW
     return f"{what}, the {state.skipped_in_a_row}th in a row" if too_many else None

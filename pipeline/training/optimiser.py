@@ -26,17 +26,20 @@ class Optimiser:
         """Learning rate of the weights in the last update."""
 
     @torch.no_grad()
-    def update(self, update: int, annealings: int = 0) -> None:
-        """Apply the gradients as update number `update` (from 0), the rate lowered `annealings` times; forget them."""
+    def update(self, update: int, annealings: int = 0, skip: Tensor | None = None) -> None:
+        """Apply the gradients as update number `update` (from 0), the rate lowered `annealings` times; forget them.
+
+        skip: 1.0 on the device where they shall be forgotten only.
+        """
         frozen = self.schedule.frozen(update)
         self.rate = self.schedule.weights(update, annealings)
-        self.move(0, self.weights, self.rate)
+        self.move(0, self.weights, self.rate, skip)
         if self.branch_weights and not frozen:
-            self.move(len(self.weights), self.branch_weights, self.schedule.branch_weights(update))
+            self.move(len(self.weights), self.branch_weights, self.schedule.branch_weights(update), skip)
         self.model.after_step(frozen=frozen)
         self.forget_gradients()
 
-    def move(self, first: int, parameters: list[nn.Parameter], rate: float) -> None:
+    def move(self, first: int, parameters: list[nn.Parameter], rate: float, skip: Tensor | None = None) -> None:
         """Move those of `parameters` that have a gradient; `first` is the number of the first one."""
         moved = [(number, one, one.grad) for number, one in enumerate(parameters, first) if one.grad is not None]
         for number, parameter, _ in moved:
@@ -44,7 +47,7 @@ class Optimiser:
                 self.states[number] = self.rule.state(parameter)
         if moved:
             gradients, states = [gradient for *_, gradient in moved], [self.states[number] for number, *_ in moved]
-            self.rule.move([parameter for _, parameter, _ in moved], gradients, states, rate)
+            self.rule.move([parameter for _, parameter, _ in moved], gradients, states, rate, skip)
 
     def forget_gradients(self) -> None:
         for parameter in self.parameters:

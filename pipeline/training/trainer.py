@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
@@ -19,6 +20,7 @@ from pipeline.records.training import Machine, Return, SampleLine
 from pipeline.training.checkpoint import Checkpoints, load_weights
 from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
+from pipeline.training.gradient_sums import GradientSums
 from pipeline.training.guards import all_finite, diverged, out_of_memory_explained, skip_update
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.prefetch import Prefetcher
@@ -26,10 +28,11 @@ from pipeline.training.progress import JsonLines, Progress
 from pipeline.training.run_flops import run_flops
 from pipeline.training.signals import StopRequest
 from pipeline.training.state import Sums, TrainingState
+from pipeline.training.updates import Numbers, Update, not_finite
 from pipeline.training.validation import Validation
 
 log = logging.getLogger(__name__)
-SAVING_SHARE = 0.02
+SAVING_SHARE = 0.01
 
 
 def micro_seed(seed: int, step: int, index: int) -> int:
@@ -57,9 +60,15 @@ class Trainer:
     save_every_s: float
 
     def __post_init__(self):
-        self.loss = torch.compile(self.model.loss, dynamic=True) if self.spec.training.compile else self.model.loss
+        self.loss = self.model.loss
         self.samples = JsonLines(self.checkpoints.run_folder / SAMPLES_FILE)
         self.saved_at, self.saving_took_s, self.saved_step = time.monotonic(), 0.0, -1
+        self.sums = GradientSums(self.optimiser.parameters, self.group.size)
+        self.coming = Prefetcher(self.compose)
+        self.told_to_stop = False
+        self.unread: tuple[int, Update, Numbers, float] | None = None
+        """The update that is still being computed: its number, its numbers, and its learning rate."""
+        self.reads_late = self.device.type == "cuda" and self.optimiser.rule.may_skip
 
     def train(self) -> None:
         """Do all updates that are left.
@@ -69,38 +78,89 @@ class Trainer:
             UserError: out of memory or disk, or it diverged twice: loss or gradient not finite ten times in a row, or a
                 development loss that is not sane.
         """
-        training, state = self.spec.training, self.state
-        coming = Prefetcher(lambda step: self.batches.update(step, self.group.rank, self.group.size))
         self.model.train()
-        for step, micro_batches in coming.steps(state.step, training.max_steps):
+        with self.checkpoints.in_background():
+            self.do_all()
+            self.end()
+
+    def do_all(self) -> None:
+        training, state = self.spec.training, self.state
+        for step, update in self.coming.steps(state.step, training.max_steps):
             if self.ended:
                 break
-            fault = None
-            tokens, sentences, flops, stopping = self.totals(micro_batches)
-            if stopping:
+            if self.asked_to_stop:
+                self.settle()
                 self.save()
+                self.checkpoints.finish()
                 raise SystemExit(self.stop.exit_code)
-            sums, gradient_norm = self.accumulate(step, micro_batches, tokens, self.divisor(tokens, sentences))
-            if math.isfinite(sums.loss) and math.isfinite(gradient_norm):
-                state.skipped_in_a_row = 0
-                state.since_validation.add(sums)
-                self.optimiser.update(step, state.annealings)
-            else:
-                self.optimiser.forget_gradients()
-                fault = skip_update(self.spec.name, state, micro_batches)
+            numbers = self.do(step, update)
+            fault = self.settle()  # the update before, on a GPU
+            self.unread = step, update, numbers, self.optimiser.rate
             state.step = step + 1
-            self.cost.count(sums.tokens, flops)
-            self.progress.count(state.step, sums, self.optimiser.rate, gradient_norm, coming.waited_s)
-            self.progress.monitor(state.step, self.model.monitors)
+            saving = self.saving_is_due()
+            if fault or saving or self.is_interrupted or not self.reads_late:
+                fault = self.settle() or fault
             if not fault and state.step % training.validate_every == 0:
                 fault = self.validate()
             if fault:
                 self.go_back(fault)
             if state.step % training.checkpoint_every == 0:
                 self.keep()
-            if fault or self.saving_is_due():
+            if fault or saving:
                 self.save()
-        self.end()
+
+    def compose(self, step: int) -> Update:
+        """Update `step`, ready to be copied to the device; called in a thread of its own, ahead of time."""
+        parts: list[AnyBatch] = [*self.batches.update(step, self.group.rank, self.group.size)]
+        flops = sum(self.flops(batch) for batch in parts)
+        if self.device.type == "cuda":
+            parts = [batch.pinned() for batch in parts]
+        return Update(parts, *self.batches.size(step), flops)
+
+    def do(self, step: int, update: Update) -> Numbers:
+        """One update; where the device can decide by itself whether to leave it out, without waiting for it."""
+        numbers = self.accumulate(step, update)
+        if self.reads_late:
+            self.optimiser.update(step, self.state.annealings, skip=not_finite(numbers[0], numbers[-1]))
+            return Numbers(numbers)
+        read = Numbers(numbers)
+        loss, *_, norm = read.values
+        if math.isfinite(loss) and math.isfinite(norm):
+            self.optimiser.update(step, self.state.annealings)
+        else:
+            self.optimiser.forget_gradients()
+        return read
+
+    def settle(self) -> str | None:
+        """Read the numbers of the last update but count it only now; what is wrong, if too many were left out."""
+        if self.unread is None:
+            return None
+        (step, update, numbers, rate), self.unread = self.unread, None
+        loss, nll, flops, stopping, norm = numbers.values
+        sums, fault = Sums(loss, nll, update.tokens), None
+        if math.isfinite(loss) and math.isfinite(norm):
+            self.state.skipped_in_a_row = 0
+            self.state.since_validation.add(sums)
+        else:
+            fault = skip_update(self.spec.name, self.state, step, update.parts)
+        self.told_to_stop = bool(stopping)
+        self.cost.count(sums.tokens, flops)
+        self.progress.count(step + 1, sums, rate, norm, self.coming.waited_s)
+        self.progress.monitor(step + 1, self.model.monitors)
+        return fault
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether something comes between the last update and the next."""
+        training, step = self.spec.training, self.state.step
+        return step == training.max_steps or not all(
+            step % every for every in (training.validate_every, training.checkpoint_every)
+        )
+
+    @property
+    def asked_to_stop(self) -> bool:
+        """Alone at once, among several when all have been told."""
+        return self.stop.signal is not None if self.group.size == 1 else self.told_to_stop
 
     def end(self) -> None:
         """Keep what a longer training goes on from, then measure and keep the weights that this one ends in.
@@ -115,6 +175,7 @@ class Trainer:
         if step % training.checkpoint_every:
             self.keep()
         if self.group.is_first:
+            self.checkpoints.finish()
             self.checkpoints.prune()
 
     def keep(self) -> None:
@@ -129,6 +190,7 @@ class Trainer:
         """
         state, good = self.state, self.state.good_step
         path = self.checkpoints.kept(good or 0)
+        self.checkpoints.finish()
         if state.returned or not good or not path.exists() or self.ended:
             raise diverged(self.spec.name, state, fault, str(path) if good else "none yet")
         load_weights(self.model, path, self.checkpoints.key)
@@ -136,39 +198,37 @@ class Trainer:
         state.returned, state.skipped_in_a_row = Return(at=state.step, to=good), 0
         log.warning("%s: %s: going back to %s, and on from update %d", self.spec.name, fault, path, state.step)
 
-    def totals(self, micro_batches: Sequence[AnyBatch]) -> list[float]:
-        """Over all processes: the update's target tokens, sentences and operations, and how many were asked to stop."""
-        tokens = sum(batch.num_tokens for batch in micro_batches)
-        sentences = sum(len(batch.tgt_out) for batch in micro_batches)
-        flops = sum(self.flops(batch) for batch in micro_batches)
-        return self.group.total([tokens, sentences, flops, self.stop.signal is not None], self.device)
-
     def divisor(self, tokens: float, sentences: float) -> float:
         """What the summed loss of so many tokens in so many sentences is divided by."""
         return tokens if self.spec.training.loss_mean == "token" else sentences
 
-    def accumulate(
-        self, step: int, micro_batches: Sequence[AnyBatch], tokens: float, divisor: float
-    ) -> tuple[Sums, float]:
-        """Gradients of the update's summed loss over `divisor`; returns the summed loss and the gradients' norm."""
-        totals = torch.zeros(2, device=self.device)
-        for number, batch in enumerate(micro_batches):
+    def accumulate(self, step: int, update: Update) -> torch.Tensor:
+        """The gradients of an update; returns, on the device, over all processes: summed loss, negative log-likelihood,
+        operations, how many were asked to stop; and the gradients' norm."""
+        totals: torch.Tensor | None = None
+        divisor = self.divisor(update.tokens, update.sentences)
+        for number, batch in enumerate(update.parts):
             torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * number))
-            totals += self.backward(step, batch, divisor)
-        self.group.add_gradients(self.optimiser.parameters)
+            if number == len(update.parts) - 1:
+                self.sums.last_pass()
+            added = self.backward(step, batch, divisor)
+            totals = added if totals is None else totals + added
+        self.sums.finish()
         norm = get_total_norm(self.optimiser.gradients())
         if self.spec.training.clip_norm is not None:
             clip_grads_with_norm_(self.optimiser.parameters, self.spec.training.clip_norm, norm)
-        loss, nll, norm = torch.cat([totals, norm.reshape(1)]).tolist()  # the one wait for the device in an update
-        loss, nll = self.group.total([loss, nll], self.device)
-        return Sums(loss, nll, int(tokens)), norm
+        said = torch.tensor([update.flops, self.stop.signal is not None], dtype=torch.float64)
+        if self.device.type == "cuda":
+            said = said.pin_memory().to(self.device, non_blocking=True)
+        local = torch.zeros(2, device=self.device) if totals is None else totals
+        return torch.cat((self.group.add_up(torch.cat((local, said))), norm.reshape(1)))
 
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> torch.Tensor:
         """Add a micro-batch's share to the gradients; returns its summed loss and negative log-likelihood, (2,)."""
         with out_of_memory_explained(self.spec.name, step, batch, self.spec.training.micro_batch_tokens):
             with self.precision():
                 sums = self.loss(batch.to(self.device), self.spec.training.label_smoothing)
-            (sums.loss / divisor).backward()
+            sums.loss.backward(torch.full_like(sums.loss, 1 / divisor))
         return torch.stack([sums.loss.detach(), sums.nll])
 
     def try_largest(self) -> None:
@@ -200,7 +260,7 @@ class Trainer:
     def saving_is_due(self) -> bool:
         """Whether to write a checkpoint to go on from: beside every kept one, and after `save_every_s`.
 
-        Of the time since the last one, writing takes `SAVING_SHARE` at most, however slow the disk.
+        Of the time since the last one, copying and waiting for the writer take `SAVING_SHARE` at most.
         """
         since = time.monotonic() - self.saved_at
         wanted = self.state.step % self.spec.training.checkpoint_every == 0 or since > self.save_every_s
@@ -210,9 +270,9 @@ class Trainer:
         """Write a checkpoint to go on from, if there is one; the first process does."""
         started = time.monotonic()
         if self.group.is_first and all_finite(self.model.parameters()):
-            self.checkpoints.save_resume(self.model, self.optimiser, self.state, self.machine)
-            self.checkpoints.forget(self.state.returned)
-            self.cost.write(self.state.step)
+            cost = self.cost.until(self.state.step)
+            write_cost = partial(cost.write, self.cost.path)
+            self.checkpoints.save_resume(self.model, self.optimiser, self.state, self.machine, write_cost)
         self.saved_at, self.saved_step = time.monotonic(), self.state.step
         self.saving_took_s = self.saved_at - started
 

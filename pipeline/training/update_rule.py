@@ -19,7 +19,7 @@ State = dict[str, Tensor]
 """What a rule remembers of one parameter, by name."""
 
 
-Move = Callable[[list[Tensor], list[Tensor], list[State], float], None]
+Move = Callable[[list[Tensor], list[Tensor], list[State], float, Tensor | None], None]
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,15 @@ class UpdateRule:
 
     Attributes:
         moments: names of the running sums, of a parameter's shape.
-        move: (parameters, gradients, states, learning rate).
+        move: (parameters, gradients, states, learning rate, 1.0 on the device where nothing shall be moved or None).
         counts: whether it counts a parameter's updates, as `step`.
+        may_skip: whether the device can decide that nothing is moved.
     """
 
     moments: tuple[str, ...]
     move: Move
     counts: bool = True
+    may_skip: bool = True
 
     def state(self, parameter: Tensor) -> State:
         """That of a parameter which was never moved."""
@@ -53,7 +55,7 @@ def update_rule(config: TrainingConfig) -> UpdateRule:
         case "adam":
             return UpdateRule(("exp_avg", "exp_avg_sq"), adam_by(config))
         case "adadelta":
-            return UpdateRule(("square_avg", "acc_delta"), adadelta_by(config))
+            return UpdateRule(("square_avg", "acc_delta"), adadelta_by(config), may_skip=False)
         case "nag":
             return UpdateRule(("momentum_buffer",), nesterov_by(config), counts=False)
     raise ValueError(f"optimiser must be adam, adadelta or nag, got {config.optimiser!r}")
@@ -64,7 +66,9 @@ def column(states: list[State], name: str) -> list[Tensor]:
 
 
 def adam_by(config: TrainingConfig) -> Move:
-    def move(parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float) -> None:
+    def move(
+        parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float, skip: Tensor | None
+    ) -> None:
         adam(
             parameters,
             gradients,
@@ -73,6 +77,7 @@ def adam_by(config: TrainingConfig) -> Move:
             max_exp_avg_sqs=[],
             state_steps=column(states, "step"),
             fused=True,
+            found_inf=skip,
             amsgrad=False,
             beta1=config.adam_beta1,
             beta2=config.adam_beta2,
@@ -86,7 +91,9 @@ def adam_by(config: TrainingConfig) -> Move:
 
 
 def adadelta_by(config: TrainingConfig) -> Move:
-    def move(parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float) -> None:
+    def move(
+        parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float, skip: Tensor | None
+    ) -> None:
         adadelta(
             parameters,
             gradients,
@@ -104,13 +111,16 @@ def adadelta_by(config: TrainingConfig) -> Move:
 
 
 def nesterov_by(config: TrainingConfig) -> Move:
-    def move(parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float) -> None:
+    def move(
+        parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float, skip: Tensor | None
+    ) -> None:
         moments: list[Tensor | None] = [*column(states, "momentum_buffer")]  # changed in place
         sgd(
             parameters,
             gradients,
             moments,
             fused=True,
+            found_inf=skip,
             weight_decay=0.0,
             momentum=config.momentum,
             lr=rate,

@@ -7,6 +7,7 @@ from tracing import record_step
 
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer
+from pipeline.training.updates import Update
 
 
 def train(run: Path) -> None:
@@ -14,10 +15,10 @@ def train(run: Path) -> None:
     pace_s = float((run / "pace").read_text())
     accumulate = Trainer.accumulate
 
-    def paced(trainer: Trainer, step: int, micro_batches: list, tokens: float, divisor: float):
+    def paced(trainer: Trainer, step: int, update: Update):
         time.sleep(pace_s)
         record_step(run, step + 1)
-        return accumulate(trainer, step, micro_batches, tokens, divisor)
+        return accumulate(trainer, step, update)
 
     Trainer.accumulate = paced
     train_run(run, device="cpu", threads=1)

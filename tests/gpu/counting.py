@@ -48,6 +48,8 @@ class Counts:
     kernels: list = dataclasses.field(default_factory=list)
     """(bytes, operations of a matrix product) of each launch."""
     saved_bytes: int = 0
+    queued: int = 0
+    """Launches that were queued when the host began to wait for an event."""
     without_cuda: list = dataclasses.field(default_factory=list)
 
     def row(self) -> dict[str, object]:
@@ -55,6 +57,7 @@ class Counts:
         return {
             "launches": self.launches,
             "waits": self.waits,
+            "queued at the wait": self.queued,
             "unpinned copies": self.unpinned,
             "GB moved": round(self.bytes / 1e9, 2),
             "GiB saved": round(self.saved_bytes / 2**30, 2),
@@ -68,6 +71,20 @@ def place() -> str:
     return f"{ours[-1].filename.split('/pipeline/')[1]}:{ours[-1].lineno}" if ours else "elsewhere"
 
 
+class Event:
+    """In the place of torch.Event."""
+
+    def __init__(self, count: "Count"):
+        self.count, self.recorded = count, 0
+
+    def record(self) -> None:
+        self.recorded = self.count.total
+
+    def synchronize(self) -> None:
+        self.count.wait("event")
+        self.count.now.queued = self.count.total - self.recorded
+
+
 class Count(TorchDispatchMode):
     """Counts operators on fake tensors; what the host is told is `ANSWER`, and False until `yes_after` questions."""
 
@@ -77,6 +94,10 @@ class Count(TorchDispatchMode):
         self.pinned: set[int] = set()
         self.saved: dict[int, object] = {}
         self.without_cuda: set[str] = set()
+        self.total = 0
+        FakeTensor.tolist = lambda tensor: self.tolist(tensor)
+        torch.Tensor.pin_memory = lambda tensor: self.pin(tensor)
+        torch.Event = lambda device: Event(self)
 
     def wait(self, why: str) -> None:
         self.now.waits += 1
@@ -95,7 +116,8 @@ class Count(TorchDispatchMode):
         on_gpu = any(x.is_cuda for x in inputs)
         if not any(isinstance(x, FakeTensor) for x in inputs) and "cuda" not in str(kwargs.get("device")):
             with unset_fake_temporarily():  # the host's own work
-                return function(*args, **kwargs)
+                out = function(*args, **{key: value for key, value in kwargs.items() if key != "pin_memory"})
+                return self.pin(out) if kwargs.get("pin_memory") else out
         if on_gpu and name in WAITING:
             self.wait(name)
             if name == "_local_scalar_dense":
@@ -136,7 +158,8 @@ class Count(TorchDispatchMode):
         if not free:
             self.wait("copy to the host")
         if name == "copy_":
-            return args[0]
+            with unset_fake_temporarily():
+                return args[0].fill_(self.told(source.dtype))
         with unset_fake_temporarily():
             return torch.full(source.shape, self.told(source.dtype), dtype=kwargs.get("dtype") or source.dtype)
 
@@ -148,6 +171,7 @@ class Count(TorchDispatchMode):
     def launched(self, name: str, tensors, inputs=()) -> None:
         moved = sum(x.numel() * x.element_size() for x in tensors)
         self.now.launches += 1
+        self.total += 1
         self.now.bytes += moved
         self.now.operators[name] += 1
         self.now.kernels.append((moved, products(name, inputs)))

@@ -5,13 +5,14 @@ from unittest import mock
 import torch
 from cases import Decoding
 from counting import ANSWER, Count, Counts
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from trainings import batches_of, spec_of, vocabulary
 
 from pipeline.config import DecodingConfig
 from pipeline.data.split_batches import Batch
 from pipeline.decoding.choose_search import fitting_search
 from pipeline.models.language_model.model import LanguageModel
+from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.greedy import greedy
 from pipeline.search.scorers import Prior
@@ -26,7 +27,7 @@ def count(case: Decoding) -> Counts:
     vocab, device = vocabulary(spec), torch.device("cuda")
     (batch,) = batches_of(spec, case).update()
     with FakeTensorMode(allow_non_fake_inputs=True), Count(yes_after=ANSWER) as counting:
-        FakeTensor.tolist = lambda tensor: counting.tolist(tensor)
+        numbers_on.cache_clear()
         with device:
             model = build_run(spec, (vocab, vocab)).eval()
             beside = LanguageModel(spec_of("coldfusion/lm-source").model, vocab).eval() if case.language_model else None

@@ -7,9 +7,11 @@ import ctypes
 import importlib.util
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 SOURCE = Path(__file__).with_name("fake_cuda.cpp")
 RANKS = 8
+MEMORY_BYTES = 80e9
 
 
 def build(folder: Path) -> Path:
@@ -34,5 +36,6 @@ def load(library: Path) -> None:
 
     torch.cuda.is_bf16_supported = lambda *_, **__: True
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
+    torch.cuda.get_device_properties = lambda _: SimpleNamespace(total_memory=MEMORY_BYTES)
     fused.install()
     torch.distributed.init_process_group("fake", store=fake_pg.FakeStore(), rank=0, world_size=RANKS)

@@ -14,6 +14,9 @@ def attention(queries, keys, values, mask=None, dropout_p=0.0, is_causal=False):
         return aten._scaled_dot_product_flash_attention(queries, keys, values, dropout_p, is_causal)[0]
     if mask is not None and mask.dtype == torch.bool:  # what ATen does first
         mask = torch.zeros(mask.shape, dtype=queries.dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
+    if mask is not None and any(stride % 8 for stride in mask.stride()[:-1]):  # and then copies what is not aligned
+        width = mask.shape[-1]
+        mask = torch.nn.functional.pad(mask, (0, 8 - width % 8))[..., :width]
     bias = None if mask is None else mask.expand(*queries.shape[:-1], keys.shape[-2])
     attend = aten._scaled_dot_product_efficient_attention
     return attend(queries, keys, values, bias, torch.is_grad_enabled(), dropout_p, is_causal)[0]

@@ -1,5 +1,6 @@
 """An update of a training, by the trainer itself: its last, so that everything that is made once is there."""
 
+import contextlib
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,10 +9,11 @@ import torch
 from cases import CHARACTERS, WORDS, Case
 from counting import Count, Counts
 from planning_project import project_at
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pipeline.config import RunSpec
 from pipeline.experiment.project import Project
+from pipeline.models.layers.reading import numbers_on
 from pipeline.products import RunId
 from pipeline.training.distributed import Group
 from pipeline.training.optimiser import Optimiser
@@ -19,6 +21,7 @@ from pipeline.training.parts import build_run
 from pipeline.training.schedule import Schedule
 from pipeline.training.state import TrainingState
 from pipeline.training.trainer import Trainer
+from pipeline.training.updates import Numbers, Update
 from reprise.planning.random_batches import random_batch
 
 UPDATES = 2
@@ -43,28 +46,18 @@ def batches_of(spec: RunSpec, case: Case) -> SimpleNamespace:
     vocab = vocabulary(spec)
     corpus = SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, kind=spec.model.reads)
     update = [random_batch(spec, corpus, case.rows, case.src, case.tgt) for _ in range(case.micro_batches)]
-    return SimpleNamespace(update=lambda *_: update)
-
-
-class Progress:
-    """Takes what the trainer reports after every update for the end of it."""
-
-    def __init__(self, count: Count):
-        self.counting, self.updates = count, []
-
-    def count(self, *_) -> None:
-        self.updates.append(self.counting.now)
-        self.counting.now, self.counting.saved = Counts(), {}
-
-    def monitor(self, *_) -> None:
-        pass
+    tokens = sum(batch.num_tokens for batch in update)
+    return SimpleNamespace(update=lambda *_: update, size=lambda _: (tokens, case.rows * case.micro_batches))
 
 
 class Counted(Trainer):
-    """Without what comes between updates."""
+    """Without what comes between updates; ends after the second, from the beginning of which it is counted."""
 
-    def end(self) -> None:
-        pass
+    def do(self, step: int, update: Update) -> Numbers:
+        if step == UPDATES:
+            raise StopIteration
+        self.counting.now, self.counting.saved = Counts(), {}
+        return super().do(step, update)
 
     def saving_is_due(self) -> bool:
         return False
@@ -72,16 +65,22 @@ class Counted(Trainer):
 
 def count(case: Case) -> Counts:
     spec = spec_of(case.system)
-    every = {"max_steps": UPDATES, "validate_every": 100, "checkpoint_every": 100}
+    every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
     spec = spec.model_copy(update={"training": spec.training.model_copy(update=every)})
     vocab, batches = vocabulary(spec), batches_of(spec, case)
     device = torch.device("cuda")
     with FakeTensorMode(allow_non_fake_inputs=True), Count() as counting:
-        FakeTensor.tolist = lambda tensor: counting.tolist(tensor)
+        numbers_on.cache_clear()
         with torch.device("cuda"):
             model = build_run(spec, (vocab, vocab))
-        progress = Progress(counting)
-        idle = SimpleNamespace(count=lambda *_: None, vocab_size=vocab, run_folder=Path("."), signal=None)
+        idle = SimpleNamespace(
+            in_background=contextlib.nullcontext,
+            count=lambda *_: None,
+            monitor=lambda *_: None,
+            vocab_size=vocab,
+            run_folder=Path("."),
+            signal=None,
+        )
         trainer = Counted(
             spec=spec,
             model=model,
@@ -92,14 +91,15 @@ def count(case: Case) -> Counts:
             device=device,
             checkpoints=idle,
             validation=idle,
-            progress=progress,
+            progress=idle,
             cost=idle,
             stop=idle,
             machine=None,
             save_every_s=1e9,
         )
         with torch.autograd.graph.saved_tensors_hooks(counting.keep, lambda kept: kept):
-            trainer.train()
-    found = progress.updates[-1]
-    found.without_cuda = sorted(counting.without_cuda)
-    return found
+            trainer.counting = counting
+            with contextlib.suppress(StopIteration):
+                trainer.train()
+    counting.now.without_cuda = sorted(counting.without_cuda)
+    return counting.now

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from pipeline.data.split_batches import Batch
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
@@ -16,7 +17,7 @@ VOCAB, FEATURES = 12, 40
 
 
 @dataclass(frozen=True)
-class Speech:
+class Speech(Batch):
     """What the models read of a batch of speech."""
 
     frames: Tensor

@@ -25,7 +25,7 @@ class TableModel:
         self.table = (2 * torch.randn(VOCAB, VOCAB, generator=generator)).log_softmax(-1)
 
     def read(self, batch):
-        return self.frames, torch.ones(1, FRAMES, dtype=torch.bool)
+        return self.frames, torch.ones(1, FRAMES, dtype=torch.bool), None
 
     def log_probs(self, encoded):
         return encoded

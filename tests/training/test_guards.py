@@ -68,13 +68,25 @@ def test_a_gradient_that_is_not_finite_changes_no_weight(new_run, monkeypatch):
     accumulate = Trainer.accumulate
 
     def infinite(self, step, *args):
-        sums, norm = accumulate(self, step, *args)
+        numbers = accumulate(self, step, *args)
         seen.append([weight.detach().clone() for weight in self.model.parameters()])
-        return sums, math.inf if step == 0 else norm
+        return torch.cat((numbers[:-1], torch.tensor([math.inf]))) if step == 0 else numbers
 
     monkeypatch.setattr(Trainer, "accumulate", infinite)
     train_run(run, threads=1)
     assert all(torch.equal(*pair) for pair in zip(*seen, strict=True))
+
+
+def test_numbers_read_an_update_late_leave_out_the_same_updates_and_end_in_the_same_bytes(
+    new_run, spoil, outcome, monkeypatch
+):
+    at_once, late = new_run("at-once"), new_run("late")
+    spoil({3, 4, 8})
+    train_run(at_once, threads=1)
+    begin = Trainer.__post_init__
+    monkeypatch.setattr(Trainer, "__post_init__", lambda self: begin(self) or setattr(self, "reads_late", True))
+    train_run(late, threads=1)
+    assert outcome(late) == outcome(at_once) and read_json(late / "done.json")["skipped_updates"] == 3
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,12 @@ def test_the_gradient_of_an_update_is_that_of_its_pairs_in_one_batch(new_run, co
     compared = []
     accumulate = Trainer.accumulate
 
-    def compare(self, step, micro_batches, tokens, divisor):
-        result = accumulate(self, step, micro_batches, tokens, divisor)
+    def compare(self, step, update):
+        result = accumulate(self, step, update)
         accumulated = [gradient.clone() for gradient in self.optimiser.gradients()]
         self.optimiser.forget_gradients()
         whole = TrainingBatches(copy_corpus, "train", 200, 1000, 256, seed=1).update(step)
-        assert len(micro_batches) > len(whole) == 1
+        assert len(update.parts) > len(whole) == 1
         sums = self.model.loss(whole[0], 0.1)
         (sums.loss / (sums.tokens if loss_mean == "token" else len(whole[0].src))).backward()
         compared.extend(zip(accumulated, self.optimiser.gradients(), strict=True))

@@ -134,7 +134,7 @@ for name in ("adam", "adadelta", "nag"):
     rule = update_rule(TrainingConfig(max_steps=1, optimiser=name, schedule="constant", lr=0.1, tokens_per_update=1,
                                       validate_every=1, checkpoint_every=1))
     weight = torch.ones(3)
-    rule.move([weight], [torch.ones(3)], [rule.state(weight)], 0.1)
+    rule.move([weight], [torch.ones(3)], [rule.state(weight)], 0.1, None)
 assert "torch._dynamo" not in sys.modules and "sympy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

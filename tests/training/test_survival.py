@@ -155,7 +155,7 @@ def test_a_slow_disk_takes_its_share_of_the_time_and_no_more(new_run, monkeypatc
     monkeypatch.setattr(trainer, "SAVING_SHARE", 0.5)
     saved = []
 
-    def slow(self, model, optimiser, state, machine):
+    def slow(self, model, optimiser, state, machine, then):
         saved.append(state.step)
         time.sleep(0.2)
 

@@ -151,7 +151,7 @@ class Convolutional(TaskModel):
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        return projected_loss(self.states(batch), self.output.weight, self.output.bias, batch.tgt_out, label_smoothing)
+        return projected_loss(self.states(batch), self.output.weight, self.output.bias, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
         source, width = self.encode(batch), self.config.decoder_kernel - 1

@@ -12,7 +12,7 @@ from pipeline.models.ctc.convolution import Convolution
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.layers.gru_sequence import side_by_side
 from pipeline.models.layers.modules import Modules
-from pipeline.models.layers.reading import reordered, reversal, within, zero_behind
+from pipeline.models.layers.reading import numbers_on, reordered, reversal, within, zero_behind
 from pipeline.models.seq2seq import FrameModel, LossSums
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
@@ -109,8 +109,7 @@ class CTC(FrameModel):
 
 def frame_log_probs(logits: Tensor) -> Tensor:
     """(B, S', V) -> log-probabilities, float32, of the symbols of frames."""
-    never = torch.tensor(NEVER_WRITTEN, device=logits.device)
-    return logits.float().index_fill(-1, never, -1e4).log_softmax(-1)
+    return logits.float().index_fill(-1, numbers_on(logits.device, *NEVER_WRITTEN), -1e4).log_softmax(-1)
 
 
 def ctc_loss(log_probs: Tensor, lengths: Tensor, batch) -> LossSums:
@@ -120,7 +119,7 @@ def ctc_loss(log_probs: Tensor, lengths: Tensor, batch) -> LossSums:
     loss = F.ctc_loss(
         log_probs.transpose(0, 1), targets, lengths, counts, blank=BLANK, reduction="sum", zero_infinity=True
     )
-    return LossSums(loss, loss.detach(), int(counts.sum()))
+    return LossSums(loss, loss.detach(), batch.num_tokens - len(targets))
 
 
 def collapse(path: list[int]) -> list[int]:

@@ -105,7 +105,7 @@ class FusedModel(Seq2Seq):
             return unrolled_loss(self, batch, label_smoothing, self.sampling_rate)
         lm_states = self.language_model.read(batch.tgt_in)
         logits = self.fusion(task_states, lm_states, self.language_model.logits(lm_states))
-        return masked_loss(logits, batch.tgt_out, label_smoothing)
+        return masked_loss(logits, batch, label_smoothing)
 
     def replace_language_model(self, language_model: LanguageModel) -> None:
         """Swap the language model after training: possible where only its logits are read (section 3).

@@ -12,7 +12,8 @@ from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.reading import within
 from pipeline.models.seq2seq import LossSums
-from pipeline.models.transformer.model import Transformer, attention_mask
+from pipeline.models.transformer.model import Transformer
+from pipeline.models.transformer.multi_head_attention import attention_mask
 from pipeline.symbols import PAD
 
 
@@ -27,9 +28,10 @@ class JointRecogniser(Transformer):
         self.speech_encoder = ConvolutionalEncoder(config)
         self.ctc_output = nn.Linear(config.d_model, vocab)
 
-    def read(self, batch) -> tuple[Tensor, Tensor]:
+    def read(self, batch) -> tuple[Tensor, Tensor, Tensor | None]:
         encoded, lengths = self.speech_encoder(batch.frames, batch.frame_counts)
-        return encoded, within(lengths, encoded.shape[1])
+        real = within(lengths, encoded.shape[1])
+        return encoded, real, attention_mask(real, self.output_weight)
 
     def log_probs(self, encoded: Tensor) -> Tensor:
         """log p_CTC(symbol | position), (B, S', V) float32 of annotations (B, S', D)."""
@@ -37,9 +39,9 @@ class JointRecogniser(Transformer):
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """α L_CTC + (1 - α) L_attention; label smoothing is the decoder's."""
-        encoded, real = self.read(batch)
-        states = self.decode(batch.tgt_in, encoded, attention_mask(real))
-        written = projected_loss(states, self.output_weight, None, batch.tgt_out, label_smoothing)
+        encoded, real, mask = self.read(batch)
+        states = self.decode(batch.tgt_in, encoded, mask)
+        written = projected_loss(states, self.output_weight, None, batch, label_smoothing)
         aligned, share = ctc_loss(self.log_probs(encoded), real.sum(1), batch), self.config.ctc_share
         loss = share * aligned.loss + (1 - share) * written.loss
         return LossSums(loss, share * aligned.nll + (1 - share) * written.nll, written.tokens)
@@ -48,7 +50,8 @@ class JointRecogniser(Transformer):
         """log p_attention(text | speech), (B, K) of tgt_in and tgt_out (B, K, T), EOS counted."""
         count = tgt_in.shape[1]
         encoded, real = (one.repeat_interleave(count, dim=0) for one in (encoded, real))
-        logits = self.logits(self.decode(tgt_in.flatten(0, 1), encoded, attention_mask(real)))
+        mask = attention_mask(real, self.output_weight)
+        logits = self.logits(self.decode(tgt_in.flatten(0, 1), encoded, mask))
         symbols = tgt_out.flatten(0, 1)
         found = logits.log_softmax(-1).gather(-1, symbols.unsqueeze(-1)).squeeze(-1)
         return found.masked_fill(symbols == PAD, 0.0).sum(1).view(-1, count)

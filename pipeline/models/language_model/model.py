@@ -34,7 +34,7 @@ class LanguageModel(Seq2Seq):
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """Summed loss of a batch with `tgt_in` and `tgt_out` (B, T)."""
         features = F.dropout(self.read(batch.tgt_in), self.config.dropout, self.training)
-        return projected_loss(features, self.output.weight, self.output.bias, batch.tgt_out, label_smoothing)
+        return projected_loss(features, self.output.weight, self.output.bias, batch, label_smoothing)
 
     def begin(self, sentences: int) -> Tree:
         """The cache of `sentences` hypotheses that have read nothing, (B, K = 1, L, H)."""

@@ -12,24 +12,31 @@ from torch import Tensor
 from torch.autograd import Function
 
 from pipeline.models.seq2seq import LossSums
-from pipeline.symbols import PAD
 
 CHUNK_LOGITS = 1 << 23
 """Logits held at once: 16 MiB of bfloat16, about what a processor's last-level cache holds."""
+SHARE_OF_MEMORY = 1 / 16
+"""Of a GPU, for the same: there fewer, larger chunks are faster."""
 
 SMALLEST = torch.finfo(torch.float32).tiny
 
 
-def projected_loss(
-    features: Tensor, weight: Tensor, bias: Tensor | None, tgt_out: Tensor, label_smoothing: float
-) -> LossSums:
-    """`projected_cross_entropy` of features (B, T, D) and targets tgt_out (B, T), of which padding counts nothing."""
-    targets, features = tgt_out.flatten(), features.flatten(0, 1)
-    real = (targets != PAD).nonzero().squeeze(1)
+def projected_loss(features: Tensor, weight: Tensor, bias: Tensor | None, batch, label_smoothing: float) -> LossSums:
+    """`projected_cross_entropy` of features (B, T, D) and the targets of a batch, of which padding counts nothing."""
+    targets, features, real = batch.tgt_out.flatten(), features.flatten(0, 1), batch.real_targets
     if len(real) < len(features):
-        features = features.index_select(0, real)
-    loss, nll = projected_cross_entropy(features, weight, bias, targets[real], label_smoothing)
+        features, targets = features.index_select(0, real), targets.index_select(0, real)
+    loss, nll = projected_cross_entropy(features, weight, bias, targets, label_smoothing)
     return LossSums(loss, nll, len(real))
+
+
+def chunk_rows(features: Tensor, vocabulary: int) -> int:
+    """How many rows of logits are held at once."""
+    held = CHUNK_LOGITS
+    if features.is_cuda:
+        memory = torch.cuda.get_device_properties(features.device).total_memory
+        held = int(SHARE_OF_MEMORY * memory) // features.element_size()
+    return max(1, held // vocabulary)
 
 
 def projected_cross_entropy(
@@ -62,7 +69,7 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, label_smoothing: flo
 class ProjectedCrossEntropy(Function):
     @staticmethod
     def forward(ctx, features, weight, bias, targets, label_smoothing, differentiate):
-        rows = max(1, CHUNK_LOGITS // len(weight))
+        rows = chunk_rows(features, len(weight))
         narrow = weight.to(features.dtype)
         # Mass of every symbol, and the target's on top of it.
         base = label_smoothing / (len(weight) - 1)
@@ -115,7 +122,8 @@ class Gradients:
         self.weight += probs.t() @ features
         self.weight.index_add_(0, target, features.to(self.weight.dtype), alpha=-self.peak)
         if self.bias is not None:
-            self.bias += probs.sum(0) - self.peak * torch.bincount(target, minlength=len(self.bias))
+            counts = torch.zeros_like(self.bias).index_add_(0, target, torch.ones_like(target, dtype=self.bias.dtype))
+            self.bias += probs.sum(0) - self.peak * counts
 
     def subtract_uniform(self, base: float, features_sum: Tensor, weight_sum: Tensor) -> None:
         """features_sum, weight_sum: (D,)"""

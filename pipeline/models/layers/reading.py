@@ -3,8 +3,16 @@
 Dimensions: B sequences, S positions, H features.
 """
 
+from functools import cache
+
 import torch
 from torch import Tensor
+
+
+@cache
+def numbers_on(device: torch.device, *numbers: int) -> Tensor:
+    """int64, copied to the device once: it would have to be waited for."""
+    return torch.tensor(numbers, device=device)
 
 
 def within(lengths: Tensor, width: int) -> Tensor:

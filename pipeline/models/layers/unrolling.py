@@ -11,23 +11,24 @@ import torch
 from torch import Tensor
 
 from pipeline.models.layers.loss import smoothed_cross_entropy
+from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import LossSums, Seq2Seq
 from pipeline.symbols import BOS, EOS, PAD
 
-NEVER_READ = [PAD, BOS, EOS]
+NEVER_READ = (PAD, BOS, EOS)
 
 
 def unrolled_loss(model: Seq2Seq, batch, label_smoothing: float, rate: float) -> LossSums:
     """Summed loss of a batch through `model.start` and `model.step`; teacher-forced outside training."""
     logits = unrolled_logits(model, batch, rate if model.training else 0.0)
-    return masked_loss(logits, batch.tgt_out, label_smoothing)
+    return masked_loss(logits, batch, label_smoothing)
 
 
-def masked_loss(logits: Tensor, tgt_out: Tensor, label_smoothing: float) -> LossSums:
-    """logits (B, T, V), tgt_out (B, T); padding counts nothing."""
-    real = tgt_out != PAD
-    loss, nll = smoothed_cross_entropy(logits[real], tgt_out[real], label_smoothing)
-    return LossSums(loss, nll, int(real.sum()))
+def masked_loss(logits: Tensor, batch, label_smoothing: float) -> LossSums:
+    """logits (B, T, V) of the targets of a batch; padding counts nothing."""
+    real = batch.real_targets
+    loss, nll = smoothed_cross_entropy(logits.flatten(0, 1)[real], batch.tgt_out.flatten()[real], label_smoothing)
+    return LossSums(loss, nll, len(real))
 
 
 def unrolled_logits(model: Seq2Seq, batch, rate: float) -> Tensor:
@@ -48,5 +49,5 @@ def unrolled_logits(model: Seq2Seq, batch, rate: float) -> Tensor:
 def sampled(logits: Tensor) -> Tensor:
     """One symbol a distribution, (B, 1) of (B, 1, V): the first of exponential clocks to ring, by Gumbel's argument."""
     clocks = torch.empty_like(logits).exponential_()
-    log_rates = logits.index_fill(-1, torch.tensor(NEVER_READ, device=logits.device), -torch.inf)
+    log_rates = logits.index_fill(-1, numbers_on(logits.device, *NEVER_READ), -torch.inf)
     return (log_rates - clocks.log()).argmax(-1)

@@ -77,7 +77,7 @@ class Recurrent(TaskModel):
         return self.encoder.gates(self.src_embedding(batch.src), batch.src_mask)
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        return projected_loss(self.states(batch), self.output_weight, self.output_bias, batch.tgt_out, label_smoothing)
+        return projected_loss(self.states(batch), self.output_weight, self.output_bias, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
         mask = batch.src_mask

@@ -4,7 +4,8 @@ Dimensions: B sentences, K hypotheses, S source and T target positions, D d_mode
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +15,22 @@ from pipeline.errors import UserError
 from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.modules import Modules
+from pipeline.models.layers.narrowing import Norm, narrowed
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
-from pipeline.models.transformer.multi_head_attention import CrossAttention, Mix, SelfAttention, attend, projection
+from pipeline.models.transformer.multi_head_attention import (
+    CrossAttention,
+    Mix,
+    SelfAttention,
+    attend,
+    attention_mask,
+    projection,
+)
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 LAYER_NORM_EPS = 1e-6
+CAST_TOGETHER = 3
+LayerKind = TypeVar("LayerKind", bound=nn.Module)
 Network = Callable[[Tensor], tuple[Tensor, Tensor]]
 """A feed-forward network, as FeedForward."""
 
@@ -30,7 +41,7 @@ class ResidualNorm(nn.Module):
     def __init__(self, config: AnyTransformerConfig):
         super().__init__()
         self.dropout = config.dropout
-        self.norm = nn.LayerNorm(config.d_model, eps=LAYER_NORM_EPS)
+        self.norm = Norm(config.d_model, eps=LAYER_NORM_EPS)
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
         """x (B, T, D), update (…, B, T, D) -> (…, B, T, D)"""
@@ -95,8 +106,9 @@ class DecoderLayer(Layer):
         self.feed_forward_norm = ResidualNorm(config) if feed_forward else None
         self.source_last = config.source_last
 
-    def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """x (B, T, D), all target positions at once."""
+    def forward(self, x: Tensor, encoded: Tensor, mask: Tensor | None) -> Tensor:
+        """x (B, T, D), all target positions at once, encoded (B, S, D)."""
+        keys_values = self.cross_attention.keys_values(encoded)
         return self.read_source(self.self_norm(x, self.self_attention(x, None, causal=True)), keys_values, mask)
 
     def step(self, x: Tensor, past: Tree, keys_values: tuple[Tensor, Tensor], mask: Tensor | None):
@@ -157,42 +169,48 @@ class Transformer(TaskModel):
     def encode(self, src: Tensor, mask: Tensor | None, layers: int | None = None) -> Tensor:
         """src (B, S), mask (B, 1, 1, S) or None -> (B, S, D), after so many layers, or all"""
         x = self.embed(self.src_embedding, src, self.src_positions(0, src.shape[1]))
-        for layer in list(self.encoder)[:layers]:
-            x = layer(x, mask)
+        for some in groups(list(self.encoder)[:layers]):
+            with narrowed(some, x) as x:
+                for layer in some:
+                    x = layer(x, mask)
         return x
 
     def decode(self, tgt_in: Tensor, encoded: Tensor, mask: Tensor | None) -> Tensor:
         """tgt_in (B, T) -> features (B, T, D) of the next subwords"""
         x = self.embed(self.tgt_embedding, tgt_in, self.tgt_positions(0, tgt_in.shape[1]))
-        for layer in self.decoder:
-            x = layer(x, layer.cross_attention.keys_values(encoded), mask)
+        for some in groups(list(self.decoder)):
+            with narrowed(some, x) as x:
+                for layer in some:
+                    x = layer(x, encoded, mask)
         return x
 
     @torch.inference_mode()
     def encoder_attention(self, batch, layer: int) -> Tensor:
         """Weights of the self-attention of one encoder layer (from 0), (B, H, S, S)."""
-        mask = attention_mask(batch.src_mask)
+        mask = attention_mask(batch.src_mask, self.output_weight)
         queries, keys, _ = list(self.encoder)[layer].attention.project(self.encode(batch.src, mask, layer))
         # With the identity for values, what is read is the weights.
         identity = torch.eye(keys.shape[2], dtype=keys.dtype, device=keys.device).expand(*keys.shape[:2], -1, -1)
         return attend(queries, keys, identity, mask, causal=False, drop=0.0).float()
 
-    def read(self, batch) -> tuple[Tensor, Tensor]:
-        """What the decoder looks at, (B, S, D), and where there is something, (B, S)."""
-        return self.encode(batch.src, attention_mask(batch.src_mask)), batch.src_mask
+    def read(self, batch) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What the decoder looks at, (B, S, D), where there is something, (B, S), and the same for its heads."""
+        real = batch.src_mask
+        mask = attention_mask(real, self.output_weight, batch.padded)
+        return self.encode(batch.src, mask), real, mask
 
     def states(self, batch) -> Tensor:
-        encoded, real = self.read(batch)
-        return self.decode(batch.tgt_in, encoded, attention_mask(real))
+        encoded, _, mask = self.read(batch)
+        return self.decode(batch.tgt_in, encoded, mask)
 
     def logits(self, states: Tensor) -> Tensor:
         return F.linear(states, self.output_weight).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        return projected_loss(self.states(batch), self.output_weight, None, batch.tgt_out, label_smoothing)
+        return projected_loss(self.states(batch), self.output_weight, None, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        encoded, mask = self.read(batch)
+        encoded, mask, _ = self.read(batch)
         keys_values = [layer.cross_attention.keys_values(encoded) for layer in self.decoder]
         # Read at every step: laid out for it once.
         layers = [tuple(tensor.contiguous() for tensor in pair) for pair in keys_values]
@@ -201,11 +219,16 @@ class Transformer(TaskModel):
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
         position = cache[0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions(position, position + 1))
-        mask, grown = attention_mask(source["mask"]), []
+        mask, grown = attention_mask(source["mask"], self.output_weight), []
         for layer, past, keys_values in zip(self.decoder, cache, source["layers"], strict=True):
             x, past = layer.step(x, past, keys_values, mask)
             grown.append(past)
         return x, grown
+
+
+def groups(layers: Sequence[LayerKind]) -> list[Sequence[LayerKind]]:
+    """Neighbours whose weights are cast together, and whose gradients are there together."""
+    return [layers[first : first + CAST_TOGETHER] for first in range(0, len(layers), CAST_TOGETHER)]
 
 
 def embedding(rows: int, width: int) -> nn.Embedding:
@@ -220,11 +243,6 @@ def positions(config: AnyTransformerConfig) -> nn.Module:
     if config.positions == "sinusoid":
         return SinusoidPositions(width)
     return LearnedPositions(config.max_positions, width, std=width**-0.5, scale=width**0.5)
-
-
-def attention_mask(src_mask: Tensor) -> Tensor | None:
-    """(B, S), True = a subword -> (B, 1, 1, S) for the heads, or None when nothing is padded."""
-    return None if bool(src_mask.all()) else src_mask[:, None, None, :]
 
 
 def build(config: AnyTransformerConfig, vocab_sizes: tuple[int, int]) -> Transformer:

@@ -12,15 +12,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models.layers.dropout import dropout
+from pipeline.models.layers.gru_record import matrix_type
+from pipeline.models.layers.narrowing import Projection
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
-def projection(width_in: int, width_out: int, branches: int = 1) -> nn.Linear:
+def projection(width_in: int, width_out: int, branches: int = 1, kind: type[nn.Linear] = Projection) -> nn.Linear:
     """A linear map without bias, initialised uniformly in ±sqrt(3 / fan_in) as the authors' released code does.
 
     branches: how many matrices stand side by side in it, each with `width_in` / `branches` inputs of its own.
     """
-    layer = nn.Linear(width_in, width_out, bias=False)
+    layer = kind(width_in, width_out, bias=False)
     bound = math.sqrt(3 * branches / width_in)
     nn.init.uniform_(layer.weight, -bound, bound)
     return layer
@@ -30,8 +32,8 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, c
     """softmax(Q K^T / sqrt(d_k)) V (eq. 1), dropout on the weights.
 
     queries (B, H, T, d_k), keys (B, H, S, d_k), values (B, H, S, d_v), mask broadcastable to (B, H, T, S), True where
-    a query may look -> (B, H, T, d_v). `causal` lets query t look at keys 0 … t; with it no mask is needed, because
-    padding lies at the end.
+    a query may look, or on a GPU what is added to the scores -> (B, H, T, d_v). `causal` lets query t look at keys
+    0 … t; with it no mask is needed, because padding lies at the end.
     """
     if queries.device.type != "cpu":
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout_p=drop, is_causal=causal)
@@ -65,6 +67,22 @@ def additive(mask: Tensor | None, batch: int, heads: int, dtype: torch.dtype) ->
         return torch.zeros(1, 1, 1, dtype=dtype)
     bias = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
     return bias[0] if len(mask) == 1 else bias.expand(batch, heads, -1, -1).flatten(0, 1)
+
+
+def attention_mask(src_mask: Tensor, like: Tensor, padded: bool | None = None) -> Tensor | None:
+    """(B, S), True = a subword -> (B, 1, 1, S) for the heads, or None when nothing is padded.
+
+    On a GPU, which is not asked whether anything is, it is what fused attention adds to the scores, in the type of
+    products of `like`; its rows are as far apart as the kernels want them.
+    """
+    if not src_mask.is_cuda:
+        padded = not bool(src_mask.all()) if padded is None else padded
+        return src_mask[:, None, None, :] if padded else None
+    if padded is False:
+        return None
+    rows, width = src_mask.shape
+    bias = torch.zeros(rows, 1, 1, width + -width % 8, dtype=matrix_type(like), device=src_mask.device)[..., :width]
+    return bias.masked_fill_(~src_mask[:, None, None, :], -torch.inf)
 
 
 class Mix(nn.Module):

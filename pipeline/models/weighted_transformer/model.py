@@ -41,9 +41,9 @@ class BranchedMix(nn.Module):
         self.dropout, self.split = config.relu_dropout, config.ffn_mode == "split"
         self.kept = config.residuals == "sub-layers"
         branches = config.branches
-        self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches)
-        self.inner = projection(config.d_model, config.d_ff)
-        self.outer = projection(config.d_ff, config.d_model, branches if self.split else 1)
+        self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches, nn.Linear)
+        self.inner = projection(config.d_model, config.d_ff, kind=nn.Linear)
+        self.outer = projection(config.d_ff, config.d_model, branches if self.split else 1, nn.Linear)
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
         self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))

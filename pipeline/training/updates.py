@@ -1,0 +1,50 @@
+"""An update on its way through a trainer: composed ahead, computed, and its numbers read when they are there."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from pipeline.data.corpus_batches import AnyBatch
+
+Part = TypeVar("Part", bound=AnyBatch)
+
+
+@dataclass(frozen=True)
+class Update(Generic[Part]):
+    """The micro-batches of this process, and what is known of all without them.
+
+    Attributes:
+        tokens, sentences: of the update over all processes; flops: of this one.
+    """
+
+    parts: list[Part]
+    tokens: int
+    sentences: int
+    flops: float
+
+
+class Numbers:
+    """A few float64 numbers of a device. Their copy to the host begins at once; who reads them waits for it."""
+
+    def __init__(self, values: Tensor):
+        self.host, self.copied = values, None
+        if values.is_cuda:
+            self.host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+            self.host.copy_(values, non_blocking=True)
+            self.copied = torch.Event(values.device)
+            self.copied.record()
+
+    @cached_property
+    def values(self) -> list[float]:
+        if self.copied:
+            self.copied.synchronize()
+        return self.host.tolist()
+
+
+def not_finite(one: Tensor, other: Tensor) -> Tensor:
+    """1.0 where one of two numbers is not finite, else 0.0; nobody waits for it."""
+    both = one + other
+    return (both - both).ne(0).float()

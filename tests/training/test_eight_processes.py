@@ -1,0 +1,80 @@
+"""Eight processes train one model: what they reach, and what becomes of them when one of them dies or hangs."""
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from pipeline.errors import UserError
+from pipeline.files import read_json
+from pipeline.training import distributed, gradient_sums
+from pipeline.training.job import train_run
+from pipeline.training.trainer import Trainer
+
+RANKS = 8
+FAILED = 3
+pytestmark = pytest.mark.slow
+
+
+def by_eight(run: Path, at_update: Callable[[int, int], None] = lambda rank, step: None) -> list[int]:
+    """Train `run` by forked processes; their exit codes, `FAILED` after a UserError."""
+    port = random.randint(20000, 60000)
+    children = [child for rank in range(RANKS) if (child := start(run, rank, port, at_update))]
+    deadline, codes = time.monotonic() + 300, {}
+    while len(codes) < RANKS and time.monotonic() < deadline:
+        for child in children:
+            if child not in codes and (ended := os.waitpid(child, os.WNOHANG))[0]:
+                codes[child] = os.waitstatus_to_exitcode(ended[1])
+        if len(codes) == RANKS - 1 and FAILED in codes.values():
+            (hanging,) = set(children) - set(codes)
+            os.kill(hanging, 9)
+        time.sleep(0.05)
+    return [codes[child] for child in children]
+
+
+def start(run: Path, rank: int, port: int, at_update: Callable[[int, int], None]) -> int:
+    if child := os.fork():
+        return child
+    code = 1
+    try:
+        os.environ |= {"WORLD_SIZE": str(RANKS), "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        accumulate = Trainer.accumulate
+        Trainer.accumulate = lambda self, step, update: at_update(rank, step) or accumulate(self, step, update)
+        train_run(run, device="cpu", threads=1)
+        code = 0
+    except UserError as error:
+        (run / f"said.{rank}").write_text(str(error))
+        code = FAILED
+    finally:
+        os._exit(code)
+
+
+def test_they_add_up_many_buckets_and_several_micro_batches_to_what_one_process_computes(new_run, monkeypatch):
+    settings = {"tokens_per_update": 1600, "max_steps": 4, "validate_every": 4}
+    alone, shared = (new_run(name, **settings) for name in ("alone", "shared"))
+    train_run(alone, threads=1)
+    monkeypatch.setattr(gradient_sums, "BUCKET_BYTES", 2000)
+    assert by_eight(shared) == [0] * RANKS
+    one, two = load_file(alone / "model.safetensors"), load_file(shared / "model.safetensors")
+    for name, weight in one.items():
+        torch.testing.assert_close(two[name], weight, rtol=1e-4, atol=1e-5)
+    costs = [read_json(run / "cost.json")["total"] for run in (alone, shared)]
+    assert costs[0]["tokens"] == costs[1]["tokens"] and costs[0]["flops"] == costs[1]["flops"]
+
+
+@pytest.mark.parametrize("end", [lambda: os._exit(1), lambda: time.sleep(600)], ids=["dies", "hangs"])
+def test_when_one_of_them_ends_the_others_say_so_in_time_and_the_same_command_goes_on(new_run, monkeypatch, end):
+    monkeypatch.setattr(distributed, "TIMEOUT", distributed.TIMEOUT / 40)
+    run = new_run(max_steps=6, validate_every=6, checkpoint_every=2)
+    codes = by_eight(run, lambda rank, step: end() if (rank, step) == (5, 3) else None)
+    assert codes.count(FAILED) == RANKS - 1, codes
+    for rank in set(range(RANKS)) - {5}:
+        assert "another process of this training died or hangs" in (run / f"said.{rank}").read_text()
+    train_run(run, threads=1)
+    assert read_json(run / "done.json")["steps"] == 6
