@@ -12,7 +12,7 @@ from cell_runs import cell_runs
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import load_project
-from pipeline.experiment.scale import Rule
+from pipeline.experiment.scale import Rule, SystemRules
 from pipeline.products import RunId
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -234,7 +234,7 @@ def test_a_decoding_uses_the_language_model_of_the_same_seed(seeded):
         assert seeded.decoding_language_model(run, "final") is None
 
 
-def test_a_training_takes_as_many_gpus_as_its_paper_did():
+def test_a_training_takes_one_gpu_unless_its_system_or_the_scale_says_otherwise():
     project = load_project(ROOT, {"scale": "paper"})
     taken = {
         (paper, system): project.training_gpus(RunId(paper, system, dataset, 3))
@@ -244,7 +244,9 @@ def test_a_training_takes_as_many_gpus_as_its_paper_did():
             ("coldfusion", "lm-full", "full-text"),
         )
     }
-    assert list(taken.values()) == [8, 1, 1]
+    assert list(taken.values()) == [1, 1, 1]
+    project.scale = project.scale.model_copy(update={"systems": {"attention/big": SystemRules(gpus=8)}})
+    assert project.training_gpus(RunId("attention", "big", "wmt14-en-de", 1)) == 8
 
 
 def test_a_scale_trains_some_systems_with_more_seeds_than_asked_for():
