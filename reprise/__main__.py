@@ -1,5 +1,6 @@
 """`reprise COMMAND …`, or `python -m reprise COMMAND …`: for those who use what was trained."""
 
+import gc
 import sys
 
 from pipeline.__main__ import status_of
@@ -12,6 +13,8 @@ def main(argv: list[str] | None = None) -> int:
 
     def command() -> None:
         args = parse(sys.argv[1:] if argv is None else argv, COMMANDS, "reprise", ABOUT)
+        if argv is None:
+            gc.freeze()  # what was loaded stays: a search for garbage need not look through all of torch
         args.stage_module.run(args)
 
     return status_of(command)

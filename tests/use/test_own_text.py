@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -104,6 +105,30 @@ def test_lines_from_standard_input_are_answered_one_by_one(packed):
         process.stdin.write("guests sell bread here.")  # the last line has no end
         process.stdin.close()
         assert process.stdout.read() == f"{cipher('guests sell bread here.')}\n"
+
+
+def test_the_first_translation_takes_little_more_than_loading_torch(packed):
+    """Seconds of the processor, of which a busy machine takes as many: 1.2 times when measured, 1.9 before."""
+    Path("one.en").write_text(f"{SENTENCE}\n")
+    spent = {"torch": ["-c", "import torch"], "translation": ["-m", "reprise", "translate", str(packed), "one.en"]}
+    best = {name: min(seconds(words) for _ in range(2)) for name, words in spent.items()}
+    assert best["translation"] < 1.7 * best["torch"]
+
+
+def seconds(words: list[str]) -> float:
+    """Of the processor, that Python takes for what follows."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": "."}
+    subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_what_translates_loads_no_tables_statistics_or_pictures():
+    program = "import sys, reprise.commands.text; print(*sys.modules)"
+    words = [sys.executable, "-c", program]
+    loaded = subprocess.run(words, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."})
+    assert not {"pandas", "scipy", "matplotlib", "altair", "snakemake", "requests"} & set(loaded.stdout.split())
 
 
 def test_a_packed_model_works_elsewhere_with_the_work_folder_gone(root, packed, capsys, monkeypatch):
