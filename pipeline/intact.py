@@ -56,6 +56,7 @@ def look_at(name: str) -> None:
     if digest is None or not path.is_file() or path.stat().st_size > LARGEST or sha256_file(path) == digest:
         return
     if noted(path) == digest:  # nobody has written it anew meanwhile
+        looked_at.remove(name)  # who goes on in spite of this and opens it again is told again
         raise UserError(
             f"{path}: is damaged, its SHA-256 is not what was noted; run `python -m pipeline verify --repair`, "
             f"or remove {note_of(path)} if you changed it yourself, then run the same command again"

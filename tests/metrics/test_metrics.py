@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import numpy as np
 import pytest
 import yaml
 
@@ -17,6 +18,7 @@ from pipeline.kinds.scored import measure_of
 from pipeline.layout import path_in_run
 from pipeline.metrics import metric_named, metric_names, metrics_of
 from pipeline.metrics.statistics.edits import Transcripts
+from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
 from pipeline.metrics.statistics.texts import Texts, Translations
 from pipeline.products import RunId, Score
 from reprise.__main__ import main as reprise
@@ -129,3 +131,24 @@ def test_a_file_whose_metric_has_another_name_is_refused(toy):
     (toy / "toy.py").write_text(dedent(TOY).replace('Metric("toy"', 'Metric("tox"'), encoding="utf-8")
     with pytest.raises(UserError, match=r"metrics/toy\.py: its metric is named 'tox'"):
         metric_named("toy")
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.9])
+def test_statistics_cut_short_are_named(tmp_path, part):
+    path = tmp_path / "test.npz"
+    write_statistics(path, {"chrf": np.random.default_rng(0).integers(9, size=(50, 18))})
+    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
+    with pytest.raises(UserError, match=r"test\.npz: is damaged .*run the stage `score` again"):
+        read_statistics(tmp_path / "test.json", "chrf")
+
+
+def test_statistics_with_zeroed_bytes_are_named_or_read_as_they_were(tmp_path):
+    path, values = tmp_path / "test.npz", np.random.default_rng(0).integers(9, size=(50, 18))
+    write_statistics(path, {"chrf": values})
+    content = path.read_bytes()
+    for first in range(0, len(content), 7):
+        path.write_bytes(content[:first] + bytes(7) + content[first + 7 :])
+        try:
+            assert (read_statistics(tmp_path / "test.json", "chrf") == values).all()
+        except UserError as error:
+            assert "test.npz: " in str(error)

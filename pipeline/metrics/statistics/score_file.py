@@ -1,8 +1,10 @@
 """A score on disk: a JSON file of metrics, and beside it the statistics of each sentence for paired tests."""
 
 import logging
+import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -40,7 +42,7 @@ def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
 
 
 def read_statistics(score: Path, name: str) -> np.ndarray:
-    """(N, F) of the metric `name` of the score file `score`. Raises UserError when missing."""
+    """(N, F) of the metric `name` of the score file `score`. Raises UserError when missing or damaged."""
     path = Path(score).with_suffix(".npz")
     try:
         with np.load(path) as arrays:
@@ -49,3 +51,5 @@ def read_statistics(score: Path, name: str) -> np.ndarray:
         raise UserError(f"{path}: no such file beside {score}; run the stage `score` again") from error
     except KeyError as error:
         raise UserError(f"{path}: no statistics for {name!r}") from error
+    except (BadZipFile, EOFError, ValueError, zlib.error) as error:
+        raise UserError(f"{path}: is damaged ({error}); remove it and run the stage `score` again") from error
