@@ -44,11 +44,15 @@ def named_rows(rows: Sequence[Row], field: str) -> alt.Y:
 def comparison(rows: Sequence[Row], metric: str, remark: str) -> Chart:
     """rows: label, printed, ours, low, high; each but the label may be None. remark: for the title."""
     base = alt.Chart(values(rows)).encode(y=named_rows(rows, "label"))
-    axis = alt.Scale(zero=False)
+    axis = {
+        "scale": alt.Scale(zero=False),
+        "axis": alt.Axis(titleAnchor="end"),
+        "title": metric,
+    }  # fits a narrow screen
     tooltip = [alt.Tooltip(field, type="nominal") for field in ("label", "printed", "ours", "low", "high")]
     measured = any(row["low"] is not None for row in rows)
     interval = base.mark_rule(strokeWidth=2, color=COLOURS[0]).encode(
-        x=alt.X("low", type="quantitative", scale=axis, title=metric), x2=alt.X2("high")
+        x=alt.X("low", type="quantitative", **axis), x2=alt.X2("high")
     )
     of_colour = alt.Color(
         "series",
@@ -59,7 +63,7 @@ def comparison(rows: Sequence[Row], metric: str, remark: str) -> Chart:
     points = [
         base.transform_calculate(series=f"'{name}'")
         .mark_point(size=70, filled=True, shape=shape)
-        .encode(x=alt.X(field, type="quantitative", scale=axis, title=metric), color=of_colour, tooltip=tooltip)
+        .encode(x=alt.X(field, type="quantitative", **axis), color=of_colour, tooltip=tooltip)
         for field, name, shape in (("printed", PRINTED, "diamond"), ("ours", OURS, "circle"))
         if any(row[field] is not None for row in rows)
     ]

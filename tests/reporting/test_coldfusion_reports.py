@@ -110,13 +110,22 @@ def draw(tmp_path, figure: str) -> tuple[list[dict[str, str]], str]:
 
 def test_dev_curves_say_when_the_first_systems_level_is_reached(project, tmp_path):
     losses = {"attention-source": [2.0, 1.0, 0.8], "CF4": [1.2, 0.4, 0.3]}
-    for system, dev in losses.items():
-        write_training(project, project.runs_of("coldfusion", system, "source")[0], dev, dev)
+    write_losses(project, losses)
     rows, caption = draw(tmp_path, "figure2")
     assert [float(row["dev_loss"]) for row in rows] == [*losses["attention-source"], *losses["CF4"]]
     assert "0.800 nats" in caption
     assert "Attention model, trained on source after 300 updates" in caption
     assert "probability projection after 150 updates" in caption  # 1.2 at 100, 0.4 at 200
+
+
+def test_dev_curves_say_when_the_first_systems_level_is_never_reached(project, tmp_path):
+    write_losses(project, {"attention-source": [2.0, 1.0, 0.8], "CF4": [1.2, 0.9, 0.81]})
+    assert "probability projection never" in draw(tmp_path, "figure2")[1]
+
+
+def write_losses(project, losses: dict[str, list[float]]) -> None:
+    for system, dev in losses.items():
+        write_training(project, project.runs_of("coldfusion", system, "source")[0], dev, dev)
 
 
 def test_alignments_are_drawn_for_each_system_with_their_entropy(project, tmp_path):

@@ -1,6 +1,7 @@
 """Cold Fusion, Figure 2: cross-entropy on the development set over the updates of several trainings."""
 
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any, Literal
 
 from pydantic import Field
@@ -42,7 +43,8 @@ class DevCurves(Figure):
                     for step, dev in zip(curve.steps, curve.dev.tolist(), strict=True)
                 ]
                 if first:
-                    reached.append(f"{label} after {curve.steps_to(level):.0f} updates")
+                    steps = curve.steps_to(level)
+                    reached.append(f"{label} after {steps:.0f} updates" if isfinite(steps) else f"{label} never")
         axes.axhline(level, color=COLOURS[0], linestyle=":", linewidth=1)
         axes.set(xlabel="updates", ylabel="development cross-entropy (nats per character)")
         axes.legend()
