@@ -44,11 +44,8 @@ def named_rows(rows: Sequence[Row], field: str) -> alt.Y:
 def comparison(rows: Sequence[Row], metric: str, remark: str) -> Chart:
     """rows: label, printed, ours, low, high; each but the label may be None. remark: for the title."""
     base = alt.Chart(values(rows)).encode(y=named_rows(rows, "label"))
-    axis = {
-        "scale": alt.Scale(zero=False),
-        "axis": alt.Axis(titleAnchor="end"),
-        "title": metric,
-    }  # fits a narrow screen
+    # with its title at the end it fits a narrow screen
+    axis: dict[str, Any] = {"scale": alt.Scale(zero=False), "axis": alt.Axis(titleAnchor="end"), "title": metric}
     tooltip = [alt.Tooltip(field, type="nominal") for field in ("label", "printed", "ours", "low", "high")]
     measured = any(row["low"] is not None for row in rows)
     interval = base.mark_rule(strokeWidth=2, color=COLOURS[0]).encode(
