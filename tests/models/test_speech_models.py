@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from speech_batches import VOCAB, attention_config, ctc_config, lm_config, speech
+from speech_batches import FEATURES, VOCAB, attention_config, ctc_config, lm_config, speech
 
 from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse
 from pipeline.models.language_model.model import LanguageModel
@@ -46,6 +46,24 @@ def test_encoder_divides_time_by_four_and_ignores_padding(stacking):
         alone, _ = encoder(batch.row(row).frames, batch.row(row).frame_counts)
         torch.testing.assert_close(together[row, :length], alone[0], rtol=0, atol=1e-5)
         assert not together[row, length:].any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("stacking", [1, 2, 3])
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_an_encoder_position_spans_the_frames_that_its_settings_say(stacking, layers):
+    config = attention_config(frame_stacking=stacking, encoder_layers=layers)
+    encoder, counts = SpeechEncoder(config), [1, 7, 8, 9, 24, 25, 48, 61]
+    for count in counts:
+        _, real = encoder(torch.randn(1, count, FEATURES), torch.tensor([count]))
+        assert int(real.sum()) == -(-count // config.frames_a_position)
+
+
+@torch.no_grad()
+def test_ctc_says_of_as_many_frames_as_its_settings_count():
+    config, counts = ctc_config(), [1, 2, 7, 16, 25]
+    _, lengths = CTC(config, VOCAB).eval().log_probs(speech(counts, [1] * len(counts)))
+    assert lengths.tolist() == [config.output_frames(count) for count in counts]
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ from small_models import VOCAB, pairs, transformer_config
 from torch.nn import functional as F
 
 from pipeline.models.build import build_model
+from pipeline.models.transformer.model import attention_mask
 
 
 def evaluated(config):
@@ -107,3 +108,19 @@ def test_every_dropout_acts_in_training_alone(config):
         place.dropout = 0.0
     model.config = config.model_copy(update={"dropout": 0.5})  # of the embeddings
     check()
+
+
+@torch.no_grad()
+def test_the_weights_that_an_encoder_layer_is_read_by_are_those_that_it_attends_with():
+    """Of another number of words than of rows, so that no axis is taken for another."""
+    model, batch = evaluated(transformer_config(d_k=3, d_v=11)), pairs([7, 4, 5], [2, 2, 2])
+    for number, layer in enumerate(model.encoder):
+        weights = model.encoder_attention(batch, number)
+        assert weights.shape == (3, 4, 7, 7)
+        torch.testing.assert_close(weights.sum(-1), torch.ones(3, 4, 7))
+        assert not weights.masked_select(~batch.src_mask[:, None, None].expand_as(weights)).any()
+        mask = attention_mask(batch.src_mask)
+        read = model.encode(batch.src, mask, number)
+        _, _, values = layer.attention.project(read)
+        expected = layer.attention(read, mask, False)
+        torch.testing.assert_close(layer.attention.mix((weights @ values).transpose(1, 2)), expected)

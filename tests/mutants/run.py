@@ -70,7 +70,7 @@ def tried(mutant: Mutant, source: str, tests: Tests, args: argparse.Namespace) -
     before, after = mutant.change(source)
     row = {"file": mutant.file, "operator": mutant.operator.removeprefix("core/"), "before": before, "after": after}
     chosen = tests.traces.tests_of(mutant.file, mutant.line, 20 * args.limit if args.limit else math.inf)
-    if args.tests and not chosen:  # some may run the line in a process of their own
+    if args.tests and (not chosen or tests.traces.on_import(mutant.file, mutant.line)):  # or in other processes
         chosen = [test for test in tests.traces.seconds if test not in tests.traces.failed]
     if not chosen:
         return row | {"outcome": "no test runs it", "by": "", "seconds": "0"}

@@ -40,6 +40,9 @@ class Traces:
     seconds: dict[str, float]
     failed: list[str]
 
+    def on_import(self, file: str, line: int) -> bool:
+        return "" in self.lines.get(file, {}).get(line, ())
+
     def tests_of(self, file: str, line: int, most: float = math.inf) -> list[str]:
         """Tests that run a line, or anything of the file where it runs on import; quick ones of quick files first.
 
