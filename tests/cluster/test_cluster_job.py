@@ -8,11 +8,12 @@ import sys
 import time
 
 import pytest
+import torch
 from launching import HERE, PROJECT
 
 from pipeline.cluster.job_process import fruitless_starts
 from pipeline.cluster.markers import mark_unfit, newest_checkpoint, read_starts, record_start, unfit_nodes
-from pipeline.cluster.node_check import UnfitNode, check_folder, check_node
+from pipeline.cluster.node_check import UnfitNode, check_folder, check_gpu, check_node
 from pipeline.errors import UserError
 from pipeline.records.jobs import StartLine
 
@@ -116,3 +117,29 @@ def test_waiting_needs_no_torch():
     program = "import sys, pipeline.cluster.launch, submitit; sys.exit('torch' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(HERE)}
     assert subprocess.run([sys.executable, "-c", program], cwd=PROJECT, env=environment).returncode == 0
+
+
+def broken(*_, **__):
+    raise RuntimeError("CUDA error: uncorrectable ECC error")
+
+
+@pytest.mark.parametrize(
+    ("visible", "index", "made", "fault"),
+    [
+        (2, 1, torch.ones, None),
+        (2, 1, torch.zeros, "GPU 1 computes wrong products"),
+        (2, 1, broken, "GPU 1: CUDA error: uncorrectable"),
+        (2, 2, torch.ones, "GPU 2 was asked for, 2 are visible"),
+        (0, 0, torch.ones, "no GPU is visible though one was asked for"),
+    ],
+)
+def test_a_card_that_is_missing_broken_or_wrong_makes_the_node_unfit(monkeypatch, visible, index, made, fault):
+    """With a processor in the place of the card."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: visible > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: visible)
+    monkeypatch.setattr(torch, "ones", lambda *shape, device: made(*shape))
+    if fault is None:
+        check_gpu(index)
+    else:
+        with pytest.raises(UnfitNode, match=fault):
+            check_gpu(index)

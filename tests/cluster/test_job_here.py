@@ -2,6 +2,8 @@
 would fail again, why."""
 
 import argparse
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -119,6 +121,18 @@ def test_a_node_that_is_unfit_is_named_with_the_reason_and_the_work_not_begun(ru
     monkeypatch.setenv("SLURM_JOB_ID", "42")
     assert attempt(order(run)) is Exit.UNFIT_NODE and not calls
     assert [(one.node, one.reason, one.job) for one in unfit_nodes(run)] == [("n7", "a card is missing", "42")]
+
+
+@pytest.mark.parametrize(("executor", "exported"), [("slurm", 1), ("local", 0), (None, 0)])
+def test_ranks_are_those_that_submitit_tells_on_slurm_and_else_those_that_are_set(monkeypatch, executor, exported):
+    asked = []
+    told = SimpleNamespace(export=lambda **how: asked.append(how))
+    monkeypatch.setitem(sys.modules, "submitit.helpers", SimpleNamespace(TorchDistributedEnvironment=lambda: told))
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", executor) if executor else monkeypatch.delenv(
+        "SUBMITIT_EXECUTOR", raising=False
+    )
+    job_process.export_distributed()
+    assert asked == [{"set_cuda_visible_devices": False, "overwrite": True}] * exported
 
 
 def test_in_this_process_work_is_done_once_and_must_leave_its_record(run, monkeypatch):
