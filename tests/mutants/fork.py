@@ -12,7 +12,7 @@ from pathlib import Path
 
 WARM = ("torch", "numpy", "pandas", "pydantic", "yaml", "pytest", "hypothesis", "safetensors.torch", "sentencepiece")
 WARM += ("sacrebleu", "rapidfuzz", "requests", "soundfile", "coverage", "torch.utils._pytree", "numpy.testing")
-QUIET = ["-q", "-m", "not slow and not cluster", "-p", "no:cacheprovider", "-p", "no:xdist", "--durations=0"]
+QUIET = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--durations=0"]
 QUIET += ["--ignore-glob=*/test_fuzz.py"]
 MEMORY = 8 << 30
 

@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="those that nothing noticed")
-    parser.add_argument("--tests", nargs="*", metavar="FILE", help="in place of all tests of the package")
+    parser.add_argument("--tests", nargs="*", metavar="FILE", help="in place of the package's; slow ones, too")
     parser.add_argument("--limit", type=float, metavar="SECONDS", help=LIMIT)
     parser.add_argument("--most", type=int, metavar="N", help="try no more than this")
     args = parser.parse_args()
@@ -105,7 +105,9 @@ def sample(sandbox: Sandbox, args: argparse.Namespace) -> Results:
         if reason(found, same) or (found in results.rows and not args.again):
             continue
         if mutant.package not in tests:
-            tests[mutant.package] = sandbox.tests(args.tests or TESTS[mutant.package], args.limit)
+            tests[mutant.package] = sandbox.tests(
+                args.tests or TESTS[mutant.package], args.limit, slow=bool(args.tests)
+            )
             for test in tests[mutant.package].traces.failed:
                 print(f"left out, fails without any change: {test}", flush=True)
         row = tried(mutant, source, tests[mutant.package], args)

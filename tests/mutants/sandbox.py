@@ -82,9 +82,9 @@ class Sandbox:
     def source(self, file: str) -> str:
         return (self.folder / file).read_text(encoding="utf-8")
 
-    def tests(self, names: list[str], limit: float | None) -> "Tests":
+    def tests(self, names: list[str], limit: float | None, slow: bool) -> "Tests":
         found = [f"tests/{name}" for name in names if (self.folder / "tests" / name.partition("::")[0]).exists()]
-        return Tests(self.folder, found, limit)
+        return Tests(self.folder, ["-m", "not cluster" if slow else "not slow and not cluster", *found], limit)
 
 
 class Tests:

@@ -230,7 +230,8 @@ def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(plan, tmp_path):
     assert row["ratio"] == row["hours_forecast"] == "" and row["gpu_hours"] == "2"
 
 
-def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path):
+def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path, caplog):
+    caplog.set_level("INFO")
     translated = next(row for row in plan if row["job"] == "translate")
     folder, decoding, split = translated["name"].split()
     report = project_at(tmp_path).layout.run(RunId.of(folder)) / f"translations/{decoding}/{split}.json"
@@ -243,5 +244,6 @@ def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [translated["name"]] and rows[0]["hours"] == "0.01"
+    assert caplog.messages[-2:] == [f"translate {translated['name']}: ratio {rows[0]['ratio']}", f"{out}: 1 jobs"]
     with pytest.raises(UserError, match="run the stage `plan` first"):
         read_plan(tmp_path / "nothing.csv")
