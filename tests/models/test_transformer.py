@@ -119,7 +119,7 @@ def test_the_weights_that_an_encoder_layer_is_read_by_are_those_that_it_attends_
         assert weights.shape == (3, 4, 7, 7)
         torch.testing.assert_close(weights.sum(-1), torch.ones(3, 4, 7))
         assert not weights.masked_select(~batch.src_mask[:, None, None].expand_as(weights)).any()
-        mask = attention_mask(batch.src_mask)
+        mask = attention_mask(batch.src_mask, model.output_weight)
         read = model.encode(batch.src, mask, number)
         _, _, values = layer.attention.project(read)
         expected = layer.attention(read, mask, False)
