@@ -40,19 +40,40 @@ if workflow.is_main_process:
 report: "workflow/report/workflow.rst"
 
 
-# What is launched waits at home; the others are over in no time, or speak to the user.
+# What fetches needs the network, what is launched waits at home, and the others take seconds or speak to the user.
 localrules:
     all,
-    view,
+    fetch,
+    download,
+    collect_trees,
+    collect_text,
+    collect_recordings,
     describe_run,
     train,
+    average,
     translate,
     perplexity,
     parse,
     perplexity_elsewhere,
     tune,
     transcribe,
+    gate_values,
+    attention_maps,
+    alignments,
     layer_times,
+    model_sizes,
+    score,
+    score_trees,
+    score_speech,
+    phenomena,
+    table,
+    example_table,
+    transcript_table,
+    layer_table,
+    figure,
+    claims,
+    site,
+    view,
     calibrate,
     check_data,
     plan,
@@ -62,6 +83,7 @@ localrules:
 onstart:
     record_driver()
     check_files(workflow.dag.needrun_jobs())
+    place_orders(workflow.dag.needrun_jobs())
 
 
 onerror:
@@ -94,4 +116,5 @@ include: "workflow/rules/reports.smk"
 include: "workflow/rules/planning.smk"
 
 
+begin_before_trainings(workflow.rules)
 check_targets(rule.name for rule in workflow.rules)

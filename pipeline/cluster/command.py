@@ -4,8 +4,10 @@ It is written in command.json, beside which lie done.json and the other notes (m
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.digests import noted
 from pipeline.errors import UserError
 from pipeline.files import sha256_json
 from pipeline.layout import DONE_FILE
@@ -15,20 +17,24 @@ from pipeline.stages import perform
 from pipeline.training.key import run_key
 
 
-def order_command(folder: Path, arguments: list[str], outputs: list[Path]) -> None:
+def order_command(folder: Path, arguments: list[str], outputs: list[Path], inputs: Sequence[Path] = ()) -> Command:
     """Write `command.json`; what was made by the same command from the same files counts as done while it is there."""
     key = sha256_json([arguments, [state_of(each) for each in arguments if Path(each) not in outputs]])
     done = read_note(Done, folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
         (folder / DONE_FILE).unlink(missing_ok=True)
-    command = Command(key=key, arguments=arguments, outputs=[str(path) for path in outputs])
-    command.write(folder / "command.json")
+    command = Command(key=key, arguments=arguments, outputs=[*map(str, outputs)], inputs=[*map(str, inputs)])
+    if read_note(Command, folder / "command.json") != command:
+        command.write(folder / "command.json")
+    return command
 
 
-def state_of(argument: str) -> list[int] | None:
-    """Size and time of a file that a command names; None for what is no file, such as JSON."""
+def state_of(argument: str) -> str | list[int] | None:
+    """The digest noted of a file that a command names, else its size and time; None for what is no file, as JSON."""
     if not os.path.isfile(argument):  # Path.is_file raises OSError where an argument is too long for a name
         return None
+    if digest := noted(Path(argument)):  # Snakemake sets the time anew
+        return digest
     status = os.stat(argument)
     return [status.st_size, status.st_mtime_ns]
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from pipeline.cluster.command import job_key
 from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_starts, record_start
 from pipeline.cluster.node_check import UnfitNode, check_node
+from pipeline.cluster.orders import perform_orders
 from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.version import code_digest
 from pipeline.errors import UserError
@@ -104,6 +105,8 @@ def attempt(order: JobOrder) -> Exit:
         if code_digest() != order.code:
             log.warning("the code changed since this job was submitted")
         perform(order.function, run, order.key)
+        if rank() == 0:
+            perform_orders(run / "jobs")  # what is made of these weights is done where they are
         return Exit.DONE
     except UnfitNode as error:
         return unfit(run, str(error))

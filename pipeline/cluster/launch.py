@@ -10,21 +10,31 @@ makes the files named by --makes. In the folder lie the job's done.json or faile
 slurm/ID/ID_0_log.out), and a run's checkpoints. This process may be killed at any time: the same command waits for the
 same job again. A job that is stopped by the cluster goes on by itself; one that fails by its own fault, or that is
 cancelled, ends this process with exit code 1 and the reason.
+
+With --together the folder lies in `jobs/` of a run, and all that is ordered there (orders.py) is done in one job, that
+of the run's training while it lives.
 """
 
 import argparse
+import contextlib
+import fcntl
+import hashlib
 import logging
 import os
 import shutil
 import signal
 import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipeline.cluster.command import job_key, order_command
 from pipeline.cluster.devices import load_devices
 from pipeline.cluster.job_process import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
-from pipeline.cluster.markers import is_done
+from pipeline.cluster.markers import is_done, read_failure, read_submission
+from pipeline.cluster.orders import TOGETHER
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.resources import Resources, add_resource_arguments, parse_options, resources_from
 from pipeline.cluster.site import card_of
@@ -35,6 +45,7 @@ from pipeline.config import load_run
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.layout import DONE_FILE, RUN_FILE
+from pipeline.records.jobs import Command
 from pipeline.stages import perform as perform_stage
 
 log = logging.getLogger(__name__)
@@ -47,9 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--run", dest="run_folder", type=Path, help="folder of the run to train, holding run.yaml")
     what.add_argument("--folder", type=Path, help="folder of the files about another stage's job")
     parser.add_argument("command", nargs="*", metavar="-- STAGE …", help="that stage and its arguments")
+    parser.add_argument("--makes", type=Path, nargs="+", action="extend", default=[], help="files that it writes")
     parser.add_argument(
-        "--makes", type=Path, action="append", default=[], help="a file that it writes; may be given again"
+        "--together", action="store_true", help="in one job with what else is ordered beside the folder; needs --reads"
     )
+    parser.add_argument("--reads", type=Path, nargs="+", default=[], help="files that have to be there before")
     parser.add_argument("--out", type=Path, help="copy of the finished run's done.json")
     parser.add_argument("--launcher", choices=LAUNCHERS, default="local", help="where (default: %(default)s)")
     parser.add_argument(
@@ -76,6 +89,8 @@ def run(args: argparse.Namespace) -> None:
                 shutil.copyfileobj(source, target)
     elif not args.command:
         raise UserError("launch --folder: name the stage after `--`, e.g. `-- translate --weights …`")
+    elif args.launcher == "slurm" and args.together:
+        have_order_done(args)
     elif args.launcher == "slurm":
         order_command(args.folder, args.command, args.makes)
         have_done(args, args.folder, "pipeline.cluster.command:perform_command")
@@ -95,6 +110,54 @@ def have_done(args: argparse.Namespace, folder: Path, function: str) -> Path:
     if not is_done(folder, key):
         raise UserError(f"{folder}: {function} returned without writing done.json")
     return folder / DONE_FILE
+
+
+def have_order_done(args: argparse.Namespace) -> None:
+    """Wait until an order is done: in the job of its run's training, in one that does orders, or in a new one.
+
+    Raises:
+        UserError: it failed, or nothing did it.
+    """
+    folder, together, queue = args.folder, args.folder.parent, Queue(args.queue_interval)
+    key = order_command(folder, args.command, args.makes, args.reads).key
+    with alone(together):  # one submits, those that come later find what they want done
+        if settled(folder, key) or beside_training(together.parent, queue, lambda: settled(folder, key)):
+            return
+        for _ in range(2):  # a job that is found may be at its end
+            Command(key=TOGETHER, arguments=[], outputs=[]).write(together / "command.json")
+            (together / DONE_FILE).unlink(missing_ok=True)
+            have_done(args, together, "pipeline.cluster.orders:do_orders")
+            if settled(folder, key):
+                return
+    raise UserError(f"{folder}: was not done, as something that it reads is not there, or changed meanwhile")
+
+
+def settled(folder: Path, key: str) -> bool:
+    """Whether an order is done. Raises UserError, once, when it failed."""
+    if failure := read_failure(folder, key):
+        (folder / "failed.json").unlink(missing_ok=True)
+        raise UserError(f"{folder}: job {failure.job} failed on {failure.node}: {failure.error}")
+    return is_done(folder, key)
+
+
+def beside_training(run: Path, queue: Queue, is_settled: Callable[[], bool]) -> bool:
+    """Wait while the job of a run's training lives: it does the orders, too. Returns whether this one was settled."""
+    note, begun = read_submission(run), time.monotonic()
+    while note and note.launcher == "slurm" and note.job:
+        job = queue.look_up(note.job, begun)
+        if is_settled() or (job and job.is_over):
+            break
+        time.sleep(min(1.0, queue.interval_s))
+    return is_settled()
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Of the launchers of this machine, by a lock that ends with its process."""
+    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    with open(Path(tempfile.gettempdir()) / f"reprise-{os.getuid()}-{name}.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:

@@ -131,7 +131,7 @@ def device_of(report: Decoded | None, known: Iterable[str]) -> str:
 
 
 def was_submitted(folder: Path) -> bool:
-    return (folder / "slurm").exists() or any(folder.glob("jobs/*/slurm"))
+    return (folder / "slurm").exists() or any(folder.glob("jobs/**/slurm"))
 
 
 def in_words(driver: Driver | None, jobs: Iterable[QueuedJob]) -> str:

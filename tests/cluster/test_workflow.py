@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from copied_project import add_toy_paper
 from launching import PATIENCE_S, PROJECT, made, until
 from tracing import outcomes, starts
 
@@ -28,7 +29,7 @@ def checkout(folder: Path) -> Path:
     folder.mkdir()
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(PROJECT / name, folder)
-    for name in ("pipeline", "profiles", "slurm", "workflow"):
+    for name in ("pipeline", "profiles", "reprise", "slurm", "workflow"):
         shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
@@ -115,6 +116,11 @@ def new_workflow(tmp_path) -> Iterator[Callable[[str], Workflow]]:
         workflow.end()
 
 
+def submitted(folder: Path) -> list[str]:
+    """The jobs that were ever submitted for what is in `folder`."""
+    return [path.name for path in folder.glob("slurm/*") if path.name.isdigit()]
+
+
 def ended(job: str) -> bool:
     asked = subprocess.run(["squeue", "--noheader", "--job", job], capture_output=True, text=True)
     return not asked.stdout.strip()
@@ -139,11 +145,29 @@ def test_slurm_and_local_runs_agree_though_snakemake_is_killed_and_its_job_runs_
     assert local.wait(PATIENCE_S) == 0, here.log[-5000:]
 
     assert all(outcomes(run) == ["done"] for run in there.runs)
-    decoded = [read_submission(job) for run in there.runs for job in run.glob("jobs/translate-*")]
-    assert decoded and all(submission.launcher == "slurm" for submission in decoded)
+    orders = [order for run in there.runs for order in run.glob("jobs/translate-*")]
+    assert orders and all((order / "stage.log").exists() for order in orders), "no decoding was done by a launcher"
     assert there.weights == here.weights
     assert there.table == here.table
     assert len(there.table) > 1
+
+
+def test_what_reads_the_weights_of_a_run_is_done_in_the_job_of_its_training(slurm, new_workflow):
+    workflow = new_workflow("checkout")
+    add_toy_paper(workflow.folder)
+    wanted = ("--profile", "slurm", *QUICK, "--config", "scale=smoke", "--", "toy")
+    assert workflow.start(*wanted).wait(PATIENCE_S) == 0, workflow.log[-5000:]
+    (run,) = workflow.runs
+    assert len(submitted(run)) == 1
+    done = sorted(path.parent.name for path in run.glob("jobs/*/done.json"))
+    assert done and all(name.startswith(("average", "translate")) for name in done)
+    assert not submitted(run / "jobs"), "nothing was submitted beside the training"
+    (lost,) = run.glob("translations/*/test.tok")
+    lost.unlink()
+    again = (*wanted[:-1], str(lost.relative_to(workflow.folder)))
+    assert workflow.start(*again).wait(PATIENCE_S) == 0, workflow.log[-5000:]
+    assert lost.exists()
+    assert (len(submitted(run)), len(submitted(run / "jobs"))) == (1, 1), "one job for what is ordered later"
 
 
 @pytest.mark.parametrize("options", [(), ("--config", "scale=demo")])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-import yte
 from copied_project import add_toy_paper, call, copy_project, jobs, require
 from lint import remaining
+from rule_files import local_rules, profile, rules_with
 
 from pipeline.data.dataset import Dataset
 from pipeline.experiment.project import load_project
@@ -46,19 +46,35 @@ def test_one_table_needs_only_its_own_runs(tmp_path):
 def test_an_unknown_config_key_stops_with_one_message(tmp_path):
     done = snakemake("-n", "all", "--nolock", "--config", "sacle=demo")
     assert done.returncode != 0
-    assert "sacle: unknown key; allowed: licensed, mirror, paper, scale, seeds, work" in done.stdout + done.stderr
+    assert (
+        "sacle: unknown key; allowed: licensed, mirror, paper, scale, seeds, tensorboard, work"
+        in done.stdout + done.stderr
+    )
     assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_what_is_launched_waits_at_home_and_is_submitted_where_the_profile_says():
-    rules = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
-    blocks = re.findall(r"^(?:rule|use rule (\w+) as) (\w+)[^:]*:\n((?:(?: .*)?\n)*)", rules, re.MULTILINE)
-    launched = {name for _, name, text in blocks if "LAUNCH" in text}
-    launched |= {name for parent, name, _ in blocks if parent in launched}
-    profile = yte.process_yaml((ROOT / "slurm/profile.yaml").read_text())
-    local = re.search(r"localrules:\n(.*?)\n\n", (ROOT / "Snakefile").read_text(), re.DOTALL)[1]
-    assert launched == set(profile["set-resources"])
-    assert launched <= {name.strip(" ,") for name in local.split("\n")}
+    submitted = {name for name, asks in profile()["set-resources"].items() if asks.get("launcher") == "slurm"}
+    assert submitted == rules_with("LAUNCH", "TOGETHER") <= local_rules()
+
+
+def test_what_snakemake_does_itself_beside_a_cluster_is_done_a_few_at_a_time():
+    limited = {name for name, asks in profile()["set-resources"].items() if asks.get("here")}
+    quick = {"all", "fetch", "describe_run", "view", "check_data", "plan", "cost"}
+    assert limited == local_rules() - rules_with("LAUNCH", "TOGETHER") - quick
+    assert profile()["resources"] == ["here=4"]
+
+
+def test_all_that_comes_from_the_network_is_fetched_by_one_target_where_snakemake_runs(tmp_path):
+    def rules(*targets):
+        config = ("--config", "scale=paper", f"work={tmp_path}", "licensed={}")
+        done = snakemake("-n", "--nolock", *config, "--", *targets)
+        return {rule: number for rule, number in jobs(require(done)).items() if rule in local_rules()}
+
+    fetching = {"download", "collect_trees", "collect_text", "collect_recordings"}
+    wanted = {rule: number for rule, number in rules("all").items() if rule in fetching}
+    assert rules("fetch") == wanted | {"fetch": 1}
+    assert fetching <= local_rules()
 
 
 def test_lint_finds_nothing_but_the_advice_that_is_not_followed():

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rule_files import local_rules, rules_with
 
 from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/paper-scale.md"
-DEEPEST, LONGEST_S = 11, 5.0
+DEEPEST, LONGEST_S, MOST_SUBMITTED = 11, 5.0, 200
 
 
 def printed_graph(work):
@@ -45,6 +46,17 @@ def test_the_page_counts_the_jobs_of_every_rule(graph):
     counted = sorted(Counter(graph[0].values()).items())
     expected = "\n".join(f"| {rule} | {jobs} |" for rule, jobs in counted)
     assert [(rule, int(jobs)) for rule, jobs in rows] == counted, f"the table of jobs should be\n{expected}"
+
+
+def test_slurm_is_asked_for_as_many_jobs_as_the_page_says_which_are_few(graph):
+    rules, needs = graph
+    together, alone = rules_with("TOGETHER"), rules_with("LAUNCH") - rules_with("TOGETHER")
+    submitted = [job for job, rule in rules.items() if rule in alone or rule not in local_rules()]
+    weights = {job: [one for one in needs[job] if rules[one] in ("train", "average")] for job in rules}
+    late = [job for job, rule in rules.items() if rule in together and len(weights[job]) > 1]
+    said = re.search(r"Slurm is asked for (\d+) jobs", " ".join(PAGE.read_text(encoding="utf-8").split()))
+    assert int(said[1]) == len(submitted) + len(late) <= MOST_SUBMITTED
+    assert all(weights[job] for job, rule in rules.items() if rule in together), "beside which training is it done?"
 
 
 def test_the_graph_is_as_deep_as_the_page_says(graph):

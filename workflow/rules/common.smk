@@ -3,14 +3,17 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
+from pipeline.cluster.orders import place
 from pipeline.cluster.unlock import DRIVER
 from pipeline.disk import require_writable
 from pipeline.errors import UserError
-from pipeline.experiment.graph import Graph
+from pipeline.experiment.graph import Graph, datasets_in
 from pipeline.experiment.project import Project
 from pipeline.experiment.targets import unknown_target
 from pipeline.layout import Layout
@@ -43,6 +46,7 @@ from pipeline.products import (
     Vocabulary,
     product_of,
 )
+from pipeline.stages import parse as parsed
 
 try:
     project = Project(workflow.basedir, config)
@@ -69,6 +73,8 @@ LAUNCH = (
     "python -m pipeline launch --launcher {resources.launcher} --sbatch={resources.sbatch:q} --cpus {threads}"
     " --mem-mb {resources.mem_mb} --runtime-min {resources.runtime} --gpus {resources.gpus}"
 )
+# One of the stages that read the weights of a run: on Slurm all of them are done in one job (cluster/orders.py).
+TOGETHER = f"{LAUNCH} --together --folder {{params.job:q}} --reads {{input:q}} --makes {{output:q}}"
 
 
 def either(names):
@@ -244,6 +250,25 @@ def reports(*papers):
     return [str(layout.path(report)) for report in graph.reports(papers)]
 
 
+def fetched(wildcards):
+    """What the corpora of every paper that is reproduced are made from, where no grammar writes it."""
+    named = datasets_in(graph.closure(graph.reports(project.reproduced)))
+    return [str(layout.path(Raw(name))) for name in named if datasets[name].collector not in (None, "grammar")]
+
+
+def length(wildcards):
+    """Of a training, below 1: which takes longest begins first."""
+    run = asked(Trained, wildcards).run
+    return project.training_gpus(run) * project.section(run, "training").max_steps / 1e9
+
+
+def begin_before_trainings(rules):
+    """All else has what it needs in minutes, and must not wait until the last training has begun."""
+    for one in rules:
+        if one.name != "train":
+            one.priority = 1
+
+
 def resource(kind, name):
     """A resource of one kind of job, from the scale's file."""
     return getattr(project.scale.resources[kind], name)
@@ -259,6 +284,15 @@ def check_files(jobs):
         check(project, sorted({job.wildcards.dataset for job in jobs if job.rule.name in fetching}))
     except UserError as error:
         raise WorkflowError(str(error)) from None
+
+
+def place_orders(jobs):
+    """Order all that is to be done together before anything runs, so that the first job of a run finds all of it."""
+    for job in jobs:
+        if "--together" in (job.shellcmd or "") and job.resources.launcher == "slurm":
+            _, _, _, *words = takewhile(lambda word: not word.startswith(">"), shlex.split(job.shellcmd))
+            args = parsed(words)
+            place(args.folder, args.command, args.makes, args.reads)
 
 
 def say_failures(logs, jobs):

@@ -89,6 +89,12 @@ use rule download as collect_recordings with:
         ),
 
 
+rule fetch:
+    """Fetch all that comes from the network, so that nothing else needs one."""
+    input:
+        fetched,
+
+
 rule prepare:
     """Clean, with every rejection counted, and tokenise."""
     input:

@@ -1,4 +1,5 @@
-# From trained weights to what a model writes. What may want a GPU is launched: here, or through Slurm.
+# From trained weights to what a model writes. What may want a GPU is launched: here, or through Slurm, where what reads the
+# weights of one run is done in one job; `update`, since a file may be made before its own rule's turn comes.
 # A file named {split}@{scored_on} is about that corpus, whatever the run was trained on.
 
 
@@ -7,13 +8,18 @@ rule average:
     input:
         unpack(needs(Averaged)),
     output:
-        pattern(Averaged),
+        update(pattern(Averaged)),
     log:
         log_of(Averaged, "average", "{decoding}"),
+    threads: resource("decode", "threads")
     resources:
         mem_mb=resource("decode", "mem_mb"),
-        runtime=resource("score", "runtime"),
+        runtime=resource("decode", "runtime"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
     params:
+        job=job_of(Averaged, "average", "{decoding}"),
         command=stage(
             "average --run {folder} {which} --out {output}",
             folder=folder,
@@ -22,9 +28,7 @@ rule average:
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
     shell:
-        """
-        python -m pipeline {params.command:q} >{log:q} 2>&1
-        """
+        f"{TOGETHER} -- {{params.command:q}} >{{log:q}} 2>&1"
 
 
 rule translate:
@@ -32,8 +36,8 @@ rule translate:
     input:
         unpack(needs(Translation)),
     output:
-        tokenised=pattern(Translation),
-        text=pattern(Translation).replace(".tok", ".txt"),
+        tokenised=update(pattern(Translation)),
+        text=update(pattern(Translation).replace(".tok", ".txt")),
     log:
         log_of(Translation, "translate", "{decoding}", "{split}"),
     wildcard_constraints:
@@ -47,7 +51,6 @@ rule translate:
         gpus=resource("decode", "gpus"),
     params:
         job=job_of(Translation, "translate", "{decoding}", "{split}"),
-        makes=lambda wildcards, output: [f"--makes={path}" for path in output],
         command=stage(
             "translate --weights {weights} --split {wildcards.split} --decoding {decoding} {language_model}"
             " --out {output.tokenised} --text {output.text}",
@@ -58,7 +61,7 @@ rule translate:
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
     shell:
-        LAUNCH + " --folder {params.job:q} {params.makes:q} -- {params.command:q} --threads {threads} >{log:q} 2>&1"
+        f"{TOGETHER} -- {{params.command:q}} --threads {{threads}} >{{log:q}} 2>&1"
 
 
 use rule translate as parse with:
@@ -66,7 +69,7 @@ use rule translate as parse with:
     input:
         unpack(needs(Parse)),
     output:
-        pattern(Parse),
+        update(pattern(Parse)),
     log:
         log_of(Parse, "parse", "{decoding}", "{split}"),
     wildcard_constraints:
@@ -85,7 +88,7 @@ use rule translate as tune with:
     input:
         unpack(needs(Tuned)),
     output:
-        pattern(Tuned),
+        update(pattern(Tuned)),
     log:
         log_of(Tuned, "tune", "{decoding}"),
     wildcard_constraints:
@@ -105,7 +108,7 @@ use rule translate as transcribe with:
     input:
         unpack(needs(Transcript)),
     output:
-        pattern(Transcript),
+        update(pattern(Transcript)),
     log:
         log_of(Transcript, "transcribe", "{decoding}", "{split}@{scored_on}"),
     wildcard_constraints:

@@ -7,7 +7,7 @@ use rule translate as perplexity with:
         unpack(needs(Score, measure="perplexities")),
         dataset=DATASET,
     output:
-        pattern(Score, measure="perplexities", scored_on=None),
+        update(pattern(Score, measure="perplexities", scored_on=None)),
     log:
         log_of(Score, "perplexity", "{decoding}", "{split}"),
     wildcard_constraints:
@@ -26,7 +26,7 @@ use rule translate as perplexity_elsewhere with:
         unpack(needs(Score, measure="perplexities")),
         dataset="workflow/datasets/{scored_on}.yaml",
     output:
-        pattern(Score, measure="perplexities"),
+        update(pattern(Score, measure="perplexities")),
     log:
         log_of(Score, "perplexity", "{decoding}", "{split}@{scored_on}"),
     wildcard_constraints:
@@ -47,7 +47,7 @@ rule gate_values:
         unpack(needs(Gates)),
         dataset=DATASET,
     output:
-        pattern(Gates),
+        update(pattern(Gates)),
     log:
         log_of(Gates, "gates"),
     wildcard_constraints:
@@ -55,15 +55,17 @@ rule gate_values:
     threads: resource("decode", "threads")
     resources:
         mem_mb=resource("decode", "mem_mb"),
-        runtime=resource("score", "runtime"),
+        runtime=resource("decode", "runtime"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
     params:
+        job=job_of(Gates, "gates"),
         command=stage("gate-values --weights {weights} --dataset {input.dataset} --out {output}", weights=weights_file),
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
     shell:
-        """
-        python -m pipeline {params.command:q} --threads {threads} >{log:q} 2>&1
-        """
+        f"{TOGETHER} -- {{params.command:q}} --threads {{threads}} >{{log:q}} 2>&1"
 
 
 use rule gate_values as attention_maps with:
@@ -71,12 +73,13 @@ use rule gate_values as attention_maps with:
     input:
         unpack(needs(AttentionMaps)),
     output:
-        pattern(AttentionMaps),
+        update(pattern(AttentionMaps)),
     log:
         log_of(AttentionMaps, "attention", "{decoding}", "{split}-{choice}"),
     wildcard_constraints:
         dataset=r"[\w-]+",
     params:
+        job=job_of(AttentionMaps, "attention", "{decoding}", "{split}-{choice}"),
         command=stage(
             "attention-maps --weights {weights} --split {wildcards.split} --rule {wildcards.choice} --out {output}",
             weights=weights_file,
@@ -88,12 +91,13 @@ use rule gate_values as alignments with:
     input:
         unpack(needs(Alignments)),
     output:
-        pattern(Alignments),
+        update(pattern(Alignments)),
     log:
         log_of(Alignments, "alignments", "{split}"),
     wildcard_constraints:
         dataset=r"[\w-]+",
     params:
+        job=job_of(Alignments, "alignments", "{split}"),
         command=stage("alignments --run {folder} --split {wildcards.split} --out {output}", folder=folder),
 
 

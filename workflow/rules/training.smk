@@ -36,6 +36,7 @@ rule train:
         log_of(Trained, "train"),
     benchmark:
         log_of(Trained, "train").replace(".log", ".tsv")
+    priority: length
     threads: resource("train", "threads")
     resources:
         launcher="local",

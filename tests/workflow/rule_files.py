@@ -1,0 +1,28 @@
+"""What the files of the workflow say of its rules."""
+
+import re
+from pathlib import Path
+
+import yte
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def rules_with(*words: str) -> set[str]:
+    """Rules whose shell has one of some words in it, and those made of them."""
+    text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
+    blocks = re.findall(r"^(?:rule|use rule (\w+) as) (\w+)[^:]*:\n((?:(?: .*)?\n)*)", text, re.MULTILINE)
+    found = {name for _, name, block in blocks if any(re.search(rf"\b{word}\b", block) for word in words)}
+    for _ in blocks:
+        found |= {name for parent, name, _ in blocks if parent in found}
+    return found
+
+
+def local_rules() -> set[str]:
+    listed = re.search(r"localrules:\n(.*?)\n\n", (ROOT / "Snakefile").read_text(), re.DOTALL)[1]
+    return {name.strip(" ,") for name in listed.split("\n")}
+
+
+def profile() -> dict:
+    """The one for Slurm."""
+    return yte.process_yaml((ROOT / "slurm/profile.yaml").read_text())

@@ -1,0 +1,29 @@
+"""Nothing but what fetches needs a network: nodes of a cluster often have none."""
+
+import subprocess
+import sys
+
+import pytest
+from copied_project import add_toy_paper, call, copy_project, require
+
+ALONE = ("unshare", "--map-root-user", "--net")
+"""In a network namespace that has no network."""
+CONNECT = "import socket; s = socket.create_server(('', 0)); socket.create_connection(s.getsockname())"
+
+
+@pytest.fixture
+def no_network():
+    try:
+        done = subprocess.run([*ALONE, sys.executable, "-c", CONNECT], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no `unshare` on this machine")
+    if "unshare" in done.stderr:
+        pytest.skip(f"no network namespace is allowed here: {done.stderr.strip()}")
+    assert "Network is unreachable" in done.stderr, "not even this machine is to be reached from there"
+
+
+@pytest.mark.slow
+def test_a_corpus_is_made_and_a_model_trained_and_scored_where_there_is_no_network(no_network, tmp_path):
+    add_toy_paper(copy_project(tmp_path))
+    require(call(tmp_path, *ALONE, "snakemake", "--cores", "2", "--config", "scale=smoke", "--", "toy"))
+    assert (tmp_path / "results/smoke/toy/table1.csv").exists()
