@@ -29,9 +29,13 @@ log = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder of the shorter run")
+    add_length_arguments(parser)
+    add_machine_arguments(parser)
+
+
+def add_length_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, required=True, help="updates in all")
     parser.add_argument("--prepare", action="store_true", help="train nothing: the workflow will")
-    add_machine_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -107,6 +107,15 @@ def test_lines_from_standard_input_are_answered_one_by_one(packed):
         assert process.stdout.read() == f"{cipher('guests sell bread here.')}\n"
 
 
+def test_a_named_run_is_trained_further():
+    runs = Path("work/smoke/runs/mine/changed")
+    (before,) = runs.glob("*/*/run.yaml")
+    steps = yaml.safe_load(before.read_text())["training"]["max_steps"] + 5
+    assert reprise(["continue", "mine/changed/cipher", "--steps", str(steps), *SMOKE]) == 0
+    (after,) = set(runs.glob("*/*/run.yaml")) - {before}
+    assert json.loads((after.parent / "done.json").read_text())["steps"] == steps
+
+
 def test_the_first_translation_takes_little_more_than_loading_torch(packed):
     """Seconds of the processor, of which a busy machine takes as many: 1.2 times when measured, 1.9 before."""
     Path("one.en").write_text(f"{SENTENCE}\n")
