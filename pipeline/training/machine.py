@@ -19,16 +19,22 @@ DeviceChoice = Literal["auto", "cpu", "cuda"]
 # mallopt's parameters (malloc.h)
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 TOP_PAD_BYTES = 256 << 20
+BUILDS = "docs/clusters.md, Which PyTorch"
 
 
 def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
-    """`auto` takes a GPU where there is one. Raises UserError when one is asked for that is not there."""
-    if choice == "cpu" or (choice == "auto" and not torch.cuda.is_available()):
+    """`auto` takes a GPU where there is one, or should be, as in a job that was given one.
+
+    Raises:
+        UserError: there is none, or this build of torch can't use it.
+    """
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "").replace("-1", "")
+    if choice == "cpu" or (choice == "auto" and not given and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise UserError(
-            f"--device cuda: torch {torch.__version__} finds no GPU here; check nvidia-smi and the job's GPU request, "
-            "or train with --device cpu"
+            f"--device {choice}: torch {torch.__version__} finds no GPU here; check the job's GPU request, and by "
+            f"nvidia-smi whether the driver serves CUDA {torch.version.cuda} ({BUILDS}), or train with --device cpu"
         )
     if local_rank >= torch.cuda.device_count():
         raise UserError(
@@ -37,7 +43,41 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
         )
     device = torch.device("cuda", local_rank)
     torch.cuda.set_device(device)
+    check_kernels(device)
     return device
+
+
+def check_kernels(device: torch.device) -> None:
+    """Raises UserError where this build of torch has none for a GPU."""
+    major, minor = torch.cuda.get_device_capability(device)
+    built = [
+        (kind, divmod(int(number.rstrip("af")), 10)) for kind, number in map(split_name, torch.cuda.get_arch_list())
+    ]
+    runs = [
+        own <= (major, minor)
+        and (kind == "compute" or own[0] == major)  # those of a card's family, or for any later one
+        for kind, own in built
+    ]
+    if runs and not any(runs):
+        raise UserError(
+            f"torch {torch.__version__} has no kernels for {torch.cuda.get_device_name(device)} (sm_{major}{minor}), "
+            f"only for {', '.join(torch.cuda.get_arch_list())}; install another build ({BUILDS})"
+        )
+
+
+def split_name(architecture: str) -> tuple[str, str]:
+    """`sm_90a` -> sm, 90a"""
+    kind, _, number = architecture.partition("_")
+    return kind, number
+
+
+def check_precision(device: torch.device, precision: str) -> None:
+    """Raises UserError where a GPU lacks it."""
+    if precision == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
+        raise UserError(
+            f"{torch.cuda.get_device_name(device)} has no bfloat16; set training.precision to fp32 in the scale "
+            "(workflow/scales), or train on an A100 or a later one"
+        )
 
 
 def choose_threads(asked: int | None) -> int:
@@ -56,14 +96,18 @@ def choose_threads(asked: int | None) -> int:
     return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def prepare(device: torch.device, threads: int) -> None:
-    """Make results a function of seed, machine and threads, and keep freed memory on the CPU."""
+def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
+    """Make results a function of seed, machine and threads, and keep freed memory on the CPU.
+
+    strict: on a GPU, refuse operators without a fixed order of sums. What reads speech needs some: its results are
+    there those of the seed within rounding.
+    """
     torch.set_num_threads(threads)
     if device.type == "cpu":
         keep_heap()
         return multiply_by(choose(cache_folder()))
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.use_deterministic_algorithms(True, warn_only=not strict)
     settings: Any = torch.utils.deterministic  # its types lack this one
     settings.fill_uninitialized_memory = False
 

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = project_of(args)
     device, threads = machine.choose_device(args.device, 0), machine.choose_threads(args.threads)
-    machine.prepare(device, threads)
+    machine.prepare(device, threads, strict=False)
     began = clock(device)
     points: list[Point] = []
     for forecast, corpus in spread_out(shapes(project)):

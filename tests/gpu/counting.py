@@ -20,6 +20,19 @@ as_strided unbind unfold empty empty_like empty_strided is_pinned new_empty _res
 """Operators that launch nothing."""
 WAITING = ("_local_scalar_dense", "nonzero", "bincount", "masked_select", "_unique2", "unique_dim", "equal", "histc")
 """Operators in which the host waits for the device, whether one sees it or not."""
+NO_FIXED_ORDER = {
+    "_ctc_loss_backward",
+    "cumsum",
+    "max_pool2d_with_indices_backward",
+    "put_",
+    "histc",
+    "kthvalue",
+    "median",
+    "scatter_reduce",
+    "grid_sampler_2d_backward",
+    "nll_loss2d_forward",
+}
+"""What torch.use_deterministic_algorithms refuses on a GPU."""
 INDEXING = ("index", "index_put", "index_put_", "_index_put_impl_")
 ANSWER = 3
 
@@ -62,6 +75,7 @@ class Counts:
             "GB moved": round(self.bytes / 1e9, 2),
             "GiB saved": round(self.saved_bytes / 2**30, 2),
             "without CUDA": " ".join(self.without_cuda),
+            "no fixed order": " ".join(sorted(NO_FIXED_ORDER & set(self.operators))),
         }
 
 

@@ -19,6 +19,7 @@ from reprise.planning.launches import launches
 FOLDER = Path(__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{FOLDER.parents[1]}:{FOLDER.parent / 'helpers'}"}
 SLACK = 1.05
+BUDGETED = ("launches", "waits", "unpinned copies", "GB moved", "GiB saved")
 BUDGETS = {row.pop("case"): row for row in csv.DictReader((FOLDER / "budgets.csv").read_text().splitlines())}
 
 
@@ -35,9 +36,15 @@ def test_a_case_stays_within_its_budget(counted, case):
     over = {
         what: f"{counted[case][what]}, budget {budget}"
         for what, budget in BUDGETS[case].items()
-        if what not in ("without CUDA", "queued at the wait") and float(counted[case][what]) > float(budget) * SLACK
+        if what in BUDGETED and float(counted[case][what]) > float(budget) * SLACK
     }
     assert not over
+
+
+@pytest.mark.slow
+def test_sums_have_a_fixed_order_where_strict_determinism_is_asked_for(counted):
+    speech = {"CTC", "CTC and attention", "attention recogniser", "Cold Fusion"}
+    assert {case for case in TRAININGS if counted[case]["no fixed order"]} == speech
 
 
 @pytest.mark.slow

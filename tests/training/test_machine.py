@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pipeline.errors import UserError
-from pipeline.training.machine import choose_device, choose_threads, keep_heap
+from pipeline.training.machine import check_kernels, check_precision, choose_device, choose_threads, keep_heap
 
 
 def test_a_gpu_is_taken_where_there_is_one_unless_the_cpu_is_asked_for(monkeypatch):
@@ -12,10 +12,50 @@ def test_a_gpu_is_taken_where_there_is_one_unless_the_cpu_is_asked_for(monkeypat
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     assert choose_device("auto", 1) == torch.device("cuda", 1) == taken[0]
     assert choose_device("cpu", 1) == torch.device("cpu")
     with pytest.raises(UserError, match="process 2 of this machine has no GPU of its own: 2 are visible"):
         choose_device("auto", 2)
+
+
+@pytest.mark.parametrize(
+    ("card", "built", "runs"),
+    [
+        ((9, 0), ["sm_75", "sm_80", "sm_90a"], True),
+        ((8, 9), ["sm_75", "sm_80", "sm_120"], True),
+        ((7, 0), ["sm_75", "sm_80", "sm_90"], False),
+        ((12, 1), ["sm_90", "compute_90"], True),
+        ((10, 0), ["sm_80", "sm_90", "sm_120"], False),
+    ],
+)
+def test_a_card_without_kernels_in_this_build_is_named_with_what_to_do(monkeypatch, card, built, runs):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: card)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Some Card")
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: built)
+    if runs:
+        return check_kernels(torch.device("cuda"))
+    with pytest.raises(UserError, match=r"no kernels for Some Card \(sm_\d+\), only for sm_.*Which PyTorch"):
+        check_kernels(torch.device("cuda"))
+
+
+def test_a_job_that_was_given_a_gpu_which_torch_does_not_find_does_not_go_on_without(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with pytest.raises(UserError, match=r"finds no GPU here.*whether the driver serves CUDA.*Which PyTorch"):
+        choose_device("auto", 0)
+    assert choose_device("cpu", 0) == torch.device("cpu")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert choose_device("auto", 0) == torch.device("cpu")
+
+
+def test_a_card_without_bfloat16_is_refused_for_it_alone(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Some Card")
+    check_precision(torch.device("cuda"), "fp32")
+    check_precision(torch.device("cpu"), "bf16")
+    with pytest.raises(UserError, match=r"Some Card has no bfloat16; set training.precision to fp32"):
+        check_precision(torch.device("cuda"), "bf16")
 
 
 def test_threads_are_those_asked_for_else_of_the_environment_else_all_cores_shared(monkeypatch):

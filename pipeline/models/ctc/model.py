@@ -40,12 +40,23 @@ class SequenceBatchNorm(nn.Module):
         """x (B, S, H), mask (B, S) -> (B, S, H)"""
         mean, variance = self.running_mean, self.running_variance
         if self.training:
-            real = x[mask].float()
-            variance, mean = torch.var_mean(real, dim=0, correction=0)
+            mean, variance, unbiased = moments(x, mask)
             with torch.no_grad():
                 self.running_mean.lerp_(mean, self.momentum)
-                self.running_variance.lerp_(variance * (len(real) / max(len(real) - 1, 1)), self.momentum)
+                self.running_variance.lerp_(variance * unbiased, self.momentum)
         return (x - mean) * (torch.rsqrt(variance + self.eps) * self.weight) + self.bias
+
+
+def moments(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
+    """Mean and variance (H,) of x (B, S, H) where mask (B, S) is set, and what makes the variance unbiased."""
+    if not x.is_cuda:
+        real = x[mask].float()
+        variance, mean = torch.var_mean(real, dim=0, correction=0)
+        return mean, variance, len(real) / max(len(real) - 1, 1)
+    weight = mask.unsqueeze(2) / mask.sum()  # to count what is chosen, the host would have to wait
+    mean = (x * weight).sum((0, 1))
+    variance = ((x - mean).square() * weight).sum((0, 1))
+    return mean, variance, (count := mask.sum()) / (count - 1).clamp_min(1)
 
 
 class BidirectionalGRU(nn.Module):

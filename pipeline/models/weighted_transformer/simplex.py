@@ -12,8 +12,15 @@ def project_to_simplex(points: Tensor) -> Tensor:
     """
     points = points - points.amax(dim=-1, keepdim=True)  # the same nearest point, with less rounding
     ordered = points.sort(dim=-1, descending=True).values
-    excess = ordered.cumsum(dim=-1) - 1
+    excess = running_sums(ordered) - 1
     ranks = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
     rho = (ordered - excess / ranks > 0).sum(dim=-1, keepdim=True)
     theta = excess.gather(-1, rho - 1) / rho
     return (points - theta).clamp_min(0)
+
+
+def running_sums(x: Tensor) -> Tensor:
+    """(…, M) -> (…, M). On a GPU torch's own add up in no fixed order."""
+    if not x.is_cuda:
+        return x.cumsum(dim=-1)
+    return (x.unsqueeze(-1) * torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype, device=x.device).triu()).sum(dim=-2)
