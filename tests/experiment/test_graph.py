@@ -12,14 +12,18 @@ from pipeline.products import (
     Averaged,
     Claims,
     Encoded,
+    ExampleTable,
+    LayerTable,
     Prepared,
     Raw,
     RunId,
     Score,
     Specification,
     Spoken,
+    Table,
     Trained,
     Transcript,
+    TranscriptTable,
     Tuned,
     Vocabulary,
 )
@@ -129,3 +133,20 @@ def test_features_are_those_of_what_was_read_aloud_or_of_recordings_as_they_are(
     assert graph.inputs(Encoded(pairs)) == {"prepared": Prepared(pairs), "vocabulary": Vocabulary(pairs)}
     assert graph.inputs(Vocabulary(pairs)) == {"prepared": Prepared(pairs)}
     assert graph.inputs(Prepared(pairs)) == {"raw": Raw(pairs)}
+
+
+def test_a_report_is_one_if_its_papers_file_describes_it_under_its_name_and_kind(graph):
+    kinds = {"tables": Table, "examples": ExampleTable, "transcripts": TranscriptTable, "layer_costs": LayerTable}
+    described = [
+        (kind(paper, name), section)
+        for paper, record in graph.project.papers.items()
+        for section, kind in kinds.items()
+        for name in getattr(record, section)
+    ]
+    assert {section for _, section in described} == set(kinds)
+    for report, _ in described:
+        assert graph.has(report)
+        others = {kind(report.paper, report.table) for kind in kinds.values()} - {one for one, _ in described}
+        assert not any(graph.has(other) for other in others)
+        assert not graph.has(type(report)(report.paper, "table99"))
+    assert graph.has(Claims("weighted")) and graph.has(Encoded(SOURCE))
