@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.experiment.paper import read_table
+from pipeline.experiment.paper import read_table, require_columns
 
 
 @pytest.mark.parametrize("line", ["a", "a,b", "a,b,c,d"])
@@ -14,3 +14,10 @@ def test_a_row_of_too_few_or_too_many_cells_is_named_by_its_line(tmp_path, line)
     path.write_text(f"model,bleu,source\nx,1,cited\n{line}\n")
     with pytest.raises(UserError, match=r"table1\.csv: line 3 has not 3 cells"):
         read_table(path)
+
+
+def test_a_row_of_an_unknown_source_is_named_by_its_line(tmp_path):
+    rows = [{"model": "x", "source": "cited"}, {"model": "y", "source": "cite"}]
+    require_columns({"model"}, rows[:1], tmp_path / "table1.csv")
+    with pytest.raises(UserError, match=r"table1\.csv: line 3: source: .*did you mean 'cited'"):
+        require_columns({"model"}, rows, tmp_path / "table1.csv")
