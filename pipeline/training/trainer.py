@@ -232,12 +232,18 @@ class Trainer:
         return torch.stack([sums.loss.detach(), sums.nll])
 
     def try_largest(self) -> None:
-        """Run the micro-batch that needs most memory, and no update: what does not fit fails now. Raises UserError."""
+        """Run the micro-batch that needs most memory, and no update: what does not fit fails now. Raises UserError.
+
+        Statistics that a model keeps of its batches stay as they were: going on from a checkpoint begins with this, too.
+        """
         parts: Sequence[AnyBatch] = self.batches.largest()
         largest = max(parts, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
         moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
+        before = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
         self.backward(self.state.step, largest, largest.num_tokens)
         self.optimiser.forget_gradients()
+        for buffer, value in before:
+            buffer.copy_(value)
         del moments
 
     def validate(self) -> str | None:

@@ -80,10 +80,14 @@ def fused(lm: Path, **fusion) -> dict:
     return {"fusion": fusion, "language_model": {"run": str(lm), "model": LM}}
 
 
-def test_a_fusion_stopped_at_any_update_ends_in_the_same_bytes(make, monkeypatch):
-    lm = make("lm", LM, {})
-    train_run(lm, threads=1)
-    whole, stopped = (make(name, RECOGNISER, SAMPLED, **fused(lm, **COLD)) for name in ("whole", "stopped"))
+@pytest.mark.parametrize("kind", ["fusion", "ctc"])
+def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, monkeypatch):
+    """CTC keeps statistics of its batches; the learner of a fusion, a language model of another run's."""
+    if kind == "ctc":
+        whole, stopped = (make(name, CTC, {}) for name in ("whole", "stopped"))
+    else:
+        train_run(lm := make("lm", LM, {}), threads=1)
+        whole, stopped = (make(name, RECOGNISER, SAMPLED, **fused(lm, **COLD)) for name in ("whole", "stopped"))
     (stopped / "run.yaml").write_text((whole / "run.yaml").read_text())
     train_run(whole, threads=1)
     # During the last of 8 updates, number 7, it is too late to stop.
