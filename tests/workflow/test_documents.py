@@ -165,6 +165,13 @@ def try_image(root: Path, arguments: list[str]) -> None:
         TRIED[program](root, words)
 
 
+def try_sinfo(root: Path, arguments: list[str]) -> None:
+    """Where there is Slurm, whose controller need not be up."""
+    if shutil.which("sinfo"):
+        done = call(root, "sinfo", *arguments)
+        assert done.returncode == 0 or "slurmctld" in done.stderr or "contact" in done.stderr, done.stderr
+
+
 TRIED = {
     "docker": try_image,
     "apptainer": try_image,
@@ -174,6 +181,7 @@ TRIED = {
     "reprise": try_reprise,
     "pip": try_pip,
     "sbatch": try_sbatch,
+    "sinfo": try_sinfo,
     "source": try_source,
     "kill": try_kill,
 }
