@@ -20,6 +20,10 @@ TIMEOUT = datetime.timedelta(minutes=10)
 """How long processes wait for one: longer than the first takes to save, and to write samples, while others wait."""
 
 
+class LostPeer(UserError, RuntimeError):
+    """A process of this training died or hangs: no fault of this one, and none that another start would meet again."""
+
+
 class Group:
     """The processes that train one model; of one process when nothing says otherwise."""
 
@@ -45,7 +49,7 @@ class Group:
         """Meet the other processes: NCCL between GPUs, gloo between CPUs.
 
         Raises:
-            UserError: one of them does not answer. (Where NCCL waits, its own watchdog says so and ends the process.)
+            LostPeer: one of them does not answer. (Where NCCL waits, its own watchdog says so and ends the process.)
         """
         if self.size == 1:
             yield self
@@ -57,7 +61,7 @@ class Group:
         except RuntimeError as error:
             if "gloo" not in str(error) and not isinstance(error, torch.distributed.DistError):
                 raise
-            raise UserError(
+            raise LostPeer(
                 f"another process of this training died or hangs, for at most {TIMEOUT}: see its log; the same command "
                 f"goes on from the last checkpoint ({error})"
             ) from error

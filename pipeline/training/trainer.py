@@ -234,7 +234,7 @@ class Trainer:
     def try_largest(self) -> None:
         """Run the micro-batch that needs most memory, and no update: what does not fit fails now. Raises UserError.
 
-        Statistics that a model keeps of its batches stay as they were: going on from a checkpoint begins with this, too.
+        Statistics that a model keeps of its batches stay as they were: going on from a checkpoint tries it, too.
         """
         parts: Sequence[AnyBatch] = self.batches.largest()
         largest = max(parts, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))

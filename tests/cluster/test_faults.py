@@ -197,7 +197,7 @@ FAULTS = {
     two_launchers_at_once: SHORT_S,
     process_killed: SHORT_S,
     requeued: SHORT_S,
-    preempted: SHORT_S,
+    preempted: LONG_S,  # a busy Slurm takes half a minute to see who comes first
     time_limit: LONG_S,
     controller_restarted: SHORT_S,
     node_daemon_killed_and_back: LONG_S,

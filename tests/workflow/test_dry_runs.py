@@ -148,14 +148,19 @@ def test_a_fused_training_waits_for_the_language_model_of_its_seed(tmp_path):
         assert found[lm] == {("describe_run", "lm-full", seed), ("encode_text", None, None)}
 
 
-def test_a_training_is_given_the_gpus_of_its_paper(tmp_path):
-    project = load_project(ROOT, {"scale": "paper", "work": str(tmp_path)})
+def test_a_training_is_given_the_gpus_of_its_scale(tmp_path):
+    folder = copy_project(tmp_path)
+    path = folder / "workflow/scales/paper.yaml"
+    scale = yaml.safe_load(path.read_text())
+    scale.setdefault("systems", {}).setdefault("attention/base", {})["gpus"] = 8
+    path.write_text(yaml.safe_dump(scale, sort_keys=False))
+    project = load_project(folder, {"scale": "paper"})
     systems = (("attention", "base", "wmt14-en-de"), ("coldfusion", "ctc", "source"))
     runs = [RunId(paper, system, project.stand_in(dataset), 1) for paper, system, dataset in systems]
     targets = [str(project.layout.path(Trained(run))) for run in runs]
-    done = snakemake("-n", "-p", "--nolock", "--config", "scale=paper", f"work={tmp_path}", "--", *targets)
+    done = call(folder, "snakemake", "-n", "-p", "--config", "scale=paper", "--", *targets)
     assert done.returncode == 0, done.stdout + done.stderr
-    given = dict(re.findall(r"--gpus (\d+) --run '?\S*/runs/(\w+/\w+)/", done.stdout))
+    given = dict(re.findall(r"--gpus (\d+) --run '?\S*runs/(\w+/\w+)/", done.stdout))
     assert {run: int(gpus) for gpus, run in given.items()} == {"attention/base": 8, "coldfusion/ctc": 1}
 
 
