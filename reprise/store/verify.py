@@ -27,7 +27,7 @@ from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
 from pipeline.experiment.targets import unknown_target
-from pipeline.files import set_aside, sweep
+from pipeline.files import note_of, set_aside, sweep
 from pipeline.layout import DONE_FILE, RESULTS
 from pipeline.products import OfDataset, OfRun, Product, Trained
 from pipeline.records.record import read_note
@@ -105,6 +105,8 @@ def repair(project: Project, finding: Finding) -> Iterator[tuple[Path, Path]]:
     for one in finding.checks:
         if one.state == "damaged" and exists(one.path):
             yield one.path, set_aside(one.path)
+        if one.state == "missing":  # as if it had been freed: missed as soon as something needs it
+            note_of(one.path).unlink(missing_ok=True)
     for path in sorted(finding.stale - unreadable):
         if exists(path):
             yield path, set_aside(path, "stale")

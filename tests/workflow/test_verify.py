@@ -167,6 +167,15 @@ def test_any_file_of_each_kind_is_repaired_and_all_that_needs_it_can_be_made_aga
     require(verify(project))
 
 
+@pytest.mark.parametrize("name", ["subwords.model", "subwords.json", "prepared/test.en"])
+def test_what_is_deleted_is_no_fault_once_repaired_until_something_needs_it(name, project):
+    (project / CORPUS / name).unlink()
+    found = verify(project)
+    assert found.returncode == 1 and "is not there" in found.stdout
+    require(verify(project, "--repair"))
+    require(verify(project))
+
+
 def test_what_can_not_be_read_is_named_and_left_alone(project, monkeypatch):
     path = Path(RUN) / "checkpoints" / random.choice(os.listdir(Path(RUN) / "checkpoints"))
     real = open
