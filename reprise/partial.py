@@ -119,23 +119,14 @@ class Partial:
     def by_its_stage(self, report: Table, missing: list[Product]) -> str:
         """Transcripts that are missing are left out; all else is whole or not there."""
         why = self.causes.why(missing)
-        if missing and not (
-            isinstance(report, TranscriptTable) and not any(isinstance(one, Encoded) for one in missing)
-        ):
+        needs_all = not isinstance(report, TranscriptTable) or any(isinstance(one, Encoded) for one in missing)
+        if missing and needs_all:
             raise NotRun(why)
-        words = [
-            STAGES[type(report)],
-            "--root",
-            str(self.project.root),
-            "--paper",
-            report.paper,
-            "--table",
-            report.table,
-        ]
+        words = [STAGES[type(report)], "--root", self.project.root, "--paper", report.paper, "--table", report.table]
         words += [word for setting in self.settings for word in ("--set", setting)]
         if isinstance(report, LayerTable):
-            words += ["--layer-times", str(self.project.layout.path(flat(self.graph.inputs(report))[0]))]
-        args = parse([*words, "--out", str(self.path(report))])
+            words += ["--layer-times", self.project.layout.path(flat(self.graph.inputs(report))[0])]
+        args = parse([*map(str, words), "--out", str(self.path(report))])
         args.stage_module.run(args)
         return f"some transcripts ({why})" if why else ""
 
@@ -146,8 +137,5 @@ class Partial:
 def lacking(whys: list[str], what: str) -> str:
     """How many rows or claims are without a number, by the kind of their causes; empty if none is."""
     kinds = Counter(why.partition(":")[0] for why in whys if why)
-    return (
-        f"{kinds.total()} of {len(whys)} {what} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"
-        if kinds
-        else ""
-    )
+    causes = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{kinds.total()} of {len(whys)} {what} ({causes})" if kinds else ""

@@ -18,7 +18,6 @@ import logging
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from pipeline.records.training import Machine, Outcome, Return, TrainedRun
 from pipeline.schema import validate
 from pipeline.training.background import Background
 from pipeline.training.optimiser import Optimiser
+from pipeline.training.resume_point import ResumePoint, everything
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of, write_tensor_file
 from pipeline.training.tensor_header import DamagedFileError, read_facts
@@ -39,7 +39,6 @@ from pipeline.training.tensor_header import DamagedFileError, read_facts
 log = logging.getLogger(__name__)
 RESUME_FILES = 2
 WEIGHTS, RESUME = "safetensors", "resume.safetensors"
-MODEL, MOMENTS = "model.", "adam."  # whatever the optimiser: the name is older than the choice
 
 
 def weight_files(run_folder: Path) -> list[tuple[int, Path]]:
@@ -203,7 +202,7 @@ class Checkpoints:
         then: Callable[[], None] = lambda: None,
     ) -> None:
         """Write all that is needed to go on; the older ones are removed once the new one is read back, and `then`."""
-        tensors = with_prefix(MODEL, tensors_of(model)) | with_prefix(MOMENTS, optimiser.tensors())
+        tensors = everything(model, optimiser)
         path = self.folder / f"step-{state.step}.{RESUME}"
         facts = {"step": state.step, "state": state.as_dict(), "machine": machine.model_dump()}
         given_up = state.returned
@@ -237,7 +236,7 @@ class Checkpoints:
             set_aside(path)
             raise UserError(f"{error}; check the disk, then run again: earlier checkpoints are kept") from error
 
-    def newest_good(self) -> "ResumePoint | None":
+    def newest_good(self) -> ResumePoint | None:
         """The newest resume file that is whole; damaged ones are renamed with a warning.
 
         Raises:
@@ -250,31 +249,6 @@ class Checkpoints:
                 aside = set_aside(path).name
                 log.warning("checkpoint is damaged, now %s, falling back to the one before: %s", aside, error)
         return None
-
-
-@dataclass(frozen=True)
-class ResumePoint:
-    """The content of a resume file."""
-
-    path: Path
-    tensors: dict[str, Tensor]
-    facts: dict[str, Any]
-
-    @classmethod
-    def read(cls, path: Path) -> "ResumePoint":
-        """Raises DamagedFileError."""
-        return cls(path, *read_tensor_file(path))
-
-    def restore(self, model: torch.nn.Module, optimiser: Optimiser) -> TrainingState:
-        """Set weights and moments, return the state. Raises UserError when they are not those of `model`."""
-        try:
-            load_into(model, without_prefix(MODEL, self.tensors))
-        except DamagedFileError as error:
-            raise UserError(
-                f"{self.path}: {error}; the code has changed since it was written. To start anew, add --restart"
-            ) from error
-        optimiser.load_tensors(without_prefix(MOMENTS, self.tensors))
-        return TrainingState.from_dict(self.facts["state"])
 
 
 def key_of(path: Path) -> str | None:
@@ -291,11 +265,3 @@ def is_whole(path: Path) -> bool:
         return True
     except DamagedFileError:
         return False
-
-
-def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {prefix + name: tensor for name, tensor in tensors.items()}
-
-
-def without_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

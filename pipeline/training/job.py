@@ -41,7 +41,7 @@ from pipeline.models.seq2seq import count_parameters
 from pipeline.provenance import provenance
 from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
 from pipeline.training import machine
-from pipeline.training.checkpoint import Checkpoints, ResumePoint, key_of
+from pipeline.training.checkpoint import Checkpoints, key_of
 from pipeline.training.cost import CostCounter
 from pipeline.training.description import describe
 from pipeline.training.distributed import Group
@@ -53,6 +53,7 @@ from pipeline.training.optimiser import Optimiser
 from pipeline.training.ownership import Ownership, TakenOver
 from pipeline.training.parts import assemble
 from pipeline.training.progress import JsonLines, Progress
+from pipeline.training.resume_point import ResumePoint
 from pipeline.training.schedule import Schedule
 from pipeline.training.signals import StopRequest
 from pipeline.training.state import TrainingState

@@ -60,7 +60,6 @@ class Trainer:
     save_every_s: float
 
     def __post_init__(self):
-        self.loss = self.model.loss
         self.samples = JsonLines(self.checkpoints.run_folder / SAMPLES_FILE)
         self.saved_at, self.saving_took_s, self.saved_step = time.monotonic(), 0.0, -1
         self.sums = GradientSums(self.optimiser.parameters, self.group.size)
@@ -226,8 +225,8 @@ class Trainer:
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> torch.Tensor:
         """Add a micro-batch's share to the gradients; returns its summed loss and negative log-likelihood, (2,)."""
         with out_of_memory_explained(self.spec.name, step, batch, self.spec.training.micro_batch_tokens):
-            with self.precision():
-                sums = self.loss(batch.to(self.device), self.spec.training.label_smoothing)
+            with autocast(self.device, self.spec):
+                sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)
             sums.loss.backward(torch.full_like(sums.loss, 1 / divisor))
         return torch.stack([sums.loss.detach(), sums.nll])
 
@@ -288,9 +287,6 @@ class Trainer:
         training, state = self.spec.training, self.state
         finished = self.optimiser.schedule.finished(state.annealings) or state.out_of_patience(training)
         return finished or state.step == training.max_steps
-
-    def precision(self) -> torch.autocast:
-        return autocast(self.device, self.spec)
 
     def flops(self, batch: AnyBatch) -> float:
         (rows, src_len), tgt_len = batch.src_shape, batch.tgt_out.shape[1]

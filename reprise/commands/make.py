@@ -14,20 +14,15 @@ import argparse
 import json
 import sys
 import time
-from pathlib import PurePath
 
-from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.graph import Graph
-from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
-from pipeline.experiment.targets import unknown_target
 from pipeline.products import Report, Table
+from reprise.named_results import in_file, reports_named
 from reprise.named_run import find_project
 from reprise.status.campaign import Watch
 from reprise.status.look_on import Workflow, look_on, relay
-
-QUEUE_INTERVAL_S = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     settings = parse_settings(args.set)
     project = find_project(settings)
     graph = Graph(project)
-    watch = Watch(project, [one for target in args.targets for one in reports(graph, target)], QUEUE_INTERVAL_S)
+    watch = Watch(project, [one for target in args.targets for one in reports(graph, target)])
     config = ["--config", *(f"{key}={json.dumps(value)}" for key, value in settings.items())] if settings else []
     begun, title = time.monotonic(), " ".join(args.targets)
     with Workflow([*config, "--", *args.targets], project) as workflow:
@@ -49,17 +44,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def reports(graph: Graph, target: str) -> list[Report]:
-    """What a target of the workflow is. Raises UserError when it is no result."""
-    project: Project = graph.project
-    if fault := unknown_target(project, target, {*project.papers, "all"}):
-        raise UserError(fault)
-    if target == "all" or target in project.papers:
-        return graph.reports(project.reproduced if target == "all" else [target])
-    path = PurePath(target)
-    if path.parent == PurePath("results"):  # a view of the configured paper's
-        path = project.layout.results / project.config.paper / path.name
+    """What a target of the workflow is, with tables that are made on request. Raises UserError when it is no report."""
+    project = graph.project
     tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
     every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
-    if found := [one for one in every if project.layout.path(one).with_suffix("") == path.with_suffix("")]:
-        return found
-    raise UserError(f"{target}: no result that can be looked on at; `snakemake {target}` makes it")
+    otherwise = f"no result that can be looked on at; `snakemake {target}` makes it"
+    return reports_named(graph, target) or in_file(project, target, every, otherwise)

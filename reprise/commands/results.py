@@ -25,8 +25,6 @@ from reprise.status.campaign import Campaign, Watch
 from reprise.status.causes import Causes
 from reprise.status.failures import first_line
 
-QUEUE_INTERVAL_S = 60.0
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -44,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     project = find_project(parse_settings(args.set))
     graph = Graph(project)
     reports = list(dict.fromkeys(one for target in args.targets for one in reports_of(graph, target)))
-    watch = Watch(project, reports, QUEUE_INTERVAL_S)
+    watch = Watch(project, reports)
     while True:
         campaign = watch.look()
         with recording():

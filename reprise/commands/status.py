@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from reprise.status.forecast import Forecast
 
 WIDTH = 100
-QUEUE_INTERVAL_S = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,10 +55,8 @@ def run(args: argparse.Namespace) -> None:
     for paper in args.papers:
         known(paper, project.papers, "PAPER")
     papers = args.papers or list(project.papers)
-    watch, to_come = (
-        Watch(project, Graph(project).reports(papers), QUEUE_INTERVAL_S),
-        ToCome(project, papers, not args.no_forecast),
-    )
+    watch = Watch(project, Graph(project).reports(papers))
+    to_come = ToCome(project, papers, not args.no_forecast)
     title, command = f"Reprise: {', '.join(papers)} at scale {project.config.scale}", command_for(args.set, args.papers)
     if args.json:
         campaign = watch.look()

@@ -71,7 +71,7 @@ class Watch:
         interval_s: the shortest time between two questions to Slurm, seconds.
     """
 
-    def __init__(self, project: Project, reports: Iterable[Product], interval_s: float):
+    def __init__(self, project: Project, reports: Iterable[Product], interval_s: float = 60.0):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
         self.runs, self.interval_s = Runs(graph), interval_s

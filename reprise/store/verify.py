@@ -26,12 +26,12 @@ from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
-from pipeline.experiment.targets import unknown_target
 from pipeline.files import note_of, set_aside, sweep
-from pipeline.layout import DONE_FILE, RESULTS
+from pipeline.layout import DONE_FILE
 from pipeline.products import OfDataset, OfRun, Product, Trained
 from pipeline.records.record import read_note
 from pipeline.records.training import TrainedRun
+from reprise.named_results import in_file, reports_named
 from reprise.store.file_checks import Checked, checked
 from reprise.store.product_checks import Finding, Inspection, is_needed
 
@@ -74,22 +74,10 @@ def run(args: argparse.Namespace) -> None:
 
 def asked(graph: Graph, names: list[str]) -> list[Product]:
     """Raises UserError when one is no name of a paper, and no file that is made at this scale."""
-    project, found = graph.project, list[Product]()
-    known = {
-        graph.project.layout.path(product).with_suffix(""): product
-        for product in graph.closure(graph.reports(project.papers))
-    }
+    every = graph.closure(graph.reports(graph.project.papers))
+    otherwise, found = f"nothing of the papers is made there at scale {graph.project.config.scale}", list[Product]()
     for name in names:
-        path = Path(name).with_suffix("")
-        if path.parent == RESULTS:
-            path = project.layout.results / project.config.paper / path.name
-        if name == "all" or name in project.papers:
-            found += graph.reports(project.reproduced if name == "all" else [name])
-        elif path in known:
-            found.append(known[path])
-        else:
-            fault = unknown_target(project, name, frozenset(("all", *project.papers)))
-            raise UserError(fault or f"{name}: nothing of the papers is made there at scale {project.config.scale}")
+        found += reports_named(graph, name) or in_file(graph.project, name, every, otherwise)
     return found
 
 

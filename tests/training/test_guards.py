@@ -23,8 +23,9 @@ def spoil(monkeypatch):
         def spoilt(self, step, batch, tokens):
             with pytest.MonkeyPatch.context() as patched:
                 if step in updates:
-                    loss = self.loss
-                    patched.setattr(self, "loss", lambda *args: loss(*args)._replace(loss=loss(*args).loss * math.nan))
+                    loss = self.model.loss
+                    spoilt_loss = lambda *args: loss(*args)._replace(loss=loss(*args).loss * math.nan)  # noqa: E731
+                    patched.setattr(self.model, "loss", spoilt_loss)
                 return backward(self, step, batch, tokens)
 
         monkeypatch.setattr(Trainer, "backward", spoilt)

@@ -1,0 +1,39 @@
+"""What a name of the workflow stands for, where it can be asked for as at Snakemake's: a paper, `all`, or a file."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from pipeline.errors import UserError
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.project import Project
+from pipeline.experiment.targets import unknown_target
+from pipeline.layout import RESULTS
+from pipeline.products import Product, Report
+
+P = TypeVar("P", bound=Product)
+
+
+def reports_named(graph: Graph, name: str) -> list[Report] | None:
+    """The reports of a paper, or of all; None when `name` is neither."""
+    if name == "all":
+        return graph.reports(graph.project.reproduced)
+    return graph.reports([name]) if name in graph.project.papers else None
+
+
+def in_file(project: Project, name: str, products: Iterable[P], otherwise: str) -> list[P]:
+    """Those of `products` that lie in the file `name`, whatever its ending.
+
+    Args:
+        otherwise: what to say of a file that is none of them, and nothing like them.
+
+    Raises:
+        UserError: there is none; it says what may have been meant.
+    """
+    path = Path(name).with_suffix("")
+    if path.parent == RESULTS:  # a view of the configured paper's
+        path = project.layout.results / project.config.paper / path.name
+    if found := [one for one in products if project.layout.path(one).with_suffix("") == path]:
+        return found
+    fault = unknown_target(project, name, frozenset(("all", *project.papers)))
+    raise UserError(fault or f"{name}: {otherwise}")
