@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 VIEWS = """
 device view t transpose permute expand slice select split split_with_sizes unsqueeze squeeze detach alias _unsafe_view
 as_strided unbind unfold empty empty_like empty_strided is_pinned new_empty _reshape_alias lift_fresh set_ resize_
-""".split()  # noqa: SIM905
+""".split()  # noqa: SIM905  # a list of quoted names is harder to read
 """Operators that launch nothing."""
 WAITING = ("_local_scalar_dense", "nonzero", "bincount", "masked_select", "_unique2", "unique_dim", "equal", "histc")
 """Operators in which the host waits for the device, whether one sees it or not."""

@@ -9,58 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import toy_kinds
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-TOY_CELL = '''
-"""Letters of the name of a row's system."""
-
-from collections.abc import Iterator
-from typing import Literal
-
-from pipeline.experiment.reports import figure_products
-from pipeline.kinds.cells.shared.cell import Place, Row, RunCell
-from pipeline.kinds.view import PaperView
-from pipeline.products import Product, Trained
-
-
-class LettersCell(RunCell):
-    kind: Literal["letters"]
-    times: int
-
-    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        yield from map(Trained, self.runs(view, row))
-
-    def fill(self, place: Place) -> dict[str, str]:
-        return {"printed": "", "ours": str(self.times * sum(map(len, self.systems(place.row))))}
-
-    def note(self, values, remark: str) -> str:
-        return f"letters, {self.times} times{remark}."
-'''
-TOY_FIGURE = '''
-"""A straight line."""
-
-from collections.abc import Iterator
-from typing import Literal
-
-from pipeline.kinds.figures.shared.figure import Drawing, Figure
-from pipeline.kinds.picture import new_figure
-from pipeline.kinds.view import PaperView
-from pipeline.products import Product
-
-
-class Line(Figure):
-    kind: Literal["line"]
-    system: str
-
-    def needs(self, view: PaperView) -> Iterator[Product]:
-        yield from view.trained([self.system], self.dataset)
-
-    def draw(self, view: PaperView) -> Drawing:
-        picture = new_figure(2, 2)
-        picture.subplots().plot([0, 1], [0, 1])
-        return Drawing(picture, [{"x": 0, "y": 0}, {"x": 1, "y": 1}], "It is straight.")
-'''
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +22,8 @@ def with_toys(tmp_path_factory):
     for name in ("pipeline", "workflow"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "config.yaml", folder)
-    (folder / "pipeline/kinds/cells/letters.py").write_text(TOY_CELL)
-    (folder / "pipeline/kinds/figures/line.py").write_text(TOY_FIGURE)
+    (folder / "pipeline/kinds/cells/letters.py").write_text(toy_kinds.CELL)
+    (folder / "pipeline/kinds/figures/line.py").write_text(toy_kinds.FIGURE)
     path = folder / "workflow/papers/weighted/paper.yaml"
     paper = yaml.safe_load(path.read_text(encoding="utf-8"))
     paper["tables"]["table2"]["cells"]["letters"] = {"kind": "letters", "times": 3, "dataset": "wmt14-en-de"}

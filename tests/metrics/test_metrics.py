@@ -5,10 +5,10 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from textwrap import dedent
 
 import numpy as np
 import pytest
+import toy_kinds
 import yaml
 
 import pipeline.metrics
@@ -24,23 +24,6 @@ from pipeline.products import RunId, Score
 from reprise.__main__ import main as reprise
 
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
-TOY = '''
-    """Share of lines that are those of the reference."""
-
-    import numpy as np
-
-    from pipeline.metrics.statistics.metric import Metric
-    from pipeline.metrics.statistics.rates import rate
-    from pipeline.metrics.statistics.texts import Translations
-
-
-    def statistics(texts):
-        pairs = zip(texts.raw.hypotheses, texts.raw.references[0], strict=True)
-        return np.array([(ours == theirs, 1) for ours, theirs in pairs])
-
-
-    METRIC = Metric("toy", Translations, statistics, rate, lambda texts: "whole-lines")
-'''
 
 
 @pytest.fixture
@@ -48,7 +31,7 @@ def toy(tmp_path, monkeypatch):
     """A metric's file, dropped in."""
     folder = tmp_path / "dropped"
     folder.mkdir()
-    (folder / "toy.py").write_text(dedent(TOY), encoding="utf-8")
+    (folder / "toy.py").write_text(toy_kinds.METRIC, encoding="utf-8")
     monkeypatch.setattr(pipeline.metrics, "__path__", [*pipeline.metrics.__path__, str(folder)])
     yield folder
     sys.modules.pop("pipeline.metrics.toy", None)
@@ -128,7 +111,7 @@ def test_a_dropped_file_is_in_every_score_file_and_may_be_named(toy, tmp_path):
 
 
 def test_a_file_whose_metric_has_another_name_is_refused(toy):
-    (toy / "toy.py").write_text(dedent(TOY).replace('Metric("toy"', 'Metric("tox"'), encoding="utf-8")
+    (toy / "toy.py").write_text(toy_kinds.METRIC.replace('Metric("toy"', 'Metric("tox"'), encoding="utf-8")
     with pytest.raises(UserError, match=r"metrics/toy\.py: its metric is named 'tox'"):
         metric_named("toy")
 

@@ -11,6 +11,7 @@ from textwrap import dedent
 from typing import get_args
 
 import pytest
+import toy_kinds
 import yaml
 from fabricated import write_training
 from made_claims import DATA, runs
@@ -23,25 +24,6 @@ from pipeline.kinds.discovery import kinds_in
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = kinds_in(pipeline.kinds.claims, Claim)
 
-LONG_TRAINING = '''
-    """A training has at least so many updates."""
-
-    from typing import Literal
-
-    from pipeline.kinds.claims.shared.claim import Findings
-    from pipeline.kinds.claims.shared.trainings import AboutTraining
-    from pipeline.kinds.evidence import over_seeds
-
-
-    class LongTraining(AboutTraining):
-        kind: Literal["long_training"]
-        updates: int
-
-        def judge(self, measured):
-            steps = [measured.curve(run).steps[-1] for run in measured.view.runs(self.system, self.dataset)]
-            evidence = over_seeds("updates beyond those", [one - self.updates for one in steps])
-            return Findings(f"{steps[0]} updates", [evidence], "t over trainings")
-'''
 FIND_IT = """
     import sys
 
@@ -74,7 +56,7 @@ def root(tmp_path):
     path = tmp_path / "workflow/papers/weighted/claims.yaml"
     path.write_text(yaml.safe_dump({"claims": claims}), encoding="utf-8")
     (tmp_path / "kinds").mkdir()
-    (tmp_path / "kinds/long_training.py").write_text(dedent(LONG_TRAINING), encoding="utf-8")
+    (tmp_path / "kinds/long_training.py").write_text(toy_kinds.CLAIM, encoding="utf-8")
     return tmp_path
 
 
