@@ -45,9 +45,9 @@ def test_the_decoders_part_is_the_likelihood_of_its_steps_and_of_the_texts_that_
     torch.testing.assert_close(found, torch.stack((total, total), 1), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("mean", ["kept", "removed"])
-def test_what_lies_behind_an_utterances_end_changes_nothing(mean):
-    joint, batch = model(utterance_mean=mean), speech([60, 41, 33], [4, 7, 2])
+@pytest.mark.parametrize("mean, subsampling", [("kept", 4), ("removed", 4), ("removed", 2)])
+def test_what_lies_behind_an_utterances_end_changes_nothing(mean, subsampling):
+    joint, batch = model(utterance_mean=mean, subsampling=subsampling), speech([60, 41, 33], [4, 7, 2])
     encoded, real, _ = joint.read(batch)
     for row in range(3):
         alone, *_ = joint.read(batch.row(row))

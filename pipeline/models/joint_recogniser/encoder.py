@@ -1,12 +1,12 @@
 """Frames to annotations: two strided convolutions, then residual BLSTMs, each behind a layer normalisation.
 
-Dimensions: B utterances, S frames, S' positions of four frames, F features, C channels, D d_model.
+Dimensions: B utterances, S frames, S' positions of two or four frames, F features, C channels, D d_model.
 """
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.models.joint_recogniser.settings import CONVOLUTIONS, JointRecogniserConfig
+from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.reading import within, zero_behind
 from pipeline.models.layers.spec_augment import masked
@@ -19,8 +19,8 @@ class ConvolutionalEncoder(nn.Module):
         super().__init__()
         self.config, width, bands = config, config.d_model, config.features
         inputs, convolutions = 1, []
-        for _ in range(CONVOLUTIONS):
-            convolutions.append(nn.Conv2d(inputs, config.channels, 3, stride=2, padding=1))
+        for stride in config.strides:
+            convolutions.append(nn.Conv2d(inputs, config.channels, 3, stride=(stride, 2), padding=1))
             inputs, bands = config.channels, -(-bands // 2)
         self.convolutions = Modules[nn.Conv2d](convolutions)
         self.project = nn.Linear(inputs * bands, width)
@@ -31,8 +31,8 @@ class ConvolutionalEncoder(nn.Module):
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """frames (B, S, F), lengths (B,) -> annotations (B, S', D), zero behind the end, and positions (B,)."""
         x = self.augmented(frames, lengths).unsqueeze(1)
-        for convolution in self.convolutions:
-            lengths = -(-lengths // 2)
+        for stride, convolution in zip(self.config.strides, self.convolutions, strict=True):
+            lengths = -(-lengths // stride)
             x = convolution(x).relu()
             x = x * within(lengths, x.shape[2])[:, None, :, None]
         x = self.project(x.transpose(1, 2).flatten(2))

@@ -1,15 +1,15 @@
 """Multiply-adds of the joint recogniser."""
 
 from pipeline.models.batch_shape import BatchShape
-from pipeline.models.joint_recogniser.settings import CONVOLUTIONS, JointRecogniserConfig
+from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.layers.flops import lstm
 from pipeline.models.transformer.flops import forward_products as transformer_products
 
 
 def forward_products(config: JointRecogniserConfig, shape: BatchShape) -> float:
     positions, length, bands, inputs, total = shape.src_positions, shape.src_length, config.features, 1, 0.0
-    for _ in range(CONVOLUTIONS):
-        positions, length, bands = positions / 2, length / 2, -(-bands // 2)
+    for stride in config.strides:
+        positions, length, bands = positions / stride, length / stride, -(-bands // 2)
         total += positions * bands * 9 * inputs * config.channels
         inputs = config.channels
     width = config.d_model

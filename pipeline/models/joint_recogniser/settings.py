@@ -9,7 +9,6 @@ from pipeline.models.transformer.settings import AnyTransformerConfig
 from pipeline.schema import Count, Probability
 
 Number = Annotated[int, Field(ge=0)]
-CONVOLUTIONS = 2
 
 
 class JointRecogniserConfig(AnyTransformerConfig):
@@ -19,7 +18,10 @@ class JointRecogniserConfig(AnyTransformerConfig):
 
     architecture: Literal["joint_recogniser"] = Field(description="CTC and attention (Watanabe et al. 2017)")
     features: Count = Field(default=40, description="Log-mel filter banks of a frame")
-    channels: Count = Field(default=32, description="Channels of both 3 x 3 convolutions of stride 2")
+    channels: Count = Field(default=32, description="Channels of both 3 x 3 convolutions, of stride 2 in frequency")
+    subsampling: Literal[2, 4] = Field(
+        default=4, description="Frames of a position: strides of the convolutions in time"
+    )
     encoder_layers: Count = Field(default=3, description="Residual BLSTM layers of d_model / 2 units a direction")
     encoder_dropout: Probability = Field(default=0.1, description="Of what each of them adds")
     ctc_share: float = Field(
@@ -38,7 +40,12 @@ class JointRecogniserConfig(AnyTransformerConfig):
             raise ValueError(f"d_model {self.d_model} must be even: half of it is read in each direction")
         return self
 
+    @property
+    def strides(self) -> tuple[int, int]:
+        """In time, of the two convolutions; in frequency both have 2."""
+        return 2, self.subsampling // 2
+
     def output_frames(self, frames: Any) -> Any:
-        for _ in range(CONVOLUTIONS):
-            frames = -(-frames // 2)
+        for stride in self.strides:
+            frames = -(-frames // stride)
         return frames
