@@ -1,4 +1,4 @@
-"""How fast do the recognisers of *Cold Fusion* train? CTC against what one writes first with torch's own layers.
+"""How fast do recognisers train, *Cold Fusion*'s and the modern one? CTC against what one writes first with torch.
 
     python bench/train_recognisers.py
     python bench/train_recognisers.py --shape paper --threads 1 --rounds 3
@@ -29,6 +29,7 @@ from train_recurrent import measure, speeds, stepper
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.models.build import build_model
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
+from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.seq2seq import LossSums
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 from pipeline.symbols import BOS, EOS, PAD
@@ -56,6 +57,13 @@ class Shape:
             architecture="speech_attention", frame_stacking=self.stacking, location_width=25, **narrow
         )
 
+    def joint(self) -> JointRecogniserConfig:
+        """As of the paper `anchors`, whatever the scale."""
+        shape = {"num_layers": 1, "d_model": 256, "d_ff": 512, "num_heads": 4, "dropout": 0.1, "channels": 16}
+        read = {"encoder_layers": 2, "encoder_dropout": 0.2, "utterance_mean": "removed"}
+        masks = {"time_masks": 2, "frequency_masks": 2}
+        return JointRecogniserConfig.model_validate({"architecture": "joint_recogniser"} | shape | read | masks)
+
 
 SHAPES = {"demo": Shape(8, 4, 2, 32, 2), "small": Shape(4, 16, 2, 32, 2), "paper": Shape(1, 32, 1, 8, 6)}
 
@@ -72,6 +80,7 @@ def main() -> None:
         "plain": partial(Plain, shape.ctc()),
         "ctc": partial(build_model, shape.ctc(), (VOCABULARY,) * 2),
         "attention": partial(build_model, shape.attention(), (VOCABULARY,) * 2),
+        "joint": partial(build_model, shape.joint(), (VOCABULARY,) * 2),
     }
     steps = {
         f"{name} {precision}": stepper(seeded(make), precision == "bf16")

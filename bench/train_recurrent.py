@@ -63,9 +63,10 @@ def main() -> None:
         models = {channels: build_model(config(shape, channels), (shape.symbols,) * 2) for channels in CHANNELS}
         systems |= {channels: stepper(model, narrow) for channels, model in models.items()}
         times = measure(systems, batch, args.rounds)
+        rivals = {name: times[name] for name in ("plain", "rnn")}
         common = {"shape": args.shape, "precision": "bf16" if narrow else "fp32", "threads": args.threads}
         for name, own in times.items():
-            report = common | {"system": name} | speeds(own, times, shape.sentences * shape.length)
+            report = common | {"system": name} | speeds(own, rivals, shape.sentences * shape.length)
             print(json.dumps(report | {"load": round(os.getloadavg()[0], 1)}), flush=True)
         for name, model in models.items():
             shares = parts(model, batch, narrow, min(times[name].cpu))
@@ -133,14 +134,14 @@ def measure(systems: dict[str, Callable], batch: TextBatch, rounds: int) -> dict
     return times
 
 
-def speeds(own: Times, times: dict[str, Times], tokens: int) -> dict:
+def speeds(own: Times, rivals: dict[str, Times], tokens: int) -> dict:
     median = statistics.median(own.wall)
     report = {"step_s": round(median, 4), "best_step_s": round(min(own.wall), 4), "best_cpu_s": round(min(own.cpu), 4)}
     report["target_tokens_per_s"] = round(tokens / median)
-    for rival in ("plain", "rnn"):
-        each = [theirs / ours for ours, theirs in zip(own.wall, times[rival].wall, strict=True)]
+    for rival, times in rivals.items():
+        each = [theirs / ours for ours, theirs in zip(own.wall, times.wall, strict=True)]
         report[f"ratio_{rival}"] = round(statistics.median(each), 2)
-        report[f"cpu_ratio_{rival}"] = round(min(times[rival].cpu) / min(own.cpu), 2)
+        report[f"cpu_ratio_{rival}"] = round(min(times.cpu) / min(own.cpu), 2)
     return report | {"rounds": len(own.wall)}
 
 

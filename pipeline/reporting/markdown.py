@@ -132,6 +132,9 @@ def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
     """The rules of the scale that change a setting of runs, or of a run that one of them starts from, in words."""
     runs = set(of_runs)
     runs |= {taken for run in runs for taken in project.runs_taken(run)}
+    runs = {run for run in runs if not project.papers[run.paper].as_published}
+    if not runs:
+        return []
     names = {name for run in runs for name in project.lineage(run.paper, run.system)}
     has = {
         section: {key for run in runs for key, value in project.section(run, section) if value is not None}

@@ -13,6 +13,7 @@ from pipeline.kinds.cells.shared.cell import PrintedTable
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
 from pipeline.products import RunId, Table
+from pipeline.reporting.markdown import scale_rules
 from pipeline.training.schedule import Schedule
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,11 +25,12 @@ def small():
     return load_project(ROOT, {"scale": "small", "seeds": 3})
 
 
-def test_no_rule_of_a_scale_changes_a_published_recipe(small):
+def test_no_rule_of_a_scale_changes_a_published_recipe_or_stands_below_its_table(small):
     for system in small.papers["anchors"].systems:
         (run, *_) = small.runs_of("anchors", system, "multi30k-en-de-lowercased")
         for section in ("model", "training"):
             assert small.section(run, section) == small.full_section("anchors", system, section)
+        assert scale_rules(small, [run]) == []
     assert small.run_spec(RunId("attention", "base", "multi30k-en-de", 1)).model.d_model == 128  # 512 in the paper
 
 
