@@ -6,7 +6,7 @@ from speech_batches import VOCAB, joint_config, speech
 
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.layers.spec_augment import masked, stretches
-from pipeline.models.layers.utterance_norm import centred
+from pipeline.models.layers.utterance_norm import centred, of_deviation_one
 from pipeline.symbols import PAD
 
 
@@ -45,9 +45,11 @@ def test_the_decoders_part_is_the_likelihood_of_its_steps_and_of_the_texts_that_
     torch.testing.assert_close(found, torch.stack((total, total), 1), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("mean, subsampling", [("kept", 4), ("removed", 4), ("removed", 2)])
-def test_what_lies_behind_an_utterances_end_changes_nothing(mean, subsampling):
-    joint, batch = model(utterance_mean=mean, subsampling=subsampling), speech([60, 41, 33], [4, 7, 2])
+@pytest.mark.parametrize(
+    "changes", [{}, {"utterance_mean": "removed", "utterance_deviation": "one"}, {"subsampling": 2}]
+)
+def test_what_lies_behind_an_utterances_end_changes_nothing(changes):
+    joint, batch = model(**changes), speech([60, 41, 33], [4, 7, 2])
     encoded, real, _ = joint.read(batch)
     for row in range(3):
         alone, *_ = joint.read(batch.row(row))
@@ -67,6 +69,23 @@ def test_a_microphones_colour_is_taken_away_with_the_mean_and_heard_without():
 def test_the_mean_is_over_an_utterances_own_frames():
     frames = torch.tensor([[[1.0], [3.0], [99.0]], [[2.0], [4.0], [9.0]]])
     assert centred(frames, torch.tensor([2, 3])).flatten().tolist() == [-1, 1, 0, -3, -1, 4]
+
+
+def test_a_louder_contrast_is_taken_away_with_the_deviation_and_heard_without():
+    batch = speech([60, 41], [4, 7])
+    for deviation in ("one", "kept"):
+        joint = model(utterance_mean="removed", utterance_deviation=deviation)
+        plain, _ = joint.speech_encoder(batch.frames, batch.frame_counts)
+        louder, _ = joint.speech_encoder(2 * batch.frames, batch.frame_counts)
+        assert torch.allclose(plain, louder, atol=2e-2) == (deviation == "one")
+    with pytest.raises(ValueError, match="whose utterance_mean is removed"):
+        joint_config(utterance_deviation="one")
+
+
+def test_the_deviation_is_over_an_utterances_own_frames():
+    frames = torch.tensor([[[3.0], [-3.0], [0.0]], [[0.0], [0.0], [0.0]]])
+    found = of_deviation_one(frames, torch.tensor([2, 3]))
+    torch.testing.assert_close(found, frames / (9 + 1e-2) ** 0.5)
 
 
 def test_stretches_fit_into_the_room_and_are_as_wide_as_they_may_be_and_no_wider():

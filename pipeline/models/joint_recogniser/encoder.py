@@ -10,7 +10,7 @@ from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.reading import within, zero_behind
 from pipeline.models.layers.spec_augment import masked
-from pipeline.models.layers.utterance_norm import centred
+from pipeline.models.layers.utterance_norm import centred, of_deviation_one
 from pipeline.models.speech_attention.encoder import BidirectionalLSTM
 
 
@@ -41,9 +41,11 @@ class ConvolutionalEncoder(nn.Module):
         return zero_behind(self.norm(x), lengths), lengths
 
     def augmented(self, frames: Tensor, lengths: Tensor) -> Tensor:
-        """What is read: centred, and in training masked, where the settings say so."""
+        """What is read: normalised, and in training masked, where the settings say so."""
         config = self.config
         frames = centred(frames, lengths) if config.utterance_mean == "removed" else zero_behind(frames, lengths)
+        if config.utterance_deviation == "one":
+            frames = of_deviation_one(frames, lengths)
         if not self.training or not (config.time_masks or config.frequency_masks):
             return frames
         times = (config.time_masks, config.time_mask_frames, config.time_mask_share)

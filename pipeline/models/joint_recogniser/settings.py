@@ -28,6 +28,9 @@ class JointRecogniserConfig(AnyTransformerConfig):
         default=0.3, ge=0, le=1, strict=False, description="Of CTC in the loss; the rest is the decoder's"
     )
     utterance_mean: Literal["removed", "kept"] = Field(default="kept", description="Of each feature of an utterance")
+    utterance_deviation: Literal["one", "kept"] = Field(
+        default="kept", description="The same; one, if the mean is removed"
+    )
     time_masks: Number = Field(default=0, description="SpecAugment: stretches of time set to zero in training")
     time_mask_frames: Count = Field(default=40, description="SpecAugment: the most frames of one")
     time_mask_share: Probability = Field(default=0.2, description="SpecAugment: its largest share of an utterance")
@@ -35,7 +38,9 @@ class JointRecogniserConfig(AnyTransformerConfig):
     frequency_mask_bands: Count = Field(default=10, description="SpecAugment: the most features of one")
 
     @model_validator(mode="after")
-    def has_two_directions(self):
+    def can_be_built(self):
+        if self.utterance_deviation == "one" and self.utterance_mean == "kept":
+            raise ValueError("utterance_deviation one is that of features whose utterance_mean is removed")
         if self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even: half of it is read in each direction")
         return self
