@@ -4,9 +4,10 @@ B: sentences in the batch, K: beam size, V: vocabulary.
 
 The beam always holds K live hypotheses. At each position the 2K best continuations are taken (at least K of them don't
 end the sentence); an EOS among the first K finishes a hypothesis, the K best others live on. A sentence is done, and
-leaves the batch, when it has K finished hypotheses or when no live one can still reach the finished ones. Thus a beam
-of 1 is greedy search, and a beam wide enough is exhaustive search. (tensor2tensor takes an EOS from all 2K; then a beam
-of 1 is not greedy search.)
+leaves the batch, when no live one can still reach the finished ones, or when it has K finished ones and no live one is
+ahead of the best of them: K alone would cut long outputs short, as among few likely symbols a wide beam holds an EOS at
+every position. Thus a beam of 1 is greedy search, and a beam wide enough is exhaustive search. (tensor2tensor takes an
+EOS from all 2K; then a beam of 1 is not greedy search.)
 """
 
 from dataclasses import dataclass
@@ -152,7 +153,9 @@ class Search:
         """
         reach = live_log_probs / np.array([self.penalty(limit + 1) for limit in self.limits[self.active]])
         settled = self.best_scores[self.active, -1] >= reach
-        return settled | (self.counts[self.active] >= self.config.beam_size) | np.isneginf(live_log_probs)
+        ahead = live_log_probs / self.penalty(len(self.tokens)) > self.best_scores[self.active, 0]
+        full = (self.counts[self.active] >= self.config.beam_size) & ~ahead
+        return settled | full | np.isneginf(live_log_probs)
 
     def best(self) -> list[list[Hypothesis]]:
         """The finished hypotheses of each sentence, best first. Raises UserError when a sentence has none."""

@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import pytest
 import torch
@@ -67,6 +68,20 @@ def test_stopping_early_leaves_the_best_hypotheses_as_they_are(normalisation):
     late = beam_search(model, batch, config, n_best=50)
     assert [one[0] for one in early] == [one[0] for one in late]
     assert rows_early < model.rows
+
+
+@pytest.mark.parametrize("normalisation", NORMALISATIONS)
+def test_a_long_output_is_found_though_as_many_short_ones_as_the_beam_is_wide_have_finished(normalisation):
+    """One symbol after another at 0.9, with 0.1 for the end at each place: 0.9^9 is more than 0.1."""
+    config = DecodingConfig(beam_size=3, length_normalisation=normalisation, max_extra_length=8, length_penalty=0.3)
+    model = Markov(12, sentences=1, seed=0)
+    model.tables[:] = -40.0
+    chain = [BOS, *range(EOS + 1, 12), EOS]
+    for symbol, following in itertools.pairwise(chain):
+        model.tables[..., symbol, EOS] = math.log(0.1)
+        model.tables[..., symbol, following] = math.log(0.9)
+    (found,) = beam_search(model, sentences([2]), config)
+    assert found[0].tokens == chain[1:-1]
 
 
 def test_a_sentence_is_decoded_alike_in_any_company():
