@@ -46,19 +46,27 @@ def export(model: Model, folder: Path, quantization: str | None = None) -> None:
     Raises:
         UserError: CTranslate2 isn't installed, can't express the model, or the folder is there already.
     """
-    try:
-        from ctranslate2.specs import TransformerSpec
-    except ImportError as error:
-        raise UserError("CTranslate2 is not installed; `pip install '.[ct2]'` does it") from error
     network, (src, tgt) = plain_transformer(model), model.symbols
     if folder.exists():
         raise UserError(f"{folder}: is there already; name a new folder")
     assert src is not None and isinstance(tgt, Subwords), "a Transformer reads and writes subwords"
+    write(network, pieces(src), pieces(tgt), folder, quantization)
+    for name, subwords in {MODEL: src, **({} if tgt is src else {TGT_MODEL: tgt})}.items():
+        (folder / name).write_bytes(subwords.model.serialized_model_proto())
+
+
+def write(
+    network: Transformer, src_pieces: list[str], tgt_pieces: list[str], folder: Path, quantization: str | None
+) -> None:
+    """The folder without subword models. Raises UserError when CTranslate2 isn't installed."""
+    try:
+        from ctranslate2.specs import TransformerSpec
+    except ImportError as error:
+        raise UserError("CTranslate2 is not installed; `pip install '.[ct2]'` does it") from error
     spec: Any = TransformerSpec.from_config(network.config.num_layers, network.config.num_heads, pre_norm=False)
     fill(spec, network)
     spec.config.layer_norm_epsilon = LAYER_NORM_EPS
     spec.config.add_source_eos = True
-    src_pieces, tgt_pieces = pieces(src), pieces(tgt)
     spec.config.bos_token = spec.config.decoder_start_token = tgt_pieces[BOS]
     spec.config.eos_token, spec.config.unk_token = tgt_pieces[EOS], tgt_pieces[UNK]
     spec.register_source_vocabulary(src_pieces)
@@ -67,8 +75,6 @@ def export(model: Model, folder: Path, quantization: str | None = None) -> None:
     spec.optimize(quantization=quantization)
     folder.mkdir(parents=True)
     spec.save(str(folder))
-    for name, subwords in {MODEL: src, **({} if tgt is src else {TGT_MODEL: tgt})}.items():
-        (folder / name).write_bytes(subwords.model.serialized_model_proto())
 
 
 def plain_transformer(model: Model) -> Transformer:

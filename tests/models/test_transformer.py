@@ -47,6 +47,16 @@ def test_bfloat16_loss_is_near_float32(config):
     assert (ours - expected).norm() < 0.2 * expected.norm()
 
 
+@torch.no_grad()
+def test_what_a_search_keeps_is_in_the_type_of_products():
+    model, batch = evaluated(transformer_config()), pairs([9, 4], [3, 8])
+    for narrow, kind in ((False, torch.float32), (True, torch.bfloat16)):
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+            source, cache = model.start(batch)
+            _, cache = model.step(batch.tgt_in[:, :1], source, cache)
+        assert {tensor.dtype for layer in cache for tensor in layer} == {kind}
+
+
 def test_seed_fixes_weights_and_dropout():
     config = transformer_config(dropout=0.2, attention_dropout=0.2, relu_dropout=0.2)
     batch, losses = pairs([9, 4], [3, 8]), []

@@ -1,19 +1,20 @@
 import pytest
 import torch
 
-from pipeline.search.selection import best_continuations, top_symbols
+from pipeline.search.selection import best_continuations
 
 
 @pytest.mark.parametrize("vocabulary", [5, 64, 2048, 8000, 8001, 8063])
 @pytest.mark.parametrize("count", [1, 2, 8])
-def test_top_symbols_are_those_of_a_full_sort(vocabulary, count):
-    count = min(count, vocabulary)
-    logits = torch.randn(3, 4, vocabulary)
-    logits[..., 0] = -torch.inf
-    logits[0, 0, -1] = 100.0
-    values, index = top_symbols(logits, count)
-    assert torch.equal(values, logits.sort(-1, descending=True).values[..., :count])
-    assert torch.equal(values, logits.gather(-1, index))
+def test_continuations_are_those_of_a_full_sort(vocabulary, count):
+    scores, log_probs = torch.randn(3, 4, vocabulary), -torch.rand(3, 4)
+    scores[..., 0] = -torch.inf
+    scores[0, 0, -1] = 100.0
+    log_probs[1, 2] = -torch.inf
+    found = best_continuations(scores, log_probs, count)
+    table = (scores + log_probs.unsqueeze(-1)).flatten(1)
+    assert torch.equal(found.log_probs, table.sort(1, descending=True).values[:, :count])
+    assert torch.equal(found.log_probs, table.gather(1, found.parents * vocabulary + found.tokens))
 
 
 def test_continuations_are_ranked_by_the_log_probability_of_the_whole_hypothesis():

@@ -129,9 +129,9 @@ class SelfAttention(nn.Module):
         return self.mix(context.reshape(batch, hypotheses, self.heads, self.d_v)), (keys, values)
 
     def empty_past(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The cache (B, 1, H, 0, …) before the first position; x gives B, type and device."""
-        shape = (x.shape[0], 1, self.heads, 0)
-        return x.new_empty(*shape, self.d_k), x.new_empty(*shape, self.d_v)
+        """The cache (B, 1, H, 0, …) before the first position, in the type of products; x gives B and device."""
+        start = x.new_empty(x.shape[0], 1, self.heads, 0, dtype=matrix_type(x))
+        return start.new_empty(*start.shape, self.d_k), start.new_empty(*start.shape, self.d_v)
 
 
 class CrossAttention(nn.Module):
