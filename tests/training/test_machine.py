@@ -58,6 +58,15 @@ def test_a_card_without_bfloat16_is_refused_for_it_alone(monkeypatch):
         check_precision(torch.device("cuda"), "bf16")
 
 
+@pytest.mark.parametrize(("precision", "has", "said"), [("bf16", False, 1), ("bf16", True, 0), ("fp32", False, 0)])
+def test_a_processor_without_bfloat16_says_so_where_it_is_asked_for(monkeypatch, caplog, precision, has, said):
+    monkeypatch.setattr(
+        torch.cpu, "get_capabilities", lambda: {"avx512_f": True, "avx512_bf16": has, "amx_bf16": False}
+    )
+    check_precision(torch.device("cpu"), precision)
+    assert len(caplog.records) == said
+
+
 def test_threads_are_those_asked_for_else_of_the_environment_else_all_cores_shared(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
