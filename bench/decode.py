@@ -1,23 +1,29 @@
-"""How fast is beam search? Ours against a plain cached one in PyTorch, with the same weights.
+"""How fast is beam search? Ours against a plain cached one in PyTorch, and CTranslate2's, with the same weights.
 
     python bench/decode.py
+    python bench/decode.py --shape base --sentences 50 --threads 1
 
 One JSON line a search: sentences/s (median and best of the rounds), and its ratio to the plain search, taken in each
-round (`ratio`, their median) and of the best rounds (`ratio_of_best`).
+round (`ratio`, their median) and of the best rounds (`ratio_of_best`); where CTranslate2 is installed, also to its
+search in float32 (`ratio_ct2`).
 
-The shape is that of a small Transformer (3 + 3 layers, width 256, feed-forward 1024, 4 heads, 8000 subwords); 200
-sentences are decoded to 25 subwords with a beam of 4 on 2 threads. Weights are random: no search can stop early. The
-plain search is what one writes first: key/value caches that grow by `cat`, hypotheses folded into the batch, one
-log-softmax and one top-k over all continuations, `index_select` to reorder; each search runs with the number of
-sentences at once that suits it best. In float32 both must find hypotheses of the same score.
+The shape is that of a small Transformer (3 + 3 layers, width 256, feed-forward 1024, 4 heads, 8000 subwords) or of the
+paper's base model (6 + 6, 512, 2048, 8; 37000); 200 sentences are decoded to 25 subwords with a beam of 4. Weights are
+random: no search can stop early. The plain search is what one writes first: key/value caches that grow by `cat`,
+hypotheses folded into the batch, one log-softmax and one top-k over all continuations, `index_select` to reorder; each
+search runs with the number of sentences at once that suits it best. In float32 both must find hypotheses of the same
+score. With one thread it is processor time that counts, which means something beside other work, too.
 """
 
 import argparse
 import json
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -28,43 +34,64 @@ from pipeline.data.batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
+from pipeline.records.training import Library
 from pipeline.search.beam_search import beam_search
 from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
+from pipeline.training.products import installed, multiply_by
+from reprise.commands.export import write
 
-SHAPE = TransformerConfig(architecture="transformer", num_layers=3, d_model=256, d_ff=1024, num_heads=4)
-VOCABULARY, SENTENCES, LENGTH, BEAM, ALPHA = 8000, 200, 25, 4, 0.6
+SHAPES = {
+    "small": (TransformerConfig(architecture="transformer", num_layers=3, d_model=256, d_ff=1024, num_heads=4), 8000),
+    "base": (TransformerConfig(architecture="transformer", num_layers=6, d_model=512, d_ff=2048, num_heads=8), 37000),
+}
+LENGTH, BEAM, ALPHA = 25, 4, 0.6
 CONFIG = DecodingConfig(beam_size=BEAM, length_penalty=ALPHA, max_extra_length=1)
 SIZES = (25, 50, 100, 200)
 
 
+Search = Callable[[TextBatch], object]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", choices=SHAPES, default="small")
+    parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     prepare(torch.device("cpu"), args.threads)
     torch.manual_seed(1)
-    model = build_model(SHAPE, (VOCABULARY, VOCABULARY)).eval()
-    src = torch.randint(EOS + 1, VOCABULARY, (SENTENCES, LENGTH))
+    shape, vocabulary = SHAPES[args.shape]
+    model = build_model(shape, (vocabulary, vocabulary)).eval()
+    src = torch.randint(EOS + 1, vocabulary, (args.sentences, LENGTH))
     src[:, -1] = EOS
-    searches = {"plain fp32": (plain, False), "ours fp32": (ours, False), "ours bf16": (ours, True)}
     check_equal(model, src)
-    chosen = {name: fastest_size(model, src, *search) for name, search in searches.items()}
+    searches: dict[str, Search] = {"plain fp32": partial(plain, model)}
+    searches |= {f"ours {name}": partial(ours, model, narrow=name == "bf16") for name in ("fp32", "bf16")}
+    searches |= ctranslate2_searches(model, vocabulary, args.threads)
+    sizes = [size for size in SIZES if size <= args.sentences]
+    library: Library = "onednn" if installed else "mkl"
+    chosen: dict[str, int] = {}
     rates: dict[str, list[float]] = {name: [] for name in searches}
+    for name, search in searches.items():
+        multiply_by("mkl" if name.startswith("plain") else library)  # the one that torch takes by itself
+        chosen[name] = min(sizes, key=partial(seconds, src, search))  # its warm-up, too
     for _ in range(args.rounds):
-        for name, (search, narrow) in searches.items():
-            rates[name].append(SENTENCES / seconds(model, src, search, narrow, chosen[name]))
+        for name, search in searches.items():
+            multiply_by("mkl" if name.startswith("plain") else library)
+            rates[name].append(args.sentences / seconds(src, search, chosen[name]))
     for name, values in rates.items():
-        report = {
-            "search": name,
-            "sentences_per_second": rounded(statistics.median(values)),
-            "best": rounded(max(values)),
-        }
-        ratios = [own / plain_rate for own, plain_rate in zip(values, rates["plain fp32"], strict=True)]
-        report |= {"ratio": rounded(statistics.median(ratios))}
+        report = {"shape": args.shape, "search": name, "sentences_per_second": rounded(statistics.median(values))}
+        report |= {"best": rounded(max(values)), "ratio": ratio(values, rates["plain fp32"])}
         report |= {"ratio_of_best": rounded(max(values) / max(rates["plain fp32"])), "sentences_at_once": chosen[name]}
+        if "ct2 fp32" in rates:
+            report["ratio_ct2"] = ratio(values, rates["ct2 fp32"])
         print(json.dumps(report | {"threads": args.threads, "beam": BEAM, "torch": torch.__version__}), flush=True)
+
+
+def ratio(own: list[float], others: list[float]) -> float:
+    return rounded(statistics.median(a / b for a, b in zip(own, others, strict=True)))
 
 
 def rounded(value: float) -> float:
@@ -76,17 +103,35 @@ def parts(src: Tensor, size: int) -> Iterator[TextBatch]:
         yield TextBatch(part, part, part)
 
 
-def seconds(model: Transformer, src: Tensor, search: Callable, narrow: bool, size: int) -> float:
-    started = time.perf_counter()
-    with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
-        for batch in parts(src, size):
-            search(model, batch)
-    return time.perf_counter() - started
+def seconds(src: Tensor, search: Search, size: int) -> float:
+    """To decode so many sentences at once."""
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    started = clock()
+    for batch in parts(src, size):
+        search(batch)
+    return clock() - started
 
 
-def fastest_size(model: Transformer, src: Tensor, search: Callable, narrow: bool) -> int:
-    """Sentences at once that this search is fastest with; also its warm-up."""
-    return min(SIZES, key=lambda size: seconds(model, src, search, narrow, size))
+def ctranslate2_searches(model: Transformer, vocabulary: int, threads: int) -> dict[str, Search]:
+    """Of the same weights, in float32 and with eight-bit integers; none where it is not installed."""
+    try:
+        import ctranslate2
+    except ImportError:
+        return {}
+    pieces = [f"piece {number}" for number in range(vocabulary)]
+    with tempfile.TemporaryDirectory() as folder:
+        write(model, pieces, pieces, Path(folder, "model"), None)
+        found = {}
+        for name, kind in {"ct2 fp32": "float32", "ct2 int8": "int8"}.items():
+            opened = ctranslate2.Translator(f"{folder}/model", compute_type=kind, intra_threads=threads)
+            found[name] = partial(by_ctranslate2, opened, pieces)
+    return found
+
+
+def by_ctranslate2(translator, pieces: list[str], batch: TextBatch) -> None:
+    """It adds the end of a sentence itself."""
+    sentences = [[pieces[number] for number in row] for row in batch.src[:, :-1].tolist()]
+    translator.translate_batch(sentences, beam_size=BEAM, length_penalty=ALPHA, max_decoding_length=LENGTH)
 
 
 def check_equal(model: Transformer, src: Tensor) -> None:
@@ -97,14 +142,15 @@ def check_equal(model: Transformer, src: Tensor) -> None:
             raise SystemExit(f"the searches differ: plain finds {theirs:.6f}, ours {found:.6f}")
 
 
-def ours(model: Transformer, batch: TextBatch) -> list[float]:
-    return [found[0].score for found in beam_search(model, batch, CONFIG)]
+def ours(model: Transformer, batch: TextBatch, narrow: bool = False) -> list[float]:
+    with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+        return [found[0].score for found in beam_search(model, batch, CONFIG)]
 
 
 @torch.inference_mode()
 def plain(model: Transformer, batch: TextBatch) -> list[float]:
     """Scores of the best hypotheses (B,). Finished ones are kept aside; all sentences run to the last position."""
-    sentences = len(batch.src)
+    sentences, vocabulary = len(batch.src), len(model.output_weight)
     encoded = model.encode(batch.src, None)
     cross = [
         tuple(side.repeat_interleave(BEAM, dim=0) for side in layer.cross_attention.keys_values(encoded))
@@ -122,23 +168,23 @@ def plain(model: Transformer, batch: TextBatch) -> list[float]:
         candidates[:, [PAD, BOS]] = -torch.inf
         if position == LENGTH:
             candidates[:, :EOS] = candidates[:, EOS + 1 :] = -torch.inf
-        candidates = (candidates + log_probs.view(-1, 1)).view(sentences, BEAM * VOCABULARY)
+        candidates = (candidates + log_probs.view(-1, 1)).view(sentences, BEAM * vocabulary)
         values, index = candidates.topk(2 * BEAM, dim=1)
-        ends = index % VOCABULARY == EOS
+        ends = index % vocabulary == EOS
         ended = values[:, :BEAM].masked_fill(~ends[:, :BEAM], -torch.inf).amax(1) / ((6 + position) / 6) ** ALPHA
         best = torch.maximum(best, ended)
         log_probs, kept = values.masked_fill(ends, -torch.inf).topk(BEAM, dim=1)
         index = index.gather(1, kept)
-        tokens = (index % VOCABULARY).flatten()
-        rows = (first_row + index // VOCABULARY).flatten()
+        tokens = (index % vocabulary).flatten()
+        rows = (first_row + index // vocabulary).flatten()
         past = [tuple(side.index_select(0, rows) for side in layer) for layer in past]
     return best.tolist()
 
 
 def plain_step(model: Transformer, tokens: Tensor, position: int, past: list, cross: list) -> Tensor:
     """tokens (B * K,) -> features (B * K, D); `past` grows in place."""
-    heads = SHAPE.num_heads
-    x = model.tgt_embedding(tokens) * SHAPE.d_model**0.5 + model.tgt_positions(position, position + 1)
+    heads = model.config.num_heads
+    x = model.tgt_embedding(tokens) * model.config.d_model**0.5 + model.tgt_positions(position, position + 1)
     for number, layer in enumerate(model.decoder):
         queries, *new = (part.unflatten(-1, (heads, 1, -1)) for part in layer.self_attention.qkv(x).chunk(3, dim=-1))
         if past[number] is not None:

@@ -12,7 +12,8 @@ backward, and of the rest (embeddings, readout, softmax, optimiser).
 plain: torch.nn.GRU both ways, a decoder of two torch.nn.GRUCell around the same attention, logits and
 torch.nn.functional.cross_entropy; same widths, biases as torch has them. Shapes: `demo` has width 128 (attention 256),
 2000 symbols and 64 sentences of 20; `paper` width 512 (attention 1024), 30000 symbols and 64 of 25. Every system runs
-one step a round in the same process, under the same allocator setting: freed memory is kept.
+one step a round in the same process, under the same allocator setting: freed memory is kept. Plain PyTorch multiplies
+matrices by the library that it takes by itself.
 """
 
 import argparse
@@ -30,8 +31,10 @@ from torch.nn import functional as F
 from pipeline.data.batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
+from pipeline.records.training import Library
 from pipeline.symbols import BOS, EOS
 from pipeline.training.machine import prepare
+from pipeline.training.products import installed, multiply_by
 
 
 @dataclass(frozen=True)
@@ -124,13 +127,16 @@ class Times:
 
 
 def measure(systems: dict[str, Callable], batch: TextBatch, rounds: int) -> dict[str, Times]:
+    library: Library = "onednn" if installed else "mkl"
     times = {name: Times() for name in systems}
     for number in range(WARM_UP + rounds):
         for name, step in systems.items():
+            multiply_by("mkl" if name.startswith("plain") else library)
             if number < WARM_UP:
                 step(batch)
             else:
                 times[name].take(lambda step=step: step(batch))
+    multiply_by(library)
     return times
 
 

@@ -3,51 +3,87 @@
     python bench/train_step.py
     python bench/train_step.py --rounds 3 --curve-steps 60
 
-One JSON line a system: seconds of a step (median and best of the rounds), target tokens/s, and the ratio of its speed
-to the plain loop in float32 and under bfloat16 autocast, taken in each round (`ratio_…`, their median) and from the
-least processor time of a step (`cpu_ratio_…`). Beside other work only the latter means something, and only with
-`--threads 1`: threads that wait for each other burn processor time too. With `--curve-steps`, one line more: our losses
-in float32 and bfloat16 on the same data with the same masks.
+One JSON line a system: seconds of a step (median and best of the rounds), target tokens/s (with one thread of the least
+processor time), and the ratio of its speed to the plain loop in float32 and under bfloat16 autocast, taken in each
+round (`ratio_…`, their median) and from the least processor time of a step (`cpu_ratio_…`). Beside other work only the
+latter means something, and only with `--threads 1`: threads that wait for each other burn processor time too. With
+`--curve-steps`, one line more: our losses in float32 and bfloat16 on the same data with the same masks.
 
-The shape is that of a small Transformer: 3 + 3 layers, width 256, feed-forward 1024, 4 heads, 8000 subwords, sentences
-of 25, 4100 target tokens a step, label smoothing 0.1, 2 threads. Dropout of 0.1 lies in the same three places in every
-system (sub-layer outputs and embeddings, attention weights, inside the feed-forward network). Every system runs one
-step a round in the same process, under the same allocator setting: freed memory is kept.
+`share_of_floor` is what the step's products alone would take, at the rate of those of its feed-forward network, of
+what it takes (of processor time with one thread). `over_operations` says of a Weighted Transformer how many times
+longer than a Transformer's its step is, over how many times more operations it has: `literal` is the paper's reading of
+section 3, where every branch runs the whole network.
+
+The shape `small` has 3 + 3 layers of width 256, feed-forward 1024, 4 heads, 8000 subwords, sentences of 25 and 4100
+target tokens a step; `demo` is what the scale `demo` trains: width 64, feed-forward 256, 2000 subwords, 440 tokens of
+sentences of 20. Label smoothing is 0.1. Dropout of 0.1 lies in the same three places in every system (sub-layer outputs
+and embeddings, attention weights, inside the feed-forward network). Every system runs one step a round in the same
+process, under the same allocator setting: freed memory is kept. Plain PyTorch multiplies matrices by the library that
+it takes by itself.
 """
 
 import argparse
 import json
+import math
 import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pipeline.config import ModelConfig
 from pipeline.data.batches import TextBatch
+from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model
+from pipeline.models.flops import training_flops
 from pipeline.models.layers.positions import sinusoids
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.records.training import Library
 from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
+from pipeline.training.products import installed, multiply_by
 
-VOCABULARY, SENTENCES, LENGTH, SMOOTHING, DROPOUT = 8000, 164, 25, 0.1, 0.1
-SHAPE = {
-    "num_layers": 3,
-    "d_model": 256,
-    "d_ff": 1024,
-    "num_heads": 4,
-    "dropout": DROPOUT,
-    "attention_dropout": DROPOUT,
-    "relu_dropout": DROPOUT,
-}
-TRANSFORMER = TransformerConfig(architecture="transformer", **SHAPE)
-WEIGHTED = WeightedTransformerConfig(architecture="weighted_transformer", **SHAPE)
+SMOOTHING, DROPOUT = 0.1, 0.1
+
+
+@dataclass(frozen=True)
+class Shape:
+    layers: int
+    width: int
+    hidden: int
+    heads: int
+    vocabulary: int
+    sentences: int
+    length: int
+
+    @property
+    def tokens(self) -> int:
+        return self.sentences * self.length
+
+    @property
+    def batch(self) -> BatchShape:
+        return BatchShape(self.vocabulary, self.tokens, self.tokens, self.length, self.length)
+
+    def models(self) -> dict[str, ModelConfig]:
+        """Ours, by name."""
+        common: dict[str, Any] = {"num_layers": self.layers, "d_model": self.width, "d_ff": self.hidden}
+        common |= {"num_heads": self.heads, **dict.fromkeys(("dropout", "attention_dropout", "relu_dropout"), DROPOUT)}
+        literal = {"ffn_mode": "shared", "branched_attention": "self", "residuals": "sub-layers"}
+        return {
+            "transformer": TransformerConfig(architecture="transformer", **common),
+            "weighted": WeightedTransformerConfig(architecture="weighted_transformer", **common),
+            "literal": WeightedTransformerConfig(architecture="weighted_transformer", **common, **literal),
+        }
+
+
+SHAPES = {"small": Shape(3, 256, 1024, 4, 8000, 164, 25), "demo": Shape(3, 64, 256, 4, 2000, 22, 20)}
 ADAM = {"lr": 5e-4, "betas": (0.9, 0.98), "eps": 1e-9}
 WARMUP_STEPS = 30
 # A step of one system: takes a batch, returns the loss per token before the update.
@@ -56,20 +92,24 @@ Step = Callable[[TextBatch], float]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", choices=SHAPES, default="small")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--curve-steps", type=int, default=0, help="updates of the two loss curves")
     args = parser.parse_args()
     prepare(torch.device("cpu"), args.threads)
+    shape = SHAPES[args.shape]
+    makers = {"plain": partial(plain, shape)}
+    makers |= {name: partial(our_step, shape, one) for name, one in shape.models().items()}
     systems = {
         f"{name} {precision}": make(precision == "bf16")
-        for name, make in {"plain": plain, "transformer": transformer, "weighted": weighted}.items()
+        for name, make in makers.items()
         for precision in ("fp32", "bf16")
     }
-    for report in reports(measure(systems, args.rounds)):
+    for report in reports(shape, measure(shape, systems, args.rounds)):
         print(json.dumps(report), flush=True)
     if args.curve_steps:
-        print(json.dumps(curves(args.curve_steps)), flush=True)
+        print(json.dumps(curves(shape, args.curve_steps)), flush=True)
 
 
 @dataclass
@@ -80,37 +120,48 @@ class Times:
     cpu: list[float] = field(default_factory=list)
 
 
-def measure(systems: dict[str, Step], rounds: int) -> dict[str, Times]:
+def measure(shape: Shape, systems: dict[str, Step], rounds: int) -> dict[str, Times]:
     """Two rounds come first that are not counted."""
+    library: Library = "onednn" if installed else "mkl"
     times = {name: Times() for name in systems}
-    for number, batch in enumerate(batches(rounds + 2)):
+    for number, batch in enumerate(batches(shape, rounds + 2)):
         for name, step in systems.items():
+            multiply_by("mkl" if name.startswith("plain") else library)
             wall, cpu = time.perf_counter(), time.process_time()
             step(batch)
             if number >= 2:
                 times[name].wall.append(time.perf_counter() - wall)
                 times[name].cpu.append(time.process_time() - cpu)
+    multiply_by(library)
     return times
 
 
-def reports(times: dict[str, Times]) -> Iterator[dict]:
+def reports(shape: Shape, times: dict[str, Times]) -> Iterator[dict]:
+    work = {name: training_flops(one, shape.batch) for name, one in shape.models().items()}
     for name, own in times.items():
         median = statistics.median(own.wall)
+        spent = min(own.cpu) if torch.get_num_threads() == 1 else median
         report = {
             "system": name,
+            "shape": next(known for known, one in SHAPES.items() if one == shape),
             "step_s": round(median, 4),
             "best_step_s": round(min(own.wall), 4),
             "best_cpu_s": round(min(own.cpu), 4),
-            "target_tokens_per_s": round(SENTENCES * LENGTH / median),
+            "target_tokens_per_s": round(shape.tokens / spent),
         }
-        own_precision = name.split()[1]
         rivals = {"plain_fp32": "plain fp32", "plain_bf16": "plain bf16"}
-        if name.startswith("weighted"):
+        kind, own_precision = name.split()
+        if kind in ("weighted", "literal"):
             rivals["transformer"] = f"transformer {own_precision}"
         for key, rival in rivals.items():
             each = [theirs / ours for ours, theirs in zip(own.wall, times[rival].wall, strict=True)]
             report[f"ratio_{key}"] = round(statistics.median(each), 2)
             report[f"cpu_ratio_{key}"] = round(min(times[rival].cpu) / min(own.cpu), 2)
+        if kind in work:
+            report["share_of_floor"] = round(work[kind] / product_rate(shape, own_precision == "bf16") / spent, 2)
+        if "ratio_transformer" in report:
+            slower = 1 / report["cpu_ratio_transformer" if torch.get_num_threads() == 1 else "ratio_transformer"]
+            report["over_operations"] = round(slower * work["transformer"] / work[kind], 2)
         yield report | {
             "rounds": len(own.wall),
             "threads": torch.get_num_threads(),
@@ -118,13 +169,28 @@ def reports(times: dict[str, Times]) -> Iterator[dict]:
         }
 
 
-def curves(steps: int) -> dict:
+@cache
+def product_rate(shape: Shape, narrow: bool) -> float:
+    """Operations a second of a feed-forward layer's products, forward and backward, by the library that is used."""
+    kind = torch.bfloat16 if narrow else torch.float32
+    sizes = (shape.tokens, shape.width), (shape.width, shape.hidden), (shape.tokens, shape.hidden)
+    x, weight, grad = (torch.randn(size, dtype=kind) for size in sizes)
+    clock, best = time.process_time if torch.get_num_threads() == 1 else time.perf_counter, math.inf
+    for _ in range(12):
+        began = clock()
+        for pair in ((x, weight), (grad, weight.t()), (x.t(), grad)):
+            torch.mm(*pair)
+        best = min(best, clock() - began)
+    return 3 * 2 * x.numel() * weight.shape[1] / best
+
+
+def curves(shape: Shape, steps: int) -> dict:
     """Our Transformer in both precisions, the same initial weights, data and masks."""
     losses = {}
     for precision in ("fp32", "bf16"):
-        step = transformer(precision == "bf16")
+        step = our_step(shape, shape.models()["transformer"], precision == "bf16")
         losses[precision] = []
-        for number, batch in enumerate(batches(steps)):
+        for number, batch in enumerate(batches(shape, steps)):
             torch.manual_seed(number)
             losses[precision].append(step(batch))
     gaps = [abs(narrow - wide) for narrow, wide in zip(losses["bf16"], losses["fp32"], strict=True)]
@@ -138,30 +204,22 @@ def curves(steps: int) -> dict:
     }
 
 
-def batches(count: int) -> Iterator[TextBatch]:
+def batches(shape: Shape, count: int) -> Iterator[TextBatch]:
     """Zipf-distributed sentences to be copied in reverse, the same in every call."""
     generator = torch.Generator().manual_seed(1)
-    frequencies = 1 / torch.arange(1, VOCABULARY - EOS, dtype=torch.float)
+    frequencies = 1 / torch.arange(1, shape.vocabulary - EOS, dtype=torch.float)
     for _ in range(count):
-        drawn = torch.multinomial(frequencies, SENTENCES * LENGTH, replacement=True, generator=generator)
-        src = (drawn + EOS + 1).view(SENTENCES, LENGTH)
+        drawn = torch.multinomial(frequencies, shape.tokens, replacement=True, generator=generator)
+        src = (drawn + EOS + 1).view(shape.sentences, shape.length)
         tgt_out = src.flip(1)
-        src, tgt_out = (torch.cat((side[:, 1:], torch.full((SENTENCES, 1), EOS)), 1) for side in (src, tgt_out))
-        tgt_in = torch.cat((torch.full((SENTENCES, 1), BOS), tgt_out[:, :-1]), 1)
+        src, tgt_out = (torch.cat((side[:, 1:], torch.full((shape.sentences, 1), EOS)), 1) for side in (src, tgt_out))
+        tgt_in = torch.cat((torch.full((shape.sentences, 1), BOS), tgt_out[:, :-1]), 1)
         yield TextBatch(src, tgt_in, tgt_out)
 
 
-def transformer(narrow: bool) -> Step:
-    return our_step(TRANSFORMER, narrow)
-
-
-def weighted(narrow: bool) -> Step:
-    return our_step(WEIGHTED, narrow)
-
-
-def our_step(config: ModelConfig, narrow: bool) -> Step:
+def our_step(shape: Shape, config: ModelConfig, narrow: bool) -> Step:
     torch.manual_seed(1)
-    model: Seq2Seq = build_model(config, (VOCABULARY, VOCABULARY))
+    model: Seq2Seq = build_model(config, (shape.vocabulary,) * 2)
     optimiser = torch.optim.Adam(model.parameters(), **ADAM, fused=True)
 
     def step(batch: TextBatch) -> float:
@@ -176,9 +234,9 @@ def our_step(config: ModelConfig, narrow: bool) -> Step:
     return step
 
 
-def plain(narrow: bool) -> Step:
+def plain(shape: Shape, narrow: bool) -> Step:
     torch.manual_seed(1)
-    model = Plain()
+    model = Plain(shape)
     optimiser = torch.optim.Adam(model.parameters(), **ADAM)
     criterion = nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=SMOOTHING)
 
@@ -196,18 +254,17 @@ def plain(narrow: bool) -> Step:
 class Plain(nn.Module):
     """The library's Transformer between tied embeddings."""
 
-    def __init__(self):
+    def __init__(self, shape: Shape):
         super().__init__()
-        width = SHAPE["d_model"]
-        self.embedding = nn.Embedding(VOCABULARY, width)
+        width = shape.width
+        self.embedding = nn.Embedding(shape.vocabulary, width)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
-        self.register_buffer("positions", sinusoids(0, LENGTH, width))
+        self.register_buffer("positions", sinusoids(0, shape.length, width))
         self.dropout = nn.Dropout(DROPOUT)
-        layers = SHAPE["num_layers"]
         self.transformer = nn.Transformer(
-            width, SHAPE["num_heads"], layers, layers, SHAPE["d_ff"], DROPOUT, batch_first=True
+            width, shape.heads, shape.layers, shape.layers, shape.hidden, DROPOUT, batch_first=True
         )
-        self.register_buffer("causal", nn.Transformer.generate_square_subsequent_mask(LENGTH))
+        self.register_buffer("causal", nn.Transformer.generate_square_subsequent_mask(shape.length))
 
     def embed(self, tokens: Tensor) -> Tensor:
         return self.dropout(self.embedding(tokens) * self.embedding.embedding_dim**0.5 + self.positions)

@@ -1,0 +1,86 @@
+"""Do losses in bfloat16 agree with those in float32? Trains a run both ways, with several seeds.
+
+    python bench/precision.py work/demo/runs/attention/base/grammar-en-de/seed1-*
+    python bench/precision.py --steps 100 --seeds 1 -- RUN …
+
+RUN is a run's folder, of which only run.yaml is read; its corpus has to be there. One JSON line a system: of each
+precision and seed the loss on the development set at the end, nats a target symbol; how far apart the means of both
+precisions are; by how much a loss is away from the mean of its precision, on average, which is what another seed does;
+the largest difference at any validation between their losses on training data; and the processor seconds of an update.
+For one seed both have the same initial weights, data and masks. Beside other work begin with `chrt -i 0`.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from pipeline.kinds.training_curves import fit_curve
+from pipeline.records.training import TrainedRun, TrainingCost
+
+PRECISIONS = ("fp32", "bf16")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    args = parser.parse_args()
+    for run in args.runs:
+        print(json.dumps(compare(run, args.steps, args.seeds)), flush=True)
+
+
+def compare(run: Path, steps: int, seeds: list[int]) -> dict:
+    spec = yaml.safe_load((run / "run.yaml").read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        trained = {
+            precision: [train(Path(folder, precision, str(seed)), run, spec, steps, seed, precision) for seed in seeds]
+            for precision in PRECISIONS
+        }
+        ends = {
+            name: [TrainedRun.read(one / "done.json").dev.nll_per_token for one in own] for name, own in trained.items()
+        }
+        curves = {name: [fit_curve(one).train for one in own] for name, own in trained.items()}
+        costs = {
+            name: [TrainingCost.read(one / "cost.json").starts[-1] for one in own] for name, own in trained.items()
+        }
+    wide, narrow = (ends[name] for name in PRECISIONS)
+    gaps = [abs(a - b).max() for a, b in zip(*(curves[name] for name in PRECISIONS), strict=True)]
+    return {
+        "system": f"{spec['paper']}/{spec['system']}",
+        "steps": steps,
+        "seeds": seeds,
+        **{f"dev_{name}": [round(value, 4) for value in own] for name, own in ends.items()},
+        "means_apart": round(abs(statistics.mean(wide) - statistics.mean(narrow)), 4),
+        "seeds_apart": round(statistics.mean(abs(x - statistics.mean(own)) for own in ends.values() for x in own), 4),
+        "largest_gap": round(float(max(gaps)), 4),
+        **{
+            f"update_s_{name}": round(min(one.processor_seconds / one.steps for one in own), 4)
+            for name, own in costs.items()
+        },
+    }
+
+
+def train(folder: Path, run: Path, spec: dict, steps: int, seed: int, precision: str) -> Path:
+    """The run again, in `folder`, for so many updates."""
+    folder.mkdir(parents=True)
+    own = {"max_steps": steps, "precision": precision, "validate_every": max(1, steps // 10)}
+    changed = spec | {"seed": seed, "training": spec["training"] | own}
+    changed["corpus"] = os.path.relpath((run / spec["corpus"]).resolve(), folder.resolve())
+    (folder / "run.yaml").write_text(yaml.safe_dump(changed))
+    command = [sys.executable, "-m", "pipeline", "train", "--run", str(folder), "--device", "cpu", "--threads", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    return folder
+
+
+if __name__ == "__main__":
+    main()
