@@ -100,6 +100,7 @@ def adadelta_by(config: TrainingConfig) -> Move:
             column(states, "square_avg"),
             column(states, "acc_delta"),
             column(states, "step"),
+            foreach=parameters[0].is_cuda,
             lr=rate,
             rho=config.adadelta_rho,
             eps=config.adadelta_eps,

@@ -56,6 +56,10 @@ def dots(vectors: Tensor, rows: Tensor) -> Tensor:
     return torch.bmm(vectors.unsqueeze(1), rows.transpose(1, 2)).squeeze(1)
 
 
-def weighted_sum(weights: Tensor, rows: Tensor) -> Tensor:
-    """weights (B, S), rows (B, S, D) -> (B, D)"""
-    return torch.bmm(weights.unsqueeze(1), rows).squeeze(1)
+def weighted_sum(weights: Tensor, rows: Tensor, out: Tensor | None = None) -> Tensor:
+    """weights (B, S), rows (B, S, D) -> (B, D), or written to `out`"""
+    if out is None:
+        return torch.bmm(weights.unsqueeze(1), rows).squeeze(1)
+    if out.dtype != rows.dtype:
+        return out.copy_(weighted_sum(weights.to(rows.dtype), rows))
+    return torch.bmm(weights.unsqueeze(1), rows, out=out.unsqueeze(1)).squeeze(1)

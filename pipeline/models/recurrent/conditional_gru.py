@@ -23,7 +23,7 @@ from pipeline.models.layers.gru_record import (
     accumulate,
     candidate_first,
     candidate_last,
-    matrix_type,
+    loop_type,
     product,
     weight_gradient,
 )
@@ -53,7 +53,7 @@ class ConditionalGRU(nn.Module):
         )
         keys, projected = self.attention.keys(annotations), self.first.project(y.transpose(0, 1))
         given = (projected, state, keys, mask, *self.second.biases())
-        states, contexts = Unrolled.apply(matrix_type(state), *given, *kept)
+        states, contexts = Unrolled.apply(loop_type(state), *given, *kept)
         return states.transpose(0, 1), contexts.transpose(0, 1)
 
     def step(self, y: Tensor, state: Tensor, keys: Tensor, annotations: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,7 +118,7 @@ class Unrolled(Function):
     def backward(ctx, by_states: Tensor, by_contexts: Tensor):
         saved, kind = ctx.saved_tensors, ctx.kind
         kept, looks = Kept(*saved[:6]), AttentionRecord(*saved[6:8])
-        record = Record(looks, GRURecord(*saved[8:11]), GRURecord(*saved[11:14]), *saved[14:])
+        record = Record(looks, GRURecord(saved[8]), GRURecord(saved[9]), *saved[10:])
         states, middles, width, hidden = record.states[:-1], record.middles, record.states.shape[2], len(kept.score)
         by_contexts = by_contexts.clone()
         by_start, by_keys, by_first, by_asked, by_scores = go_back(kept, record, by_states, by_contexts, kind)
@@ -148,12 +148,11 @@ def go_on(
     for t, (look, to_middle, to_state) in enumerate(units):
         state, middle, context = record.states[t], record.middles[t], record.contexts[t]
         to_middle.advance(projected[t], product(state, recur), state, middle)
-        asked = product(middle, ask).add_(ask_bias)
+        asked = product(middle, ask, ask_bias)
         torch.add(keys, asked[:, None, :hidden].to(kind), out=look.activations)
         look.look(score, padding)
-        context.copy_(weighted_sum(look.weights.to(kind), annotations))
-        read_context = product(context, read).add_(biases[0])
-        to_state.advance(read_context, asked[:, hidden:], middle, record.states[t + 1])
+        weighted_sum(look.weights, annotations, out=context)
+        to_state.advance(product(context, read, biases[0]), asked[:, hidden:], middle, record.states[t + 1])
 
 
 def go_back(

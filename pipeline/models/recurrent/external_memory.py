@@ -26,7 +26,7 @@ from pipeline.models.layers.gru_record import (
     accumulate,
     candidate_first,
     candidate_last,
-    matrix_type,
+    loop_type,
     product,
     weight_gradient,
 )
@@ -60,7 +60,7 @@ class MemoryGRU(nn.Module):
             write_gates=self.write_gates,
         )
         given = (self.gru.project(x.transpose(0, 1)), cells, mask, self.addressing.bias)
-        states, cells = Unrolled.apply(self.write, matrix_type(cells), *given, *kept)
+        states, cells = Unrolled.apply(self.write, loop_type(cells), *given, *kept)
         return states.transpose(0, 1), cells
 
 
@@ -87,7 +87,7 @@ class Record(NamedTuple):
     memories: Tensor
     """(T + 1, B, S, H), the cells before each step and after the last"""
     written: Tensor
-    """W_F s and W_U s, (T, B, 2H)"""
+    """What the write gates are made of (`activate`), (T, B, 2H)"""
     reads: Tensor
     """What is read before and after the read gate, and the gate, (T, B, H)"""
     contexts: Tensor
@@ -119,7 +119,7 @@ class Unrolled(Function):
     def backward(ctx, by_states: Tensor, by_cells: Tensor):
         mask, *saved = ctx.saved_tensors
         kept, looks = Kept(*saved[:6]), AttentionRecord(*saved[6:8])
-        record, kind = Record(looks, GRURecord(*saved[8:11]), *saved[11:]), looks.activations.dtype
+        record, kind = Record(looks, GRURecord(saved[8]), *saved[9:]), looks.activations.dtype
         (hidden, width), scale = kept.query.shape, 4 * kept.score.unsqueeze(1)
         by_memory = by_cells.clone()
         by_key, by_slots, by_asked, by_scores, by_written = go_back(kept, record, mask, by_states, by_memory, ctx.write)
@@ -146,16 +146,15 @@ def go_on(record: Record, projected: Tensor, mask: Tensor, bias: Tensor, kept: K
     gates = kept.write_gates.t().to(kind)
     for t, (look, to_state) in enumerate(zip(record.looks.steps(), record.units.steps(), strict=True)):
         memory, context, state = record.memories[t], record.contexts[t], record.states[t + 1]
-        asked = product(record.states[t], ask).add_(ask_bias)
+        asked = product(record.states[t], ask, ask_bias)
         torch.mm(memory.flatten(0, 1).to(kind), key, out=look.activations.flatten(0, 1))
         look.activations.add_(asked[:, None, :hidden])
         look.look(score, padding)
         torch.sigmoid(asked[:, hidden:], out=record.read_gates[t])
-        record.reads[t] = weighted_sum(look.weights, memory)
+        weighted_sum(look.weights, memory, out=record.reads[t])
         torch.mul(record.read_gates[t], record.reads[t], out=context)
         to_state.advance(projected[t], product(context, recur), context, state)
-        record.written[t] = product(state, gates)
-        forget, update = activate(record.written[t], write)
+        forget, update = activate(product(state, gates), write, out=record.written[t])
         # What a finished sentence writes is nothing, and padding has no weight.
         change = torch.mul(memory, forget.unsqueeze(1)).sub_(update.unsqueeze(1))
         share = (look.weights * going_on[t]).unsqueeze(2)
@@ -172,7 +171,8 @@ def go_back(
     """
     (hidden, width), kind, scale = kept.query.shape, record.looks.activations.dtype, 4 * kept.score.unsqueeze(1)
     slopes, going_on, gate = record.units.slopes(record.contexts), while_going_on(mask, by_states), record.read_gates
-    read_slopes = record.reads * gate * (1 - gate)
+    read_slopes, shares = record.reads * gate * (1 - gate), record.looks.weights * going_on
+    (forget, update), write_slopes = gates_of(record.written, write), gate_slopes(record.written, write)
     ask, key = torch.cat((scale * kept.query, kept.read_gate)).to(kind), (scale * kept.key).to(kind)
     recur, gates, looks = candidate_first(kept.recur).to(kind), kept.write_gates.to(kind), record.looks.steps()
     by_asked = by_states.new_empty(*by_states.shape[:2], hidden + width)
@@ -181,7 +181,10 @@ def go_back(
     by_state = by_states[-1].clone()
     for t in range(len(looks) - 1, -1, -1):
         memory, weights = record.memories[t], looks[t].weights
-        by_share, by_written[t] = write_back(by_memory, memory, weights * going_on[t], record.written[t], write)
+        by_share, by_gates = write_back(by_memory, memory, shares[t], forget[t], update[t])
+        if write == "tanh_content":
+            by_gates[:, :width].addcmul_(by_gates[:, width:], record.written[t][:, width:], value=-1)
+        torch.mul(by_gates, write_slopes[t], out=by_written[t])
         accumulate(by_state, by_written[t], gates)
         torch.mul(by_state.unsqueeze(1), slopes[t], out=by_slots[t])
         by_context = by_state * record.units.z[t]
@@ -194,8 +197,7 @@ def go_back(
         accumulate(by_memory.flatten(0, 1), by_hidden, key)
         accumulate(by_key, by_hidden.t(), memory.flatten(0, 1).to(kind))
         if t:
-            by_state = by_states[t - 1].clone()
-            accumulate(by_state, by_asked[t], ask)
+            by_state = product(by_asked[t], ask, by_states[t - 1])
     return by_key, by_slots.flatten(2), by_asked, by_scores, by_written
 
 
@@ -205,34 +207,37 @@ def while_going_on(mask: Tensor, like: Tensor) -> Tensor:
 
 
 def write_back(
-    by_memory: Tensor, memory: Tensor, share: Tensor, written: Tensor, write: Write
+    by_memory: Tensor, memory: Tensor, share: Tensor, forget: Tensor, update: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients by the share of each cell (B, S) and by `written` (B, 2H), of a step before which the cells were
-    `memory` (B, S, H); by_memory becomes that by these."""
-    forget, update = activate(written, write)
-    changed = by_memory * memory
-    by_forget, by_update = weighted_sum(share, changed).neg_(), weighted_sum(share, by_memory)
+    """The gradients by the share of each cell (B, S), and by -F_t and U_t (B, 2H), of a step before which the cells
+    were `memory` (B, S, H); by_memory becomes that by these."""
+    changed, by_gates = by_memory * memory, forget.new_empty(len(forget), 2 * forget.shape[1])
+    weighted_sum(share, changed, out=by_gates[:, : forget.shape[1]])
+    weighted_sum(share, by_memory, out=by_gates[:, forget.shape[1] :])
     by_share = dots(update, by_memory).sub_(dots(forget, changed))
     by_memory.addcmul_(share.unsqueeze(2), by_memory * forget.unsqueeze(1), value=-1)
-    return by_share, activate_backward(by_forget, by_update, written, write)
+    return by_share, by_gates
 
 
-def activate(written: Tensor, write: Write) -> tuple[Tensor, Tensor]:
-    """What is forgotten and what is written, F_t and U_t (B, H), from W_F s and W_U s (B, 2H)."""
-    first, second = written.chunk(2, dim=1)
-    gate = first.sigmoid()
-    return (gate, second.sigmoid()) if write == "forget_update" else (gate, gate * second.tanh())
-
-
-def activate_backward(by_forget: Tensor, by_update: Tensor, written: Tensor, write: Write) -> Tensor:
-    """The gradient by `written` (B, 2H)."""
-    first, second = written.chunk(2, dim=1)
-    gate = first.sigmoid()
+def activate(under: Tensor, write: Write, out: Tensor) -> tuple[Tensor, Tensor]:
+    """F_t and U_t (B, H) from W_F s and W_U s (B, 2H); written to `out` is what each gate is made of."""
     if write == "forget_update":
-        update = second.sigmoid()
-        by_second = by_update * update * (1 - update)
+        torch.sigmoid(under, out=out)
     else:
-        content = second.tanh()
-        by_forget = torch.addcmul(by_forget, by_update, content)
-        by_second = by_update * gate * (1 - content.square())
-    return torch.cat((by_forget * gate * (1 - gate), by_second), dim=1)
+        (first, second), (gate, content) = under.chunk(2, dim=1), out.chunk(2, dim=1)
+        torch.sigmoid(first, out=gate)
+        torch.tanh(second, out=content)
+    return gates_of(out, write)
+
+
+def gates_of(written: Tensor, write: Write) -> tuple[Tensor, Tensor]:
+    """F and U (…, H) of what was written by `activate`."""
+    first, second = written.chunk(2, dim=-1)
+    return (first, second) if write == "forget_update" else (first, first * second)
+
+
+def gate_slopes(written: Tensor, write: Write) -> Tensor:
+    """(…, 2H): the gradients by -F, and by U or its tanh, times these are those by what is under them."""
+    first, second = written.chunk(2, dim=-1)
+    of_second = second * (1 - second) if write == "forget_update" else first * (1 - second.square())
+    return torch.cat((first * (first - 1), of_second), dim=-1)

@@ -37,7 +37,7 @@ class GRU(nn.Module):
         """x (B, T, D) -> states (B, T, H) of a sequence that begins in the state 0."""
         start = x.new_zeros(1, len(x), self.width)
         weights = [self.weight_input, self.weight_state, *self.biases()]
-        return torch.gru(x, start, weights, True, 1, 0.0, self.training, False, True)[0]
+        return torch.gru(x, start, weights, True, 1, 0.0, self.training, False, True)[0].to(x.dtype)
 
     def project(self, x: Tensor) -> Tensor:
         """W x and its biases, (…, D) -> (…, 3H)"""
