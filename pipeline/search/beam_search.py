@@ -18,8 +18,16 @@ from torch import Tensor
 
 from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
+from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.search.interface import SourceBatch, output_limits, select_hypotheses, select_sentences, tree_map
+from pipeline.search.interface import (
+    SourceBatch,
+    output_limits,
+    rows_on,
+    select_hypotheses,
+    select_sentences,
+    tree_map,
+)
 from pipeline.search.length_penalty import length_penalty
 from pipeline.search.scorers import ModelScores, Prior, ShallowFusion
 from pipeline.search.selection import Candidates, best_continuations
@@ -59,13 +67,13 @@ def beam_search(
     for position in range(int(search.limits.max(initial=0)) + 1):
         scores, cache = scorer.step(tokens, source, cache)
         candidates = expand(scores, log_probs, search.at_limit(position), config.beam_size)
-        live = survivors(candidates, config.beam_size)
-        left = search.record(candidates, live, position)
+        live, places = survivors(candidates, config.beam_size)
+        left = search.record(candidates, places, position)
         if not len(left):
             break
         tokens, log_probs, parents = live.tokens, live.log_probs, live.parents
         if len(left) < len(tokens):
-            rows = torch.from_numpy(left).to(device)
+            rows = rows_on(device, left)
             source = select_sentences(source, rows)
             tokens, log_probs, parents = tokens[rows], log_probs[rows], parents[rows]
         else:
@@ -77,21 +85,27 @@ def beam_search(
 
 def expand(scores: Tensor, log_probs: Tensor, at_limit: np.ndarray, beam_size: int) -> Candidates:
     """The 2K best continuations; of the sentences `at_limit` only those by EOS. scores (B, K, V)"""
-    next_log_probs = scores
-    next_log_probs[..., [PAD, BOS]] = -torch.inf
+    next_log_probs = scores.index_fill_(-1, numbers_on(scores.device, PAD, BOS), -torch.inf)
     if len(at_limit):
-        rows = torch.from_numpy(at_limit).to(scores.device)
+        rows = rows_on(scores.device, at_limit)
         final = next_log_probs[rows, :, EOS]
         next_log_probs[rows] = -torch.inf
         next_log_probs[rows, :, EOS] = final
     return best_continuations(next_log_probs, log_probs, 2 * beam_size)
 
 
-def survivors(candidates: Candidates, beam_size: int) -> Candidates:
-    """The K best candidates that don't end the sentence (B, K)."""
+def survivors(candidates: Candidates, beam_size: int) -> tuple[Candidates, Tensor]:
+    """The K best candidates that don't end the sentence, and their places among the candidates (B, K)."""
     open_log_probs = candidates.log_probs.masked_fill(candidates.tokens == EOS, -torch.inf)
     log_probs, index = open_log_probs.topk(beam_size, dim=1)
-    return Candidates(log_probs, candidates.parents.gather(1, index), candidates.tokens.gather(1, index))
+    return Candidates(log_probs, candidates.parents.gather(1, index), candidates.tokens.gather(1, index)), index
+
+
+def on_host(numbers: Tensor, *whole: Tensor) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Tensors (B, …) by one copy; `whole` are whole numbers below 2^24, which float32 has, too."""
+    read = torch.cat((numbers, torch.cat(whole, dim=1).to(numbers.dtype)), dim=1).cpu().numpy()
+    first, *others = np.split(read, np.cumsum([numbers.shape[1], *(one.shape[1] for one in whole[:-1])]), axis=1)
+    return first, [one.astype(np.int64) for one in others]
 
 
 class Search:
@@ -120,17 +134,23 @@ class Search:
         """Rows among the active whose outputs have to end now."""
         return np.flatnonzero(self.limits[self.active] == position)
 
-    def record(self, candidates: Candidates, live: Candidates, position: int) -> np.ndarray:
-        """Keep what `position` (from 0) brought; the rows that go on, as indices into the active so far."""
+    def record(self, candidates: Candidates, places: Tensor, position: int) -> np.ndarray:
+        """Keep what `position` (from 0) brought; the rows that go on, as indices into the active so far.
+
+        places (B', K): those of the candidates that live on.
+        """
         beam_size = self.config.beam_size
-        first = slice(0, beam_size)
-        ended = ((candidates.tokens == EOS) & candidates.log_probs.isfinite())[:, first].cpu().numpy()
-        if ended.any():
-            self.finish(ended, candidates.log_probs.cpu().numpy(), candidates.parents.cpu().numpy(), position)
-        for history, new in ((self.tokens, live.tokens), (self.parents, live.parents)):
+        log_probs, (parents, tokens, live) = on_host(
+            candidates.log_probs, candidates.parents, candidates.tokens, places
+        )
+        ends = tokens == EOS
+        if (ended := (ends & np.isfinite(log_probs))[:, :beam_size]).any():
+            self.finish(ended, log_probs, parents, position)
+        for history, new in ((self.tokens, tokens), (self.parents, parents)):
             history.append(np.zeros((len(self.limits), beam_size), dtype=np.int64))
-            history[-1][self.active] = new.cpu().numpy()
-        going_on = np.flatnonzero(~self.done(live.log_probs[:, 0].cpu().numpy()))
+            history[-1][self.active] = np.take_along_axis(new, live, 1)
+        best = np.take_along_axis(np.where(ends, -np.inf, log_probs), live[:, :1], 1)
+        going_on = np.flatnonzero(~self.done(best[:, 0]))
         self.active = self.active[going_on]
         return going_on
 

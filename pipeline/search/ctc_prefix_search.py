@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from pipeline.models.layers.reading import numbers_on
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import select_hypotheses
 from pipeline.search.scorers import Prior
@@ -80,19 +81,28 @@ class TextScores:
 
     def consult(self, beam: Beam, new: Tensor) -> None:
         """Set `state` and `next_prior` of the prefixes marked in `new` (B, K), whose states are their parents'."""
-        if not bool(new.any()):
+        if not self.prior and self.separator is None:
             return
-        last, vocabulary = beam.last[new], beam.next_prior.shape[-1]
-        found = beam.next_prior.new_zeros(len(last), vocabulary)
+        if new.is_cuda:  # of all: to know which are new, the host would have to wait
+            found, state = self.after(beam.last.flatten(), beam.state.flatten(0, 1), beam.next_prior)
+            beam.next_prior = torch.where(new.unsqueeze(2), found.view_as(beam.next_prior), beam.next_prior)
+            marked = new.view(*new.shape, *[1] * (beam.state.dim() - 2))
+            beam.state = torch.where(marked, state.view_as(beam.state), beam.state)
+        elif bool(new.any()):
+            beam.next_prior[new], beam.state[new] = self.after(beam.last[new], beam.state[new], beam.next_prior)
+
+    def after(self, last: Tensor, state: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+        """What each next symbol adds (N, V) after the symbols `last` (N,), and the states (N, …) that read them."""
+        found = like.new_zeros(len(last), like.shape[-1])
         if self.prior:
-            features, state = self.prior.model.advance(last.unsqueeze(1), beam.state[new].unsqueeze(1))
-            beam.state[new] = state.squeeze(1)
+            features, state = self.prior.model.advance(last.unsqueeze(1), state.unsqueeze(1))
             found += self.prior.weight * self.prior.model.logits(features).squeeze(1).log_softmax(-1)
+            state = state.squeeze(1)
         if self.separator is not None:
-            bonus = found.new_full((vocabulary,), self.word_bonus)
-            bonus[[*NEVER_WRITTEN, self.separator]] = 0.0
+            bonus = found.new_full(like.shape[-1:], self.word_bonus)
+            bonus = bonus.index_fill(0, numbers_on(like.device, *NEVER_WRITTEN, self.separator), 0.0)
             found += bonus * ((last == BOS) | (last == self.separator)).unsqueeze(1)
-        beam.next_prior[new] = found
+        return found, state
 
 
 @torch.no_grad()
@@ -107,21 +117,18 @@ def prefix_search(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: Te
 
 def prefix_beam(log_probs: Tensor, lengths: Tensor, beam_size: int, scores: TextScores) -> Beam:
     """The texts that the search ends with."""
-    beam = empty_beam(log_probs, beam_size, scores)
-    for frame in range(int(lengths.max())):
-        beam = after_frame(beam, log_probs[:, frame], scores).where(lengths > frame, beam)
+    beam, counts = empty_beam(log_probs, beam_size, scores), lengths.tolist()
+    for frame in range(max(counts)):
+        after = after_frame(beam, log_probs[:, frame], scores)
+        beam = after if frame < min(counts) else after.where(lengths > frame, beam)
     return beam
 
 
 def best_texts(beam: Beam, total: Tensor) -> list[Hypothesis]:
     """Of each utterance that of the largest `total` (B, K), its score."""
-    best = total.argmax(1).tolist()
-    return [
-        Hypothesis(
-            beam.text[row, k, : beam.length[row, k]].tolist(), float(beam.log_probs[row, k]), float(total[row, k])
-        )
-        for row, k in enumerate(best)
-    ]
+    rows, best = torch.arange(len(total), device=total.device), total.argmax(1)
+    read = [one[rows, best].tolist() for one in (beam.text, beam.length, beam.log_probs, total)]
+    return [Hypothesis(text[:length], log_prob, score) for text, length, log_prob, score in zip(*read, strict=True)]
 
 
 def empty_beam(log_probs: Tensor, beam_size: int, scores: TextScores) -> Beam:
@@ -155,7 +162,7 @@ def after_frame(beam: Beam, log_probs: Tensor, scores: TextScores) -> Beam:
     extended = beam.log_probs.unsqueeze(2) + log_probs.unsqueeze(1)
     # Only a blank in between makes the same symbol again a second one.
     extended.scatter_(2, beam.last.unsqueeze(2), (beam.blank + repeated).unsqueeze(2))
-    extended[..., NEVER_WRITTEN] = -torch.inf
+    extended.index_fill_(-1, numbers_on(extended.device, *NEVER_WRITTEN), -torch.inf)
     stay_symbol, extended = merged(beam, stay_symbol, extended)
     extended_prior = beam.prior.unsqueeze(2) + beam.next_prior
     values = torch.cat((torch.logaddexp(stay_blank, stay_symbol), extended.flatten(1)), dim=1)

@@ -6,6 +6,8 @@ B: sentences, K: hypotheses per sentence, S: source positions.
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from pipeline.models.seq2seq import Seq2Seq, Tree
@@ -27,6 +29,12 @@ def output_limits(model: Seq2Seq, batch: SourceBatch, max_extra_length: int) -> 
     """(B,): the most symbols of each output, EOS not counted; its step needs a position too."""
     limits = batch.expected_length + max_extra_length
     return limits if model.max_positions is None else limits.clamp(max=model.max_positions - 1)
+
+
+def rows_on(device: torch.device, rows: np.ndarray) -> Tensor:
+    """int64 numbers that nobody waits for."""
+    found = torch.from_numpy(rows)
+    return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found
 
 
 def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:

@@ -115,7 +115,8 @@ class CTC(FrameModel):
     def best_path(self, batch) -> list[list[int]]:
         """Repeats merged, blanks left out."""
         log_probs, lengths = self.log_probs(batch)
-        return [collapse(row[:length].tolist()) for row, length in zip(log_probs.argmax(-1), lengths, strict=True)]
+        found = zip(log_probs.argmax(-1).tolist(), lengths.tolist(), strict=True)
+        return [collapse(row[:length]) for row, length in found]
 
 
 def frame_log_probs(logits: Tensor) -> Tensor:
