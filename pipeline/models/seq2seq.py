@@ -3,6 +3,7 @@
 Dimensions: B sentences, K hypotheses per sentence, S source subwords, T target subwords, V target vocabulary.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from torch import Tensor, nn
@@ -90,6 +91,11 @@ class TaskModel(Seq2Seq):
 
     def states(self, batch) -> Tensor | None:
         """Task states (B, T, state_width) of all target positions, teacher-forced; None where one needs the other."""
+        return None
+
+    def chosen_states(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor | None:
+        """The same where `choose` says what is read at a position, (B,), of its number and the task state before it,
+        (B, state_width); None of a model that has no such loop."""
         return None
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:

@@ -9,7 +9,7 @@ from speech_batches import FEATURES, VOCAB, attention_config, ctc_config, lm_con
 
 from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.unrolling import sampled, unrolled_logits
+from pipeline.models.layers.unrolling import Inputs, log_clocks, sampled, unrolled_logits
 from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEncoder, pooled
 from pipeline.models.speech_attention.hybrid_attention import HybridAttention
 from pipeline.models.speech_attention.model import AttentionRecogniser
@@ -139,16 +139,17 @@ def test_language_model_step_by_step_equals_the_whole_text():
     torch.testing.assert_close(model.loss(batch, 0.0).nll, -real, rtol=1e-5, atol=0)
 
 
-def test_scheduled_sampling_reads_predictions_as_often_as_asked_and_only_in_training():
+def test_scheduled_sampling_reads_predictions_as_often_as_asked_and_only_in_training(monkeypatch):
     """The recogniser's own predictions are made to be symbol 4 alone, which no reference holds."""
     model, seen = AttentionRecogniser(attention_config(), VOCAB), []
     model.output.bias.data[4] = 1e4
-    model.embedding.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    at = Inputs.at
+    monkeypatch.setattr(Inputs, "at", lambda *given: seen.append(at(*given)) or seen[-1])
     batch = speech([9] * 200, [11] * 200)
     batch = batch.reading(batch.tgt_in.masked_fill(batch.tgt_in == 4, 5))
     model.sampling_rate = 0.2
     model.loss(batch, 0.0)
-    inputs = torch.cat(seen, dim=1)
+    inputs = torch.stack(seen, dim=1)
     assert (inputs[:, 0] == BOS).all()
     share = (inputs[:, 1:] == 4).float().mean()
     assert abs(share - 0.2) < 4 * (0.2 * 0.8 / 2200) ** 0.5
@@ -156,7 +157,7 @@ def test_scheduled_sampling_reads_predictions_as_often_as_asked_and_only_in_trai
     assert inputs[kept].equal(batch.tgt_in[kept])
     seen.clear()
     model.eval().loss(batch, 0.0)
-    assert torch.cat(seen, dim=1).equal(batch.tgt_in)
+    assert torch.stack(seen, dim=1).equal(batch.tgt_in)
 
 
 def test_scheduled_sampling_is_fixed_by_the_seed():
@@ -172,7 +173,8 @@ def test_scheduled_sampling_is_fixed_by_the_seed():
 
 def test_drawn_symbols_follow_the_distribution_without_reserved_ones():
     logits = torch.randn(1, 1, 7).expand(20000, 1, 7)
-    counts = torch.bincount(sampled(logits).flatten(), minlength=7) / 20000
+    drawn = sampled(logits, log_clocks(tuple(logits.shape), logits.device))
+    counts = torch.bincount(drawn.flatten(), minlength=7) / 20000
     assert not counts[[PAD, BOS, EOS]].any()
     kept = [1, 4, 5, 6]
     torch.testing.assert_close(counts[kept], logits[0, 0, kept].softmax(-1), rtol=0, atol=0.02)

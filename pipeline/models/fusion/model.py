@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.unrolling import masked_loss, unrolled_loss
+from pipeline.models.layers.unrolling import Inputs, masked_loss, unrolled_loss
 from pipeline.models.seq2seq import LossSums, Seq2Seq, TaskModel, Tree
 
 
@@ -100,10 +100,11 @@ class FusedModel(Seq2Seq):
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """All positions at once where the task model can and no input is its own prediction, else one by one."""
         sampling = self.training and self.sampling_rate > 0
-        task_states = None if sampling else self.task.states(batch)
+        beside = Beside(self, batch.tgt_in) if sampling else None
+        task_states = self.task.chosen_states(batch, beside.choose) if beside else self.task.states(batch)
         if task_states is None:
             return unrolled_loss(self, batch, label_smoothing, self.sampling_rate)
-        lm_states = self.language_model.read(batch.tgt_in)
+        lm_states = torch.cat(beside.states, 1) if beside else self.language_model.read(batch.tgt_in)
         logits = self.fusion(task_states, lm_states, self.language_model.logits(lm_states))
         return masked_loss(logits, batch, label_smoothing)
 
@@ -116,3 +117,24 @@ class FusedModel(Seq2Seq):
         if self.config.lm_feature == "state":
             raise ValueError("a fusion of hidden states can't change its language model; only one of logits can")
         self.language_model = language_model.requires_grad_(False).eval()
+
+
+class Beside:
+    """The language model, step by step beside a task model that reads its own predictions too."""
+
+    def __init__(self, model: FusedModel, tgt_in: Tensor):
+        self.model, self.inputs = model, Inputs(tgt_in, model.sampling_rate)
+        self.cache = model.language_model.begin(len(tgt_in))
+        self.states: list[Tensor] = []
+        """Of the positions so far, (B, 1, H)."""
+
+    def choose(self, position: int, task_state: Tensor) -> Tensor:
+        """What is read at a position, (B,); task_state (B, D) before it."""
+        symbols = self.inputs.at(position, lambda: self.predicted(task_state))
+        state, self.cache = self.model.language_model.advance(symbols.unsqueeze(1), self.cache)
+        self.states.append(state)
+        return symbols
+
+    def predicted(self, task_state: Tensor) -> Tensor:
+        state = self.states[-1].squeeze(1)
+        return self.model.fusion(task_state, state, self.model.language_model.logits(state))

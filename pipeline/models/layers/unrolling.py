@@ -7,6 +7,8 @@ torch's global generator, which the trainer seeds for every micro-batch.
 Dimensions: B sentences, T symbols, V vocabulary.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -34,20 +36,39 @@ def masked_loss(logits: Tensor, batch, label_smoothing: float) -> LossSums:
 def unrolled_logits(model: Seq2Seq, batch, rate: float) -> Tensor:
     """(B, T, V)"""
     source, cache = model.start(batch)
-    own = torch.rand(batch.tgt_in.shape, device=batch.tgt_in.device) < rate
-    steps: list[Tensor] = []
+    inputs, steps = Inputs(batch.tgt_in, rate), list[Tensor]()
     for position in range(batch.tgt_in.shape[1]):
-        symbols = batch.tgt_in[:, position : position + 1]
-        if position and rate:
-            symbols = torch.where(own[:, position : position + 1], sampled(steps[-1]), symbols)
-        logits, cache = model.step(symbols, source, cache)
+        symbols = inputs.at(position, lambda: steps[-1].squeeze(1))
+        logits, cache = model.step(symbols.unsqueeze(1), source, cache)
         steps.append(logits)
     return torch.cat(steps, dim=1)
 
 
+class Inputs:
+    """Symbols that a model reads: the reference's (B, T), or with probability `rate` drawn from its own prediction."""
+
+    def __init__(self, reference: Tensor, rate: float):
+        self.reference, self.rate = reference.t(), rate
+        self.own = torch.rand(self.reference.shape, device=reference.device) < rate
+        self.clocks: Tensor | None = None
+
+    def at(self, position: int, logits: Callable[[], Tensor]) -> Tensor:
+        """(B,); logits (B, V) are the prediction of them, which is not always asked for."""
+        if not position or not self.rate:
+            return self.reference[position]
+        predicted = logits()
+        if self.clocks is None:  # all at once: each is a launch
+            self.clocks = log_clocks((len(self.reference), *predicted.shape), predicted.device)
+        return torch.where(self.own[position], sampled(predicted, self.clocks[position]), self.reference[position])
+
+
+def log_clocks(shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """Logarithms of when exponential clocks ring, (…, V); those of symbols that are never read don't."""
+    clocks = torch.empty(shape, device=device).exponential_().log_()
+    return clocks.index_fill_(-1, numbers_on(device, *NEVER_READ), torch.inf)
+
+
 @torch.no_grad()
-def sampled(logits: Tensor) -> Tensor:
-    """One symbol a distribution, (B, 1) of (B, 1, V): the first of exponential clocks to ring, by Gumbel's argument."""
-    clocks = torch.empty_like(logits).exponential_()
-    log_rates = logits.index_fill(-1, numbers_on(logits.device, *NEVER_READ), -torch.inf)
-    return (log_rates - clocks.log()).argmax(-1)
+def sampled(logits: Tensor, clocks: Tensor) -> Tensor:
+    """One symbol a distribution, (…,) of (…, V): the first of `log_clocks` to ring, by Gumbel's argument."""
+    return (logits - clocks).argmax(-1)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from pipeline.models.layers.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
 from pipeline.models.layers.gru_record import (
     GRURecord,
     accumulate,
@@ -28,7 +29,6 @@ from pipeline.models.layers.gru_record import (
     weight_gradient,
 )
 from pipeline.models.recurrent.additive_attention import AdditiveAttention
-from pipeline.models.recurrent.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
 from pipeline.models.recurrent.gru import GRU
 from pipeline.models.recurrent.settings import RecurrentConfig
 

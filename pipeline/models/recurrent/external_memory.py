@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from pipeline.models.layers.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
 from pipeline.models.layers.gru_record import (
     GRURecord,
     accumulate,
@@ -31,7 +32,6 @@ from pipeline.models.layers.gru_record import (
     weight_gradient,
 )
 from pipeline.models.recurrent.additive_attention import AdditiveAttention
-from pipeline.models.recurrent.attention_record import AttentionRecord, additive_mask, dots, weighted_sum
 from pipeline.models.recurrent.gru import GRU
 
 Write = Literal["forget_update", "tanh_content"]

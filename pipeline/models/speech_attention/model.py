@@ -4,13 +4,18 @@ Dimensions: B utterances, K hypotheses, S encoder positions, T characters, D dec
 V vocabulary.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from pipeline.models.layers.unrolling import unrolled_loss
+from pipeline.models.layers.gru_record import loop_type
+from pipeline.models.layers.unrolling import Inputs, masked_loss
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 from pipeline.models.speech_attention.encoder import SpeechEncoder
 from pipeline.models.speech_attention.hybrid_attention import Annotations, HybridAttention
+from pipeline.models.speech_attention.recurrence import Given, Unrolled
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 
 
@@ -56,7 +61,10 @@ class AttentionRecogniser(TaskModel):
             context, alignment = self.attention(cache["state"], cache["alignment"], source)
             state = self.updated(prev_tokens, context, cache["state"])
             grown = {"state": state, "alignment": alignment}
-        return torch.cat((state, context), -1) if self.config.task_state == "state and context" else state, grown
+        return self.task_state(state, context), grown
+
+    def task_state(self, state: Tensor, context: Tensor) -> Tensor:
+        return torch.cat((state, context), -1) if self.config.task_state == "state and context" else state
 
     def updated(self, prev_tokens: Tensor, context: Tensor, state: Tensor) -> Tensor:
         """GRU([Emb(y); c], d), (B, K, D)"""
@@ -67,7 +75,37 @@ class AttentionRecogniser(TaskModel):
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        return unrolled_loss(self, batch, label_smoothing, self.sampling_rate)
+        inputs = Inputs(batch.tgt_in, self.sampling_rate if self.training else 0.0)
+        states = self.chosen_states(batch, lambda position, state: inputs.at(position, lambda: self.logits(state)))
+        return masked_loss(self.logits(states), batch, label_smoothing)
+
+    def states(self, batch) -> Tensor:
+        return self.chosen_states(batch, lambda position, _: batch.tgt_in[:, position])
+
+    def chosen_states(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor:
+        values, mask = self.encoder(batch.frames, batch.frame_counts)
+        source, own = self.attention.prepare(values, mask), self.gru
+        of_symbol, of_context = own.weight_ih.split([self.config.embedding_width, values.shape[2]], dim=1)
+        given = Given(
+            values=values,
+            keys=source["keys"],
+            location=2 * (self.attention.of_location.weight @ self.attention.filters).t(),
+            query=self.attention.of_state.weight,
+            score=self.attention.score.weight.squeeze(0),
+            table=F.linear(self.embedding.weight, of_symbol, own.bias_ih),
+            read=of_context,
+            recur=own.weight_hh,
+            bias=own.bias_hh,
+        )
+        states, contexts = Unrolled.apply(
+            loop_type(own.weight_hh),
+            self.config.gru_reads == "last context",
+            batch.tgt_in.shape[1],
+            lambda position, state, context: choose(position, self.task_state(state, context)),
+            mask,
+            *(one.to(own.weight_hh.dtype) for one in given),
+        )
+        return self.task_state(states, contexts).transpose(0, 1)
 
     def alignments(self, batch) -> Tensor:
         """α of every target position, (B, T, S), teacher-forced."""

@@ -1,4 +1,4 @@
-"""Additive attention inside a loop whose gradient is written by hand (conditional_gru.py, external_memory.py).
+"""Additive attention inside a loop whose gradient is written by hand (recurrent/conditional_gru.py and its like).
 
 Dimensions: B sentences, T steps, S positions, D annotation, A hidden units. Sequences are time first, as in
 gru_record.py.
