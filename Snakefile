@@ -6,7 +6,7 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
-from pipeline.cluster.unlock import record_driver
+from reprise.status.unlock import record_driver
 from pipeline.errors import UserError
 from reprise.store.adopt import adopt
 from pipeline.schema import load_yaml

@@ -7,9 +7,9 @@ from typing import TypeVar
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
-from pipeline.experiment.targets import unknown_target
 from pipeline.layout import RESULTS
 from pipeline.products import Product, Report
+from reprise.targets import unknown_target
 
 P = TypeVar("P", bound=Product)
 

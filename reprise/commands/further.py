@@ -9,8 +9,8 @@ import argparse
 
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
-from pipeline.training import longer
 from pipeline.training.job import add_machine_arguments
+from reprise import longer
 from reprise.named_run import find_run
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.queue import Queue, QueuedJob
-from pipeline.cluster.unlock import DRIVER, drives, machine
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
 from pipeline.layout import COST_FILE
@@ -20,6 +19,7 @@ from pipeline.records.record import read_note
 from pipeline.records.training import TrainingCost
 from reprise.status.failures import Failed, failures
 from reprise.status.runs import STATES, Runs, RunState
+from reprise.status.unlock import DRIVER, drives, machine
 
 WRITTEN_IN_PART = 1.0
 """The time of a report that `reprise results` wrote, perhaps not whole: the workflow makes it anew."""

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from pipeline.cluster import unlock
 from pipeline.errors import UserError
 from pipeline.records.jobs import Driver
+from reprise.status import unlock
 
 
 @pytest.fixture

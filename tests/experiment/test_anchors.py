@@ -8,13 +8,13 @@ import pytest
 from pipeline.experiment.comparability import Comparability
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
-from pipeline.experiment.targets import unknown_target
 from pipeline.kinds.cells.shared.cell import PrintedTable
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
 from pipeline.products import RunId, Table
 from pipeline.reporting.markdown import scale_rules
 from pipeline.training.schedule import Schedule
+from reprise.targets import unknown_target
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEAKERS = ("lucas", "nicolas", "theo", "yweweler")

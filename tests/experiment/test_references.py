@@ -11,8 +11,8 @@ import yaml
 from pipeline.errors import UserError
 from pipeline.experiment.named import names_in
 from pipeline.experiment.project import load_project
-from pipeline.experiment.targets import unknown_target
 from pipeline.products import RunId
+from reprise.targets import unknown_target
 
 pytestmark = pytest.mark.usefixtures("parsed_once")
 

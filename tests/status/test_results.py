@@ -8,7 +8,6 @@ import pytest
 from copied_project import ROOT
 from fabricated import folder_of, write_training
 
-from pipeline.cluster.unlock import record_driver
 from pipeline.experiment.graph import Graph, flat
 from pipeline.experiment.project import load_project
 from pipeline.products import Claims, Figure, Score, Table, Trained
@@ -16,6 +15,7 @@ from pipeline.records.jobs import Failure
 from reprise.__main__ import main
 from reprise.status.campaign import WRITTEN_IN_PART, Watch
 from reprise.status.causes import Causes
+from reprise.status.unlock import record_driver
 
 SCALE = "smoke"
 TABLE = Table("weighted", "table2")

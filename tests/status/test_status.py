@@ -15,7 +15,6 @@ from fabricated import append, folder_of, write_training
 from made_records import decoded, start_cost, training_cost
 
 from pipeline.cluster.queue import QueuedJob
-from pipeline.cluster.unlock import machine
 from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import load_project
 from pipeline.products import Encoded, Specification, Translation
@@ -27,6 +26,7 @@ from reprise.planning.plan import gpu_hours
 from reprise.status.campaign import Watch, in_words
 from reprise.status.forecast import Forecast
 from reprise.status.screen import hours
+from reprise.status.unlock import machine
 
 SCALE = "smoke"
 
