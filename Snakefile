@@ -6,10 +6,10 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
-from reprise.status.unlock import record_driver
 from pipeline.errors import UserError
 from reprise.store.adopt import adopt
 from pipeline.schema import load_yaml
+from reprise.status.unlock import record_driver
 
 min_version("9.0")
 

@@ -23,12 +23,12 @@ COUNTED = {
     "transformer with fusion": Launches(620, target=3),
     "weighted_transformer": Launches(1080),
     "convolutional": Launches(2250),
-    "recurrent": Launches(600, source=6, target=36),
-    "recurrent with memory": Launches(490, source=172, target=53),
+    "recurrent": Launches(285, source=6, target=25),
+    "recurrent with memory": Launches(450, source=92, target=25),
     "language_model": Launches(110, target=9),
-    "ctc": Launches(480, source=15),
-    "speech_attention": Launches(300, source=15, target=88),
-    "speech_attention with fusion": Launches(280, source=15, target=133),
+    "ctc": Launches(530, source=15),
+    "speech_attention": Launches(390, source=15, target=32),
+    "speech_attention with fusion": Launches(420, source=15, target=45),
     "joint_recogniser": Launches(370, source=3),
 }
 

@@ -23,6 +23,7 @@ TRAININGS = {
     "base, 1 GPU": Case("attention/base", 834, 30, 30),
     "base, 2 micro-batches": Case("attention/base", 104, 30, 30, micro_batches=2),
     "big, 8 GPUs": Case("attention/big", 104, 30, 30, ranks=8),
+    "big, 1 GPU": Case("attention/big", 834, 30, 30),
     "Weighted Transformer": Case("weighted/A", 104, 30, 30, ranks=8),
     "DL4MT": Case("multichannel/DL4MT", 80, 10, 10),
     "NTM-RNN-EMB": Case("multichannel/NTM-RNN-EMB", 80, 10, 10),

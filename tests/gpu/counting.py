@@ -9,6 +9,7 @@ from pathlib import Path
 import fused
 import torch
 import torchgen
+from roofline import CARDS, update_seconds
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -76,6 +77,7 @@ class Counts:
             "GiB saved": round(self.saved_bytes / 2**30, 2),
             "without CUDA": " ".join(self.without_cuda),
             "no fixed order": " ".join(sorted(NO_FIXED_ORDER & set(self.operators))),
+            **{f"ms {name}": round(1e3 * update_seconds(self.kernels, card), 2) for name, card in CARDS.items()},
         }
 
 

@@ -10,12 +10,10 @@ from itertools import takewhile
 from pathlib import Path
 
 from pipeline.cluster.orders import place
-from pipeline.cluster.unlock import DRIVER
 from pipeline.disk import require_writable
 from pipeline.errors import UserError
 from pipeline.experiment.graph import Graph, datasets_in
 from pipeline.experiment.project import Project
-from pipeline.experiment.targets import unknown_target
 from pipeline.layout import Layout
 from pipeline.products import (
     Alignments,
@@ -47,6 +45,8 @@ from pipeline.products import (
     product_of,
 )
 from pipeline.stages import parse as parsed
+from reprise.status.unlock import DRIVER
+from reprise.targets import unknown_target
 
 try:
     project = Project(workflow.basedir, config)
