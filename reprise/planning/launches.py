@@ -22,7 +22,7 @@ COUNTED = {
     "transformer": Launches(600),
     "transformer with fusion": Launches(620, target=3),
     "weighted_transformer": Launches(1080),
-    "convolutional": Launches(2250),
+    "convolutional": Launches(1510),
     "recurrent": Launches(285, source=6, target=25),
     "recurrent with memory": Launches(450, source=92, target=25),
     "language_model": Launches(110, target=9),

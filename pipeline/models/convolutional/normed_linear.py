@@ -20,7 +20,7 @@ class NormedLinear(nn.Module):
     @property
     def weight(self) -> Tensor:
         """(out, in)"""
-        return self.direction * (self.length / self.direction.norm(dim=1)).unsqueeze(1)
+        return torch._weight_norm(self.direction, self.length.unsqueeze(1), 0)
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)"""
