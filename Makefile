@@ -1,4 +1,5 @@
 # make demo: environment + results/table2.csv from the embedded data.   make test: environment + the whole test suite.
+# make campaign: all papers through a Slurm on this machine while faults befall them; as root.   make chaos: of every stage.
 SHELL := /bin/bash
 # the first Python that is new enough; `make PYTHON=…` chooses another
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -8,9 +9,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test unit mutants chaos env check clean remove-work help
+.PHONY: demo test unit mutants chaos campaign env check clean remove-work help
 help:
-	@sed -n '1p' Makefile | cut -c3-
+	@sed -n '1,2p' Makefile | cut -c3-
 
 env: $(VENV)/ready
 $(VENV)/ready: constraints.txt pyproject.toml
@@ -40,6 +41,11 @@ test: env
 # faults, kills and damaged files in every stage: as many as fit into MINUTES; SEED= has the same ones again
 chaos: env
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),90) $(if $(SEED),--seed $(SEED))
+
+# docs/clusters.md says what is real in it; about two hours on two cores. SEED= has the faults at the same moments again
+campaign: env
+	tests/cluster/slurm.sh install
+	$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))
 
 # what takes no more than a few seconds, and neither Slurm nor Snakemake
 unit: env

@@ -1,0 +1,80 @@
+"""All papers at paper scale through a real Slurm, while everything goes wrong: `make campaign`.
+
+Needs root, Debian or Ubuntu, and tests/cluster/slurm.sh install. Ends with a table of counts, and with status 1 if the
+campaign is not as one that nothing befell.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+from tests.campaign import faults
+from tests.campaign.proof import fetched_projects, prove, undisturbed
+
+SLURM = Path(__file__).resolve().parents[1] / "cluster/slurm.sh"
+THRICE = (faults.driver_killed,)
+TWICE = (faults.preemption, faults.requeue, faults.lost_node, faults.slow_node, faults.controller_restart)
+ONCE = (faults.training_killed, faults.submit_limit, faults.clock_step, faults.full_disk)
+LOOKS = 5
+DISK = "3G"
+
+
+@contextmanager
+def slurm():
+    """With accounts, and a QOS whose limits a fault may set."""
+    subprocess.run([SLURM, "stop"], check=True)
+    subprocess.run([SLURM, "start", "accounting"], check=True)
+    try:
+        for change in (["add", "qos", faults.QOS], ["modify", "user", "root", "set", f"qos=normal,few,{faults.QOS}"]):
+            subprocess.run(["sacctmgr", "--immediate", "--quiet", *change], check=False, capture_output=True)
+        yield
+    finally:
+        subprocess.run([SLURM, "stop"], check=True)
+
+
+@contextmanager
+def small_disk(folder: Path):
+    """A file system of its own, which a fault may fill."""
+    kept = folder.with_name("kept")
+    folder.rename(kept)
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", folder], check=True)
+    try:
+        subprocess.run(["cp", "-a", f"{kept}/.", folder], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, default=Random().randrange(10**6), help="of the moments of the faults")
+    parser.add_argument("--minutes", type=float, default=15, help="that all trainings take by the forecast")
+    parser.add_argument("--folder", type=Path, help="to work in, which stays; default: a temporary one")
+    args = parser.parse_args()
+    print(f"seed {args.seed}", flush=True)
+    folder = args.folder or Path(tempfile.mkdtemp(prefix="reprise-campaign-"))
+    began = time.monotonic()
+    calm, struck = fetched_projects(folder, args.minutes)
+    undisturbed(calm, ())
+    middle = time.monotonic()
+    site = struck / "slurm/site.yaml"
+    site.write_text(f"{site.read_text()}sbatch: --qos={faults.QOS}\n")
+    befalling = [*THRICE * 3, *TWICE * 2, *ONCE]
+    with slurm(), small_disk(struck / "work"):
+        proof = prove(struck, calm, (), befalling, LOOKS, args.seed)
+    minutes = {"minutes undisturbed": (middle - began) / 60, "minutes": (time.monotonic() - middle) / 60}
+    for what, count in (proof.counts | {key: f"{value:.0f}" for key, value in minutes.items()}).items():
+        print(f"| {what} | {count} |")
+    for problem in proof.problems:
+        print(f"error: {problem}")
+    return bool(proof.problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What has to be true of a campaign that faults befell, beside one that nothing did."""
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.cluster.markers import read_starts
+from pipeline.experiment.graph import Graph, runs_in
+from pipeline.experiment.project import load_project
+from pipeline.files import read_json
+from pipeline.products import LayerTable, RunId
+from tests.campaign.campaign import Campaign
+from tests.campaign.project import SETTINGS, STEPS
+from tests.cluster.tracing import trace, workers_one_after_the_other
+
+OF_THE_MACHINE = re.compile(r"device_hours|hardware|commit|seconds|flops_(ende|enfr)_ours|measured")
+"""Columns that may differ with where and how fast something ran."""
+
+WRITTEN = "[pt]*s/*/*"
+"""Parses, translations and transcripts, in the folder of a run."""
+
+Rows = list[dict[str, str]]
+
+
+def read_rows(path: Path) -> Rows:
+    """A report's rows, without what its machine says."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return [
+            {key: cell for key, cell in row.items() if not OF_THE_MACHINE.search(key)} for row in csv.DictReader(file)
+        ]
+
+
+def is_of(row: dict[str, str], run: RunId | None) -> bool:
+    """Whether a row is made from a run, as it says."""
+    return run is not None and run.folder in row.get("runs", "").split("; ")
+
+
+def differing(struck: Campaign, calm: Path) -> Iterator[str]:
+    """Reports, weights and outputs that are not those of an undisturbed campaign, but for what its failed run is in."""
+    project = load_project(struck.root, SETTINGS)
+    graph = Graph(project)
+    for product in struck.products:
+        path = project.layout.path(product)
+        if isinstance(product, LayerTable):  # times
+            continue
+        touched = struck.broken in runs_in(graph.closure([product]))
+        if path.suffix == ".csv":
+            pairs = zip(read_rows(struck.root / path), read_rows(calm / path), strict=True)
+            unlike = [ours for ours, theirs in pairs if ours != theirs]
+            if not all(touched and (is_of(row, struck.broken) or path.stem == "claims") for row in unlike):
+                yield f"{path}: {unlike[0]}"
+        elif not touched and (struck.root / path).read_bytes() != (calm / path).read_bytes():
+            yield str(path)
+    for run, folder in struck.runs.items():
+        at = folder.relative_to(struck.root)
+        if run != struck.broken:
+            ours, theirs = (read_json(root / at / "trained.json")["weights_digest"] for root in (struck.root, calm))
+            if ours != theirs:
+                yield f"{run.folder}: weights"
+            for path in filter(Path.is_file, (calm / at).glob(WRITTEN)):
+                if path.suffix != ".json" and path.read_bytes() != (folder / path.relative_to(calm / at)).read_bytes():
+                    yield f"{path.relative_to(calm)}: what the model writes"
+
+
+def too_often(campaign: Campaign) -> Iterator[str]:
+    """Trainings that were submitted more often than what befell them explains, or on which two worked at a time."""
+    for run, folder in campaign.runs.items():
+        failed = sum(line.outcome == "failed" for line in read_starts(folder))
+        explained = 1 + campaign.killed[run] + (len(campaign.lives) if run == campaign.broken else failed)
+        if campaign.submissions(run) > explained:
+            yield f"{run.folder}: submitted {campaign.submissions(run)} times, {explained} explained"
+        if not workers_one_after_the_other(folder):
+            yield f"{run.folder}: two processes worked on it at a time"
+
+
+def look(campaign: Campaign) -> dict[Path, Rows]:
+    """The reports that can be made of what is there now; raises AssertionError when they can't."""
+    done = campaign.call("reprise", "results", "--set", "scale=paper", *campaign.reports)
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr[-2000:]
+    there = (Path(path) for path in campaign.reports if path.endswith(".csv") and (campaign.root / path).exists())
+    return {path: read_rows(campaign.root / path) for path in there}
+
+
+def contradictions(looks: list[dict[Path, Rows]], campaign: Campaign) -> Iterator[str]:
+    """Rows that were whole while the campaign ran and are not what they were in the end."""
+    for seen in looks:
+        for path, rows in seen.items():
+            for before, after in zip(rows, read_rows(campaign.root / path), strict=True):
+                if before.get("status") == "run" and before != after:
+                    yield f"{path}: {before}"
+
+
+def steps_done_twice(campaign: Campaign) -> int:
+    """Updates that were computed again after a fault, of all trainings."""
+    folders = (folder for run, folder in campaign.runs.items() if run != campaign.broken)
+    return sum(max(0, len(trace(folder)) - STEPS) for folder in folders)

@@ -1,0 +1,117 @@
+"""The project at paper scale, made small: its rules, papers and jobs as they are, its data and models tiny.
+
+Changed are, in a copy: what a dataset file says of sizes, the checksums of what is fetched, the numbers in
+`workflow/scales/paper.yaml`, `config.yaml` and `slurm/site.yaml`, and the one line of the rules that names what trains,
+so that it is slowed down.
+"""
+
+import csv
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.experiment.graph import Graph, datasets_in, runs_in
+from pipeline.experiment.project import load_project
+from tests.campaign.archives import TREES, write_archives
+from tests.helpers.copied_project import COPIED, ROOT
+
+SETTINGS = {"scale": "paper", "licensed": {}}
+STEPS, VALIDATE_EVERY, CHECKPOINT_EVERY = 20, 10, 2
+TREES_TAKEN = {16445: TREES["train"], 16446: TREES["train"] + 1, 1555: TREES["dev"], 2780: TREES["test"]}
+VOCABULARY = {"bpe": 90, "word": 50}
+TRAINS = " --run {params.folder:q}"
+SLOWED = " --function paced_training:train" + TRAINS
+NODE_MB, NODES, GPUS_OF_NODE = 32000, 2, 4  # of tests/cluster/slurm.sh
+LEAST_S = 8.0  # so that something can befall the shortest training
+
+
+def make_project(folder: Path, served: Path, address: str) -> Path:
+    """A copy of the project in `folder`, whose archives lie in `served`, and are fetched from `address`."""
+    project = load_project(ROOT, SETTINGS)
+    graph = Graph(project)
+    needed = [project.dataset_records[name] for name in datasets_in(graph.closure(graph.reports(project.reproduced)))]
+    digests = write_archives(needed, served)
+    folder.mkdir(parents=True)
+    for name in (*COPIED, "pipeline", "reprise", "profiles", "slurm"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder)
+    for path in (folder / "workflow/datasets").glob("*.yaml"):
+        if path.stem in {dataset.name for dataset in needed}:
+            rewrite(path, smaller)
+    for path in (folder / "workflow/files").glob("*.yaml"):
+        rewrite(path, lambda origin: with_digests(origin, digests))
+    rewrite(folder / "workflow/scales/paper.yaml", tiny)
+    rewrite(folder / "config.yaml", lambda config: config | {"mirror": address})
+    rules = folder / "workflow/rules/training.smk"
+    text = rules.read_text()
+    assert text.count(TRAINS) == 1
+    rules.write_text(text.replace(TRAINS, SLOWED))
+    return folder
+
+
+def rewrite(path: Path, change: Any) -> None:
+    path.write_text(yaml.safe_dump(change(yaml.safe_load(path.read_text())), sort_keys=False, allow_unicode=True))
+
+
+def smaller(dataset: dict[str, Any]) -> dict[str, Any]:
+    """A dataset file without what it asserts of sizes, and with few subwords."""
+    dataset.pop("expected", None)
+    for key in ("subwords", "tgt_subwords"):
+        if "vocab_size" in dataset.get(key, {}):
+            dataset[key]["vocab_size"] = VOCABULARY[dataset[key]["kind"]]
+    for split in dataset.get("splits", {}).values():
+        for part in split["parts"] if isinstance(split, dict) else split:
+            part.pop("lines", None)
+            part |= {key: TREES_TAKEN.get(part[key], 8) for key in ("first", "trees") if key in part}
+    return dataset
+
+
+def with_digests(origin: dict[str, Any], digests: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What is fetched is verified, too: by the checksums of what we made."""
+    for name, source in origin["files"].items():
+        if name in digests:
+            source.pop("md5", None)
+            source |= digests[name]
+    return origin
+
+
+def tiny(paper: dict[str, Any]) -> dict[str, Any]:
+    """The scale `paper` with the models of `smoke`, and trainings of a few updates that keep as many checkpoints."""
+    smoke = yaml.safe_load((ROOT / "workflow/scales/smoke.yaml").read_text())
+    short = {"max_steps": STEPS, "validate_every": VALIDATE_EVERY, "checkpoint_every": CHECKPOINT_EVERY}
+    rules = {key: {"set": value} for key, value in short.items()}
+    for part in (smoke, *smoke["systems"].values()):
+        if "training" in part:
+            part["training"] |= rules
+    # Nodes have no GPU that computes, and memory in its place: as many jobs run at once as there would be GPUs.
+    memory = {"train": NODE_MB // GPUS_OF_NODE, "decode": NODE_MB // GPUS_OF_NODE, "prepare": 1000, "score": 1000}
+    resources = {job: {"threads": 1, "mem_mb": memory[job], "runtime": 60} for job in paper["resources"]}
+    return smoke | {"datasets": paper["datasets"], "description": paper["description"], "resources": resources}
+
+
+def forecast(folder: Path) -> dict[str, float]:
+    """Hours that each training of the true paper scale takes by `plan`, on one H100; by paper/system/dataset/seed."""
+    table = folder / "plan.csv"
+    options = ["--set", "scale=paper", "--set", "licensed={}", "--set", f"work={folder / 'nothing'}"]
+    command = [sys.executable, "-m", "pipeline", "plan", *options, "--out", table]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    with open(table, newline="") as file:
+        return {row["name"]: float(row["gpu_hours_H100"]) for row in csv.DictReader(file) if row["job"] == "train"}
+
+
+def set_pace(root: Path, hours: dict[str, float], minutes: float) -> None:
+    """Let each training take its share of so many minutes on all GPUs; of none: as fast as it goes."""
+    project = load_project(root, SETTINGS)
+    graph = Graph(project)
+    second = minutes * 60 * NODES * GPUS_OF_NODE / sum(hours.values())
+    for run in runs_in(graph.closure(graph.reports(project.reproduced))):
+        folder = root / project.layout.run(run)
+        folder.mkdir(parents=True, exist_ok=True)
+        lasts = max(LEAST_S, hours[run.folder] * second) if minutes else 0
+        (folder / "pace").write_text(f"{lasts / STEPS:.3f}")

@@ -1,0 +1,89 @@
+"""Two campaigns of one project: one on this machine that nothing befalls, one through Slurm that faults befall."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from pipeline.cluster.markers import read_starts
+from pipeline.products import Product
+from tests.campaign.campaign import Campaign, Watch
+from tests.campaign.checks import contradictions, differing, steps_done_twice, too_often
+from tests.campaign.faults import Fault, clock_step
+from tests.campaign.project import forecast, make_project, set_pace
+from tests.campaign.served import served
+from tests.campaign.weather import Weather
+
+HERE = ("--cores", "2", "--config", "scale=paper")
+
+
+@dataclass
+class Proof:
+    """What came out: `problems` that nothing explains, none if all is well, and `counts` of what there was."""
+
+    problems: list[str]
+    counts: dict[str, object]
+
+
+def fetched_projects(folder: Path, minutes: float) -> tuple[Path, Path]:
+    """(calm, struck) with all data fetched: from then on there is no server, and nothing may need one."""
+    archives, hours = folder / "archives", forecast(folder)
+    with served(archives) as address:
+        struck = make_project(folder / "struck", archives, address)
+        fetching = Campaign(struck)
+        fetching.targets = ["fetch"]
+        fetching.drive(*HERE)
+    calm = folder / "calm"
+    shutil.copytree(struck, calm, symlinks=True)
+    set_pace(calm, hours, 0)
+    set_pace(struck, hours, minutes)
+    return calm, struck
+
+
+def undisturbed(calm: Path, targets: tuple[Product, ...]) -> None:
+    """Raises AssertionError unless its one life ends well."""
+    campaign = Campaign(calm, targets)
+    campaign.drive(*HERE)
+    assert campaign.lives == [0], campaign.lives
+
+
+def prove(
+    struck: Path, calm: Path, targets: tuple[Product, ...], faults: Sequence[Fault], looks: int, seed: int
+) -> Proof:
+    """Let `faults`, and a training that always fails, befall the campaign in `struck`, and compare it with `calm`."""
+    campaign = Campaign(struck, targets)
+    campaign.let_fail(Random(seed).choice(campaign.alone()))
+    if clock_step in faults:
+        campaign.let_clock_be_set()
+    watch, weather = Watch(), Weather(campaign, faults, looks, seed)
+    try:
+        watch.start()
+        weather.start()
+        campaign.drive()
+        weather.end()
+    finally:
+        campaign.end()
+        watch.stop()
+    problems = [f"two jobs at a time: {name}" for name in sorted(watch.doubled)]
+    problems += [*too_often(campaign), *differing(campaign, calm), *contradictions(weather.seen, campaign)]
+    return Proof(problems, counts_of(campaign, weather, watch))
+
+
+def counts_of(campaign: Campaign, weather: Weather, watch: Watch) -> dict[str, object]:
+    lines = [line for folder in campaign.runs.values() for line in read_starts(folder)]
+    submitted = [campaign.submissions(run) for run in campaign.runs]
+    return {
+        "trainings": len(campaign.runs),
+        "of them failing for ever": campaign.broken.folder,
+        **{f"fault: {name}": count for name, count in sorted(weather.struck.items())},
+        "faults that came too late": len(weather.events) - weather.struck.total() - len(weather.seen),
+        "looks at partial reports": len(weather.seen),
+        "lives of the driver": len(campaign.lives),
+        "jobs submitted for trainings": sum(submitted),
+        "trainings submitted more than once": sum(count > 1 for count in submitted),
+        "starts of trainings": sum(line.event == "start" for line in lines),
+        "updates computed twice": steps_done_twice(campaign),
+        "jobs that ran at a time, at most": watch.most,
+        "reports": len(campaign.reports),
+    }

@@ -1,0 +1,22 @@
+"""Two tables of a paper at paper scale, through Slurm, while faults befall it: the small sister of `make campaign`."""
+
+import pytest
+
+from pipeline.products import Table
+from tests.campaign.faults import driver_killed, preemption, training_killed
+from tests.campaign.proof import fetched_projects, prove, undisturbed
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+TARGETS = (Table("attention", "table2"), Table("attention", "table4"))
+MINUTES = 4  # of all trainings of the four papers: the longest of these takes 20 seconds
+
+
+def test_a_campaign_that_faults_befall_ends_in_the_tables_of_one_that_nothing_did(slurm, tmp_path):
+    """Six trainings, of which one fails for ever: a preemption, a killed process, a killed driver."""
+    calm, struck = fetched_projects(tmp_path, MINUTES)
+    undisturbed(calm, TARGETS)
+    proof = prove(struck, calm, TARGETS, (preemption, training_killed, driver_killed), looks=1, seed=1)
+    print("\n".join(f"{what}: {count}" for what, count in proof.counts.items()))
+    assert not proof.problems, proof.problems
+    assert proof.counts["faults that came too late"] == 0
