@@ -5,6 +5,7 @@ campaign is not as one that nothing befell.
 """
 
 import argparse
+import fcntl
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.project import load_project
+from pipeline.products import Product
 from tests.campaign import faults
+from tests.campaign.project import SETTINGS
 from tests.campaign.proof import fetched_projects, prove, undisturbed
 
 SLURM = Path(__file__).resolve().parents[1] / "cluster/slurm.sh"
@@ -21,12 +26,19 @@ THRICE = (faults.driver_killed,)
 TWICE = (faults.preemption, faults.requeue, faults.lost_node, faults.slow_node, faults.controller_restart)
 ONCE = (faults.training_killed, faults.submit_limit, faults.clock_step, faults.full_disk)
 LOOKS = 5
+LOCK = Path(tempfile.gettempdir()) / "reprise-slurm-tests.lock"  # of tests/cluster/conftest.py
 DISK = "3G"
 
 
 @contextmanager
 def slurm():
-    """With accounts, and a QOS whose limits a fault may set."""
+    """With accounts, and a QOS whose limits a fault may set; waits for tests that have a Slurm here."""
+    with open(LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield from started()
+
+
+def started():
     subprocess.run([SLURM, "stop"], check=True)
     subprocess.run([SLURM, "start", "accounting"], check=True)
     try:
@@ -51,23 +63,29 @@ def small_disk(folder: Path):
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
+def reports_of(root: Path, papers: list[str]) -> tuple[Product, ...]:
+    return tuple(Graph(load_project(root, SETTINGS)).reports(papers))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=Random().randrange(10**6), help="of the moments of the faults")
     parser.add_argument("--minutes", type=float, default=15, help="that all trainings take by the forecast")
     parser.add_argument("--folder", type=Path, help="to work in, which stays; default: a temporary one")
+    parser.add_argument("--paper", action="append", default=[], help="to have made; default: all")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
     folder = args.folder or Path(tempfile.mkdtemp(prefix="reprise-campaign-"))
     began = time.monotonic()
     calm, struck = fetched_projects(folder, args.minutes)
-    undisturbed(calm, ())
+    targets = reports_of(struck, args.paper)
+    undisturbed(calm, targets)
     middle = time.monotonic()
     site = struck / "slurm/site.yaml"
     site.write_text(f"{site.read_text()}sbatch: --qos={faults.QOS}\n")
     befalling = [*THRICE * 3, *TWICE * 2, *ONCE]
     with slurm(), small_disk(struck / "work"):
-        proof = prove(struck, calm, (), befalling, LOOKS, args.seed)
+        proof = prove(struck, calm, targets, befalling, LOOKS, args.seed)
     minutes = {"minutes undisturbed": (middle - began) / 60, "minutes": (time.monotonic() - middle) / 60}
     for what, count in (proof.counts | {key: f"{value:.0f}" for key, value in minutes.items()}).items():
         print(f"| {what} | {count} |")

@@ -118,15 +118,12 @@ def preempted(trial: Trial) -> None:
     launcher = trial.launch(*ANYWHERE, "--sbatch=--partition=low --nodelist=n1 --gres=gpu:2")
     trial.reach(40)
     options = ["--partition=high", "--nodelist=n1", "--gres=gpu:2", "--mem=100", "--output=/dev/null"]
-    urgent = subprocess.run(
-        ["sbatch", "--parsable", *options, "--wrap=sleep 5"], check=True, capture_output=True, text=True
-    )
-    states = {
-        subprocess.run(["squeue", "-h", "-o%T %r", "-j", urgent.stdout.strip()], capture_output=True, text=True).stdout
-    }
+    submit = ["sbatch", "--parsable", *options, "--wrap=sleep 5"]
+    urgent = subprocess.run(submit, check=True, capture_output=True, text=True).stdout.strip()
     assert launcher.wait() == 0, launcher.text()
     if len(trial.jobs) == 1:  # the launcher had nothing to get over
-        pytest.skip(f"this Slurm did not preempt for the urgent job: {states}")
+        shown = subprocess.run(["scontrol", "show", "job", urgent], capture_output=True, text=True).stdout
+        pytest.skip(f"this Slurm did not preempt for the urgent job: {' '.join(shown.split())}")
     assert trial.jobs == [trial.job] * 2, launcher.text()
     assert trial.seconds_lost == 0, launcher.text()
 

@@ -1,0 +1,22 @@
+"""What a campaign is made of: the products of the paper scale, from small archives of the same names."""
+
+from collections import Counter
+
+from pipeline.experiment.graph import Graph
+from pipeline.experiment.project import load_project
+from tests.campaign.project import SETTINGS, forecast, make_project
+from tests.helpers.copied_project import ROOT
+
+
+def test_the_small_project_has_all_products_and_trainings_of_the_paper_scale(tmp_path):
+    small = make_project(tmp_path / "small", tmp_path / "archives", "http://127.0.0.1")
+
+    def products(root):
+        graph = Graph(load_project(root, SETTINGS))
+        return Counter(map(repr, graph.closure(graph.reports(graph.project.reproduced))))
+
+    wanted = products(ROOT)
+    assert products(small) == wanted
+    trainings = [product for product in wanted if product.startswith("Trained(")]
+    assert len(forecast(tmp_path)) == len(trainings) > 100
+    assert sum(path.stat().st_size for path in (tmp_path / "archives").rglob("*") if path.is_file()) < 10e6
