@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from pipeline.products import RunId
 from tests.campaign.campaign import Campaign
 from tests.cluster.tracing import starts
 
@@ -31,8 +32,7 @@ def preemption(campaign: Campaign, rng: Random) -> None:
 
 def requeue(campaign: Campaign, rng: Random) -> None:
     """An administrator puts a training back into the queue."""
-    if at_work := campaign.at_work():
-        subprocess.run(["scontrol", "requeue", starts(campaign.runs[rng.choice(at_work)])[-1].job], check=False)
+    subprocess.run(["scontrol", "requeue", starts(campaign.runs[one_at_work(campaign, rng)])[-1].job], check=False)
 
 
 def lost_node(campaign: Campaign, rng: Random) -> None:
@@ -66,10 +66,9 @@ def driver_killed(campaign: Campaign, rng: Random) -> None:
 
 def training_killed(campaign: Campaign, rng: Random) -> None:
     """The process of a training dies without a word."""
-    if at_work := campaign.at_work():
-        run = rng.choice(at_work)
-        campaign.killed[run] += 1
-        signal_to(starts(campaign.runs[run])[-1].pid, signal.SIGKILL)
+    run = one_at_work(campaign, rng)
+    campaign.killed[run] += 1
+    signal_to(starts(campaign.runs[run])[-1].pid, signal.SIGKILL)
 
 
 def submit_limit(campaign: Campaign, rng: Random) -> None:
@@ -97,6 +96,13 @@ def full_disk(campaign: Campaign, rng: Random) -> None:
             time.sleep(15)
         finally:
             ballast.unlink()
+
+
+def one_at_work(campaign: Campaign, rng: Random) -> RunId:
+    """A training that runs; waits until there is one."""
+    while not (at_work := campaign.at_work()):
+        time.sleep(0.2)
+    return rng.choice(at_work)
 
 
 def daemon(name: str) -> int:
