@@ -1,5 +1,5 @@
-"""Layers wholly in autocast's type, on a GPU and in training: what lies between sub-layers is not cast to and fro, and
-weights of neighbouring layers are cast together, two launches in the place of two for each of them."""
+"""Layers wholly in autocast's type, on a GPU: what lies between sub-layers is not cast to and fro, and weights of
+neighbouring layers are cast together, two launches in the place of two for each of them; in decoding, once."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -8,9 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
+from torch.utils.weak import WeakTensorKeyDictionary
 
 Narrow = tuple[Tensor, Tensor | None]
 """A module's weight and bias, cast."""
+
+CASTS = WeakTensorKeyDictionary()
+"""By the first of some weights, of which state they are, and their casts."""
 
 
 class Projection(nn.Linear):
@@ -55,16 +59,25 @@ def cast(kind: torch.dtype, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return copies
 
 
+def kept(kind: torch.dtype, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Weights in the type `kind`, cast anew only when one was changed."""
+    state, found = (kind, [weight._version for weight in weights]), CASTS.get(weights[0])
+    if found is None or found[0] != state:
+        CASTS[weights[0]] = found = state, cast(kind, weights)
+    return found[1]
+
+
 @contextlib.contextmanager
 def narrowed(layers: Sequence[nn.Module], x: Tensor) -> Iterator[Tensor]:
     """Within it `layers` compute in autocast's type; yields their input in that type. Changes nothing elsewhere."""
-    if not x.is_cuda or not torch.is_autocast_enabled("cuda") or not torch.is_grad_enabled():
+    if not x.is_cuda or not torch.is_autocast_enabled("cuda"):
         yield x
         return
     kind = torch.get_autocast_dtype("cuda")
     found = [module for layer in layers for module in layer.modules() if isinstance(module, Projection | Norm)]
     given = [(module, name) for module in found for name in ("weight", "bias") if getattr(module, name) is not None]
-    done = dict(zip(given, Cast.apply(kind, *(getattr(module, name) for module, name in given)), strict=True))
+    weights = [getattr(module, name) for module, name in given]
+    done = dict(zip(given, Cast.apply(kind, *weights) if torch.is_grad_enabled() else kept(kind, weights), strict=True))
     for module in found:
         module.narrow = done[module, "weight"], done.get((module, "bias"))
     try:

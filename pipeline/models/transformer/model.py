@@ -220,9 +220,12 @@ class Transformer(TaskModel):
         position = cache[0][0].shape[3]
         x = self.embed(self.tgt_embedding, prev_tokens, self.tgt_positions(position, position + 1))
         mask, grown = attention_mask(source["mask"], self.output_weight), []
-        for layer, past, keys_values in zip(self.decoder, cache, source["layers"], strict=True):
-            x, past = layer.step(x, past, keys_values, mask)
-            grown.append(past)
+        rest = iter(zip(cache, source["layers"], strict=True))
+        for some in groups(list(self.decoder)):
+            with narrowed(some, x) as x:
+                for layer, (past, keys_values) in zip(some, rest, strict=False):
+                    x, past = layer.step(x, past, keys_values, mask)
+                    grown.append(past)
         return x, grown
 
 
