@@ -21,6 +21,7 @@ from tests.helpers.copied_project import ROOT
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 LONGEST_S = 3 * 3600
 MOST_LIVES = 12
+CRASHED_S = 30.0
 OF_SNAKEMAKE = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """What its own executor calls all the jobs that it submits."""
 
@@ -152,17 +153,29 @@ class Campaign:
 
 
 class Watch(threading.Thread):
-    """Asks Slurm again and again which jobs run; two of one name never may."""
+    """Asks Slurm again and again which jobs run; two of one name never may.
+
+    Where the controller is away for longer than any fault lasts, it crashed by itself (22.05 does, when
+    a lost node comes back with jobs that are queued again), and is started anew, as a site's init system would.
+    """
 
     def __init__(self, every_s: float = 1.0):
         super().__init__(daemon=True)
         self.every_s, self.over = every_s, threading.Event()
         self.doubled: set[str] = set()
-        self.most = 0
+        self.most = self.crashes = 0
 
     def run(self) -> None:
+        silent_since = None
         while not self.over.wait(self.every_s):
-            names = Counter(running().values())
+            if (found := running()) is None:
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() - silent_since > CRASHED_S:
+                    self.crashes += subprocess.run(["slurmctld"], check=False).returncode == 0
+                    silent_since = None
+                continue
+            silent_since = None
+            names = Counter(found.values())
             self.doubled |= {name for name, count in names.items() if count > 1 and not OF_SNAKEMAKE.fullmatch(name)}
             self.most = max(self.most, names.total())
 
@@ -171,9 +184,10 @@ class Watch(threading.Thread):
         self.join()
 
 
-def running() -> dict[str, str]:
-    """Names of the jobs that run, by id; none where Slurm does not answer."""
-    asked = subprocess.run(
-        ["squeue", "--noheader", "--states=RUNNING", "--format=%A|%j"], capture_output=True, text=True, check=False
-    )
+def running() -> dict[str, str] | None:
+    """Names of the jobs that run, by id; None where Slurm does not answer."""
+    command = ["squeue", "--noheader", "--states=RUNNING", "--format=%A|%j"]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False)
+    if asked.returncode:
+        return None
     return dict(line.split("|", 1) for line in asked.stdout.splitlines() if "|" in line)

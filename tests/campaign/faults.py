@@ -23,9 +23,9 @@ def preemption(campaign: Campaign, rng: Random) -> None:
     """Somebody more important takes a whole node, and every training on it has to go."""
     node = rng.choice(NODES)
     options = ["--partition=high", f"--nodelist={node}", "--exclusive", "--mem=0", "--output=/dev/null"]
-    urgent = subprocess.run(
-        ["sbatch", "--parsable", *options, "--wrap=sleep 10"], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    submit = ["sbatch", "--parsable", *options, "--wrap=sleep 10"]
+    while not (urgent := subprocess.run(submit, capture_output=True, text=True).stdout.strip()):
+        time.sleep(1)  # the controller is away
     while subprocess.run(["squeue", "--noheader", "--job", urgent], capture_output=True).stdout.strip():
         time.sleep(1)
 

@@ -85,5 +85,6 @@ def counts_of(campaign: Campaign, weather: Weather, watch: Watch) -> dict[str, o
         "starts of trainings": sum(line.event == "start" for line in lines),
         "updates computed twice": steps_done_twice(campaign),
         "jobs that ran at a time, at most": watch.most,
+        "crashes of the controller by itself": watch.crashes,
         "reports": len(campaign.reports),
     }

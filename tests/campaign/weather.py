@@ -12,6 +12,7 @@ from tests.campaign.faults import Fault
 
 FIRST, LAST = 0.02, 0.9
 """Shares of all updates, between which something happens."""
+LONGEST_S = 120.0
 
 
 class Weather(threading.Thread):
@@ -57,8 +58,8 @@ class Weather(threading.Thread):
         print(f"{began} {name} until {time.strftime('%H:%M:%S')}, {self.campaign.progress:.0%} done", flush=True)
 
     def end(self) -> None:
-        """Raises what went wrong."""
+        """Raises what went wrong. A fault that still waits for something to befall came too late."""
         self.over.set()
-        self.join()
+        self.join(LONGEST_S)
         if self.error:
             raise self.error
