@@ -7,7 +7,7 @@
 
 The first form trains a run and writes --out, a copy of its done.json, last. The second has any stage done, which
 makes the files named by --makes. In the folder lie the job's done.json or failed.json, starts.jsonl, its log (on Slurm:
-slurm/ID/ID_0_log.out), and a run's checkpoints. This process may be killed at any time: the same command waits for the
+slurm/ID_0_log.out), and a run's checkpoints. This process may be killed at any time: the same command waits for the
 same job again. A job that is stopped by the cluster goes on by itself; one that fails by its own fault, or that is
 cancelled, ends this process with exit code 1 and the reason.
 

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 UNEXPLAINED_TRIES = 7  # of a submission that fails for no reason that is known; any other is waited out
 FIRST_DELAY_S, LONGEST_DELAY_S = 5.0, 320.0  # between two tries, each twice as long as the one before
+LEFTOVER = re.compile(r"\.submission_file_.*|[0-9a-f]{32}\.pkl")
+"""What submitit leaves of submissions that failed."""
 
 
 class SlurmJobs:
@@ -90,7 +92,7 @@ class SlurmJobs:
 
     def log_of(self, job: str) -> Path:
         """The job's own log, all its restarts in one file."""
-        return self.run / "slurm" / job / f"{job}_0_log.out"
+        return self.run / "slurm" / f"{job}_0_log.out"
 
     def release(self, job: str) -> None:
         """A job goes on without its launcher."""
@@ -115,9 +117,11 @@ class SlurmJobs:
         """One submission. Raises RuntimeError with sbatch's words when it fails."""
         import submitit  # here only: a launcher that adopts a job does without
 
-        for leftover in (self.run / "slurm").glob("*.*"):  # of submissions that failed
-            leftover.unlink()
-        executor = submitit.SlurmExecutor(folder=self.run / "slurm" / "%j")
+        folder = self.run / "slurm"  # of all jobs: one that starts at once could not open its log in a folder to come
+        for path in folder.glob("*"):
+            if LEFTOVER.fullmatch(path.name):
+                path.unlink()
+        executor = submitit.SlurmExecutor(folder=folder)
         executor.update_parameters(
             job_name=self.name,
             dependency="singleton",  # two jobs of one name never run at once

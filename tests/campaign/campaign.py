@@ -149,7 +149,7 @@ class Campaign:
 
     def submissions(self, run: RunId) -> int:
         """Jobs that were ever submitted for a training."""
-        return sum(path.name.isdigit() for path in (self.runs[run] / "slurm").glob("*"))
+        return len([*(self.runs[run] / "slurm").glob("*_submission.sh")])
 
 
 class Watch(threading.Thread):

@@ -1,6 +1,8 @@
 """What is made of Slurm's words, recorded from squeue and sbatch: jobs are over, replaced, adopted or given up."""
 
+import os
 import re
+import uuid
 from itertools import islice
 
 import pytest
@@ -10,6 +12,7 @@ from pipeline.cluster import wait
 from pipeline.cluster.job_process import JobOrder
 from pipeline.cluster.markers import read_submission, unfit_nodes
 from pipeline.cluster.queue import Queue, QueuedJob
+from pipeline.cluster.resources import Resources
 from pipeline.cluster.slurm import SlurmJobs, delays, job_name
 from pipeline.cluster.wait import Waiter
 from pipeline.errors import UserError
@@ -47,8 +50,8 @@ class Recorded:
             write_json(self.run / "done.json", {"key": KEY})
         elif words != "gone":
             self.listed[job] = f"{words}|{name}"
-        (self.run / "slurm" / job).mkdir(parents=True)
-        (self.run / "slurm" / job / f"{job}_0_log.out").touch()
+        (self.run / "slurm").mkdir(parents=True, exist_ok=True)
+        (self.run / "slurm" / f"{job}_0_log.out").touch()
         return job
 
 
@@ -140,7 +143,7 @@ def test_a_node_on_which_a_job_could_not_even_open_its_log_is_excluded(run, slur
 
     def without_log(name):
         job = accept(name)
-        (run / "slurm" / job / f"{job}_0_log.out").unlink()
+        (run / "slurm" / f"{job}_0_log.out").unlink()
         return job
 
     monkeypatch.setattr(SlurmJobs, "_sbatch", lambda jobs: without_log(jobs.name))
@@ -247,3 +250,29 @@ def test_a_time_out_that_hides_a_success_leads_to_no_second_job(run, slurm, monk
 
     monkeypatch.setattr(SlurmJobs, "_sbatch", hidden)
     assert jobs_of(run).submit() == "77" and len(slurm.notes) == 1
+
+
+STARTS_AT_ONCE = """\
+#!/bin/sh
+log=$(sed -n 's/^#SBATCH --output=//p' "$1" | sed 's/%j/42/')
+echo begun > "$log" && echo "Submitted batch job 42"
+"""
+
+
+def test_a_job_that_starts_before_sbatch_has_answered_can_open_its_log(run, tmp_path, monkeypatch):
+    """Slurm makes no folder for it: a job without its log fails at once, and its node would count as unfit."""
+    (tmp_path / "bin").mkdir()
+    for name in ("sbatch", "srun"):
+        (tmp_path / "bin" / name).write_text(STARTS_AT_ONCE)
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (run / "slurm").mkdir()
+    left = [run / "slurm/.submission_file_0.sh", run / f"slurm/{uuid.uuid4().hex}.pkl"]  # of one that failed
+    kept = [run / "slurm/41_0_log.out", run / "slurm/41_submission.sh"]
+    for path in (*left, *kept):
+        path.touch()
+    jobs = jobs_of(run)
+    jobs.resources = Resources(gpus=0, nodes=1, tasks=1, cpus=1, mem_mb=100, runtime=5, sbatch="")
+    assert jobs.submit() == "42"
+    assert jobs.log_of("42").read_text() == "begun\n"
+    assert [path.exists() for path in (*left, *kept)] == [False, False, True, True]

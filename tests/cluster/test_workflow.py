@@ -118,7 +118,7 @@ def new_workflow(tmp_path) -> Iterator[Callable[[str], Workflow]]:
 
 def submitted(folder: Path) -> list[str]:
     """The jobs that were ever submitted for what is in `folder`."""
-    return [path.name for path in folder.glob("slurm/*") if path.name.isdigit()]
+    return [path.name.split("_")[0] for path in folder.glob("slurm/*_submission.sh")]
 
 
 def ended(job: str) -> bool:
