@@ -45,7 +45,7 @@ chaos: env
 # docs/clusters.md says what is real in it; about two hours on two cores. SEED= has the faults at the same moments again
 campaign: env
 	tests/cluster/slurm.sh install
-	$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))
+	$(BIN)/python -m tests.campaign $(if $(PAPER),--paper $(PAPER)) $(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))
 
 # what takes no more than a few seconds, and neither Slurm nor Snakemake
 unit: env
