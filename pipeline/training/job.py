@@ -270,8 +270,8 @@ def finish(trainer: Trainer) -> None:
 def write_done(checkpoints: Checkpoints, outcome: Outcome) -> None:
     digest = sha256_file(checkpoints.final_weights)
     done = TrainedRun(key=checkpoints.key, weights_digest=digest, **dict(outcome))
+    checkpoints.clear_resume()  # before the sign that nothing is left to do
     done.write(checkpoints.run_folder / DONE_FILE)
-    checkpoints.clear_resume()
 
 
 def outcome_of(trainer: Trainer) -> Outcome:

@@ -89,13 +89,20 @@ def clock_step(campaign: Campaign, rng: Random) -> None:
 def full_disk(campaign: Campaign, rng: Random) -> None:
     """Somebody else's file takes all that was free."""
     ballast = campaign.root / "work/ballast"
-    free = os.statvfs(ballast.parent)
-    with open(ballast, "wb") as file:
-        try:
-            os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
-            time.sleep(15)
-        finally:
-            ballast.unlink()
+    try:
+        with open(ballast, "wb") as file:
+            take_all(file.fileno())
+        time.sleep(15)
+    finally:
+        ballast.unlink()
+
+
+def take_all(descriptor: int) -> None:
+    """Others write meanwhile: what was free a moment ago may be too much."""
+    while True:
+        free = os.fstatvfs(descriptor)
+        with contextlib.suppress(OSError):
+            return os.posix_fallocate(descriptor, 0, max(1, free.f_bavail * free.f_frsize))
 
 
 def one_at_work(campaign: Campaign, rng: Random) -> RunId:

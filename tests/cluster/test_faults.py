@@ -117,7 +117,7 @@ def requeued(trial: Trial) -> None:
 def preempted(trial: Trial) -> None:
     launcher = trial.launch(*ANYWHERE, "--sbatch=--partition=low --nodelist=n1 --gres=gpu:2")
     trial.reach(40)
-    options = ["--partition=high", "--nodelist=n1", "--gres=gpu:2", "--mem=100", "--output=/dev/null"]
+    options = ["--partition=high", "--nodelist=n1", "--exclusive", "--mem=0", "--output=/dev/null"]  # the whole node
     submit = ["sbatch", "--parsable", *options, "--wrap=sleep 5"]
     urgent = subprocess.run(submit, check=True, capture_output=True, text=True).stdout.strip()
     assert launcher.wait() == 0, launcher.text()

@@ -23,6 +23,8 @@ from reprise.__main__ import main as reprise
 from reprise.given_input import GivenText
 from reprise.opening import open_model
 
+pytestmark = pytest.mark.slow
+
 RUN = "mine/baseline/cipher"
 SMOKE = ["--set", "scale=smoke"]
 SMALL = {

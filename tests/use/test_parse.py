@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from copied_project import call, copy_project, require
 
 from pipeline.experiment.project import load_project
@@ -12,6 +13,7 @@ from reprise.named_run import named
 RUN, SMOKE = "attention/parsing/wsj", ["--set", "scale=smoke"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(root := copy_project(tmp_path))
     project = load_project(root, {"scale": "smoke"})

@@ -17,6 +17,8 @@ from reprise.__main__ import main as reprise
 from reprise.named_run import named
 from reprise.sound import features, resampled
 
+pytestmark = pytest.mark.slow
+
 RUNS = ["coldfusion/attention-source/source", "coldfusion/CF4/source"]
 """Alone, and fused with a language model, whose weights are another run's."""
 SMOKE = ["--set", "scale=smoke"]
