@@ -17,7 +17,7 @@ from pipeline.records.corpus import AnyCorpus, read_corpus
 from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
-from pipeline.training.machine import choose_device, choose_threads, prepare
+from pipeline.training.machine import autocast, choose_device, choose_threads, prepare
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_header import read_facts
 
@@ -72,7 +72,7 @@ class TrainedModel:
 
     def autocast(self) -> AbstractContextManager:
         """Matrix products in the precision the model was trained in."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.spec.training.precision == "bf16")
+        return autocast(self.device, self.spec)
 
 
 def run_folder_of(weights: Path) -> Path:

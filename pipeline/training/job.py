@@ -57,7 +57,7 @@ from pipeline.training.resume_point import ResumePoint
 from pipeline.training.schedule import Schedule
 from pipeline.training.signals import StopRequest
 from pipeline.training.state import TrainingState
-from pipeline.training.trainer import Trainer, autocast
+from pipeline.training.trainer import Trainer
 from pipeline.training.validation import Validation
 
 log = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ def build_trainer(
     batches = training_batches(spec)
     dev = evaluation_batches(corpus, "dev", batch_size(spec), normalised_as(spec), kind_read(spec))
     check_targets(spec, dev)
-    validation = Validation(corpus, dev, batches, device, group, lambda: autocast(device, spec))
+    validation = Validation(corpus, dev, batches, device, group, lambda: machine.autocast(device, spec))
     told = {"silent": not group.is_first, "tensorboard": training.tensorboard}
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, **told)
     if group.is_first:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 
+from pipeline.config import RunSpec
 from pipeline.errors import UserError
 from pipeline.files import cache_folder
 from pipeline.provenance import processor
@@ -122,6 +123,13 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
     torch.use_deterministic_algorithms(True, warn_only=not strict)
     settings: Any = torch.utils.deterministic  # its types lack this one
     settings.fill_uninitialized_memory = False
+
+
+def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
+    """Matrix products in the precision that the run asks for; of bfloat16, those of a loop in TF32 (gru_record.py)."""
+    narrow = spec.training.precision == "bf16"
+    torch.backends.cuda.matmul.allow_tf32 = narrow
+    return torch.autocast(device.type, torch.bfloat16, enabled=narrow)
 
 
 def keep_heap() -> None:

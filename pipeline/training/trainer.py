@@ -22,6 +22,7 @@ from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
 from pipeline.training.gradient_sums import GradientSums
 from pipeline.training.guards import all_finite, diverged, out_of_memory_explained, skip_update
+from pipeline.training.machine import autocast
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.prefetch import Prefetcher
 from pipeline.training.progress import JsonLines, Progress
@@ -292,10 +293,3 @@ class Trainer:
         (rows, src_len), tgt_len = batch.src_shape, batch.tgt_out.shape[1]
         vocab = self.validation.vocab_size
         return run_flops(self.spec, BatchShape(vocab, rows * src_len, rows * tgt_len, src_len, tgt_len))
-
-
-def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
-    """Matrix products in the precision that the run asks for; of bfloat16, those of a loop in TF32 (gru_record.py)."""
-    narrow = spec.training.precision == "bf16"
-    torch.backends.cuda.matmul.allow_tf32 = narrow
-    return torch.autocast(device.type, torch.bfloat16, enabled=narrow)

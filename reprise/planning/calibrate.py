@@ -35,7 +35,6 @@ from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run
 from pipeline.training.schedule import Schedule
-from pipeline.training.trainer import autocast
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.random_batches import random_batch
 from reprise.planning.rates import Calibration, Point, family_of, shape_of
@@ -123,7 +122,7 @@ def measure(forecast: RunForecast, corpus: Corpus, device: torch.device) -> Poin
         return random_batch(spec, corpus, count, src_length, tgt_length).to(device)
 
     def backward(batch: AnyBatch) -> None:
-        with autocast(device, spec):
+        with machine.autocast(device, spec):
             sums = model.loss(batch, spec.training.label_smoothing)
         (sums.loss / sums.tokens).backward()
 

@@ -1,6 +1,7 @@
 import json
 import math
 import re
+from functools import partial
 
 import pytest
 import torch
@@ -13,6 +14,11 @@ from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer
 
 
+def no_number(loss, *args):
+    sums = loss(*args)
+    return sums._replace(loss=sums.loss * math.nan)
+
+
 @pytest.fixture
 def spoil(monkeypatch):
     """Makes the loss of the updates that are named not a number."""
@@ -23,9 +29,7 @@ def spoil(monkeypatch):
         def spoilt(self, step, batch, tokens):
             with pytest.MonkeyPatch.context() as patched:
                 if step in updates:
-                    loss = self.model.loss
-                    spoilt_loss = lambda *args: loss(*args)._replace(loss=loss(*args).loss * math.nan)  # noqa: E731
-                    patched.setattr(self.model, "loss", spoilt_loss)
+                    patched.setattr(self.model, "loss", partial(no_number, self.model.loss))
                 return backward(self, step, batch, tokens)
 
         monkeypatch.setattr(Trainer, "backward", spoilt)
