@@ -191,18 +191,24 @@ start_munge() {
 
 all_idle() { [[ $(sinfo --noheader --Node --partition=low --format=%t | grep -cx idle) == "${#NODES[@]}" ]]; }
 
+explain() {
+  sinfo --Node --format='%N %t %E'
+  squeue
+  tail -n 20 "$DIR"/log/slurm*.log
+}
+
 start() {
   running "$DIR/run/slurmctld.pid" slurmctld >/dev/null && { status; return; }
   refuse_foreign_cluster
   write_configuration
   name_nodes
   start_munge
+  rm -rf "$DIR"/state/* "$DIR"/spool/*/* # jobs that a crashed controller left behind would hold the nodes
   if [[ $ACCOUNTING == accounting ]]; then add_accounting; start_database; fi
   slurmctld
   wait_for 20 scontrol ping || fail "slurmctld does not answer, see $DIR/log/slurmctld.log"
   for node in "${NODES[@]}"; do slurmd -N "$node"; done
-  scontrol update NodeName="n[1-2]" State=RESUME 2>/dev/null || true # drained or down in an earlier life
-  wait_for 30 all_idle || { sinfo -R; fail "nodes are not idle, see $DIR/log"; }
+  wait_for 120 all_idle || { explain >&2; fail "nodes are not idle, see $DIR/log"; }
   status
 }
 

@@ -48,6 +48,6 @@ def test_every_task_is_given_the_cores_that_its_job_has(tmp_path, corpus, launch
     run = make_run(tmp_path, corpus, 3, 0.0)
     assert launch(run, *FEW, "--cpus", "3", function="toy_job:tell_cores").wait() == 0
     assert int((run / "cores").read_text()) >= min(3, os.cpu_count())
-    (script,) = (run / "slurm").glob("*/*submission.sh")
+    (script,) = (run / "slurm").glob("*_submission.sh")
     (command,) = (line for line in script.read_text().split("\n") if line.startswith("srun "))
     assert " --cpus-per-task=3 " in command
