@@ -99,10 +99,9 @@ def full_disk(campaign: Campaign, rng: Random) -> None:
 
 def take_all(descriptor: int) -> None:
     """Others write meanwhile: what was free a moment ago may be too much."""
-    while True:
-        free = os.fstatvfs(descriptor)
+    while free := os.fstatvfs(descriptor).f_bavail * os.fstatvfs(descriptor).f_frsize:
         with contextlib.suppress(OSError):
-            return os.posix_fallocate(descriptor, 0, max(1, free.f_bavail * free.f_frsize))
+            return os.posix_fallocate(descriptor, 0, free)
 
 
 def one_at_work(campaign: Campaign, rng: Random) -> RunId:
