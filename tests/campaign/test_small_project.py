@@ -2,12 +2,15 @@
 
 from collections import Counter
 
+import pytest
+
 from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
 from tests.campaign.project import SETTINGS, forecast, make_project
 from tests.helpers.copied_project import ROOT
 
 
+@pytest.mark.slow
 def test_the_small_project_has_all_products_and_trainings_of_the_paper_scale(tmp_path):
     small = make_project(tmp_path / "small", tmp_path / "archives", "http://127.0.0.1")
 

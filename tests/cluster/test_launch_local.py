@@ -4,6 +4,7 @@ import json
 import os
 import signal
 
+import pytest
 import toy_job
 from launching import until
 from tracing import outcomes, starts, workers_one_after_the_other
@@ -64,6 +65,7 @@ def test_interrupt_saves_a_checkpoint_and_the_next_start_goes_on_from_it(new_run
     assert outcomes(run) == ["stopped", "done"]
 
 
+@pytest.mark.slow
 def test_process_killed_dead_is_replaced(new_run, launch):
     run = new_run(steps=100, pace_s=0.03)
     launcher = launch(run)

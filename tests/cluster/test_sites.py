@@ -39,6 +39,7 @@ def test_the_simplest_site_edits_one_line(tmp_path):
     assert site.options == "--partition=gpu" and site.jobs <= 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SITES, ids=[path.stem for path in SITES])
 def test_a_ready_site_asks_slurm_for_its_own_cards(path, project, monkeypatch):
     """By the commands of a dry run, and what the profile asks for all else."""
@@ -54,6 +55,7 @@ def test_a_ready_site_asks_slurm_for_its_own_cards(path, project, monkeypatch):
     assert others["slurm_account"] == (site.account or "''")
 
 
+@pytest.mark.slow
 def test_every_key_of_a_site_is_known_and_bad_values_are_named(project):
     (project / "slurm/site.yaml").write_text("partiton: gpu\n")
     done = call(project, "snakemake", "--profile", "slurm", "-n", "--nolock", "--", "all")

@@ -45,6 +45,7 @@ def load(root: Path, name: str) -> None:
     load_devices(root / "workflow/devices.yaml")
 
 
+@pytest.mark.slow
 def test_a_wrong_file_is_refused_in_a_line_and_no_misspelling_loads(root):
     counts = {"loaded": 0, "refused": 0}
 

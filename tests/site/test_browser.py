@@ -14,7 +14,10 @@ from reprise.site.pages import Pages
 from reprise.site.present import Present
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium"),
+]
 KINDS = ["index", "paper-weighted", "run-weighted-C-grammar", "outputs-grammar-en-de", "outputs-grammar-speech-target"]
 KINDS += ["outputs-grammar-trees", "compare-weighted-table2"]
 

@@ -116,6 +116,7 @@ def test_a_cell_leads_to_its_run_and_a_failed_a_provisional_and_a_not_comparable
     assert "does not fit &lt;b&gt;" in read(failed)
 
 
+@pytest.mark.slow
 def test_the_commands_that_verify_a_number_do_that(site):
     run = site[0].runs_of("weighted", "C", "wmt14-en-de")[0]
     page = html.unescape(read(site[1] / run_page(run)))

@@ -86,6 +86,7 @@ def test_recordings_become_a_dataset_whose_features_are_taken_where_they_lie(roo
     assert main(["features", *stage]) == 0
 
 
+@pytest.mark.slow
 def test_a_paper_on_recordings_is_planned_with_the_folder_that_the_dataset_names(root):
     record_calls(root, 10, each=6)
     for words in (
