@@ -2,7 +2,9 @@
 
 import logging
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from pipeline.errors import UserError
 from pipeline.layout import CORPUS_FILE
 from pipeline.models.settings import ModelSettings
 from pipeline.records.corpus import SpeechCorpus
+from pipeline.symbols import PAD
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,12 @@ class SpeechBatch(Batch):
     frame_counts: Tensor
     tgt_in: Tensor
     tgt_out: Tensor
+    known: ClassVar[tuple[str, ...]] = (*Batch.known, "counts_on_host")
+
+    @cached_property
+    def counts_on_host(self) -> tuple[list[int], list[int]]:
+        """Frames and characters, EOS not among them, of each utterance."""
+        return self.frame_counts.tolist(), (self.tgt_in[:, 1:] != PAD).sum(1).tolist()
 
     @property
     def src_mask(self) -> Tensor:

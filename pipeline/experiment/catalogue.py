@@ -128,24 +128,23 @@ class Catalogue:
         return dict(reversed(chain.items()))
 
     def table(self, paper: str, table: str) -> TableEntry:
-        self.known(paper, self.papers, "--paper")
-        self.known(table, self.papers[paper].tables, f"workflow/papers/{paper}/paper.yaml: tables")
-        return self.papers[paper].tables[table]
+        return self.entry(paper, "tables", table)
 
     def transcript_table(self, paper: str, table: str) -> TranscriptTable:
-        self.known(paper, self.papers, "--paper")
-        self.known(table, self.papers[paper].transcripts, f"workflow/papers/{paper}/paper.yaml: transcripts")
-        return self.papers[paper].transcripts[table]
+        return self.entry(paper, "transcripts", table)
 
     def figure(self, paper: str, figure: str) -> Figure:
-        self.known(paper, self.papers, "--paper")
-        self.known(figure, self.papers[paper].figures, f"workflow/papers/{paper}/paper.yaml: figures")
-        return self.papers[paper].figures[figure]
+        return self.entry(paper, "figures", figure)
 
     def examples(self, paper: str, table: str) -> Examples:
+        return self.entry(paper, "examples", table)
+
+    def entry(self, paper: str, section: str, name: str) -> Any:
+        """What stands under `name` in a section of a paper's file. Raises UserError where nothing does."""
         self.known(paper, self.papers, "--paper")
-        self.known(table, self.papers[paper].examples, f"workflow/papers/{paper}/paper.yaml: examples")
-        return self.papers[paper].examples[table]
+        entries = getattr(self.papers[paper], section)
+        self.known(name, entries, f"workflow/papers/{paper}/paper.yaml: {section}")
+        return entries[name]
 
     def tables_here(self, paper: str) -> list[str]:
         """Names of a paper's tables that can be measured at this scale."""

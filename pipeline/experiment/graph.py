@@ -6,14 +6,8 @@ runs that others start from, and corpora that are only scored on.
 
 from collections.abc import Iterable, Mapping
 
+from pipeline.experiment import reports
 from pipeline.experiment.project import Project
-from pipeline.experiment.reports import (
-    claim_products,
-    example_products,
-    figure_products,
-    table_products,
-    transcript_products,
-)
 from pipeline.products import (
     Alignments,
     AttentionMaps,
@@ -112,15 +106,15 @@ class Graph:
             case LayerTable():
                 return {"times": LayerTimes()}
             case ExampleTable(paper, table):
-                return {"measured": example_products(self.project, paper, table)}
+                return {"measured": reports.example_products(self.project, paper, table)}
             case TranscriptTable(paper, table):
-                return {"measured": transcript_products(self.project, paper, table)}
+                return {"measured": reports.transcript_products(self.project, paper, table)}
             case Table(paper, table):
-                return {"measured": table_products(self.project, paper, table)}
+                return {"measured": reports.table_products(self.project, paper, table)}
             case Figure(paper, figure):
-                return {"measured": figure_products(self.project, paper, figure)}
+                return {"measured": reports.figure_products(self.project, paper, figure)}
             case Claims(paper):
-                return {"measured": claim_products(self.project, paper)}
+                return {"measured": reports.claim_products(self.project, paper)}
         return {}
 
     def of_corpus(self, product: OfDataset) -> Inputs:

@@ -8,17 +8,11 @@ from typing import Any
 
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.errors import UserError
+from pipeline.experiment import reports
 from pipeline.experiment.catalogue import Catalogue
 from pipeline.experiment.content import run_content
 from pipeline.experiment.decodings import paper_decoding
 from pipeline.experiment.references import check_references
-from pipeline.experiment.reports import (
-    claim_products,
-    example_products,
-    figure_products,
-    table_products,
-    transcript_products,
-)
 from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.products import Encoded, RunId, Score, Transcript, Translation
@@ -204,11 +198,11 @@ class Project(Catalogue):
             self.check_readings(paper)
             for decoding in record.decodings:
                 paper_decoding(self.papers, paper, decoding)
-            products = [table_products(self, paper, table) for table in self.tables_here(paper)]
-            products += [figure_products(self, paper, figure) for figure in record.figures]
-            products += [example_products(self, paper, table) for table in record.examples]
-            products += [transcript_products(self, paper, table) for table in record.transcripts]
-            for product in chain(*products, claim_products(self, paper)):
+            products = [reports.table_products(self, paper, table) for table in self.tables_here(paper)]
+            products += [reports.figure_products(self, paper, figure) for figure in record.figures]
+            products += [reports.example_products(self, paper, table) for table in record.examples]
+            products += [reports.transcript_products(self, paper, table) for table in record.transcripts]
+            for product in chain(*products, reports.claim_products(self, paper)):
                 if isinstance(product, Score | Translation | Transcript):
                     self.decoding_language_model(product.run, product.decoding)
 

@@ -1,11 +1,11 @@
 """Random speech for tests of the models of Cold Fusion, and small settings of them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from pipeline.data.split_batches import Batch
+from pipeline.data.speech_batches import SpeechBatch
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
@@ -16,22 +16,8 @@ from pipeline.symbols import BOS, EOS, PAD
 VOCAB, FEATURES = 12, 40
 
 
-@dataclass(frozen=True)
-class Speech(Batch):
-    """What the models read of a batch of speech."""
-
-    frames: Tensor
-    frame_counts: Tensor
-    tgt_in: Tensor
-    tgt_out: Tensor
-
-    @property
-    def src_mask(self) -> Tensor:
-        return torch.arange(self.frames.shape[1]) < self.frame_counts.unsqueeze(1)
-
-    @property
-    def expected_length(self) -> Tensor:
-        return self.frame_counts // 3
+class Speech(SpeechBatch):
+    """Of which a test can take a part."""
 
     def row(self, row: int) -> "Speech":
         """One utterance without its padding."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from speech_batches import FEATURES, VOCAB, attention_config, ctc_config, lm_config, speech
 
-from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse
+from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse, ctc_loss
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.unrolling import Inputs, log_clocks, sampled, unrolled_logits
 from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEncoder, pooled
@@ -195,6 +195,22 @@ def test_ctc_loss_is_the_sum_over_all_paths():
         if collapse(list(path)) == target
     )
     assert float(model.loss(batch, 0.0).loss.exp()) == pytest.approx(1 / total, rel=1e-3)
+
+
+def test_ctc_loss_is_torchs_also_where_a_text_is_too_long_for_its_frames():
+    """Loss and gradient to the byte, though the lengths never go to the device."""
+    torch.manual_seed(1)
+    batch = speech([20, 12, 4], [3, 5, 4])
+    scores = torch.randn(3, 10, VOCAB)
+    found, expected = (scores.log_softmax(-1).requires_grad_() for _ in range(2))
+    loss = ctc_loss(found, ctc_config(), batch).loss
+    counts = torch.tensor([10, 6, 2]), torch.tensor([3, 5, 4])
+    options = {"blank": BLANK, "reduction": "sum", "zero_infinity": True}
+    torchs = torch.nn.functional.ctc_loss(expected.transpose(0, 1), batch.tgt_in[:, 1:], *counts, **options)
+    assert torch.equal(loss, torchs)
+    for one in (loss, torchs):
+        one.backward()
+    assert torch.equal(found.grad, expected.grad) and not found.grad[2].any() and found.grad[1].any()
 
 
 @torch.no_grad()

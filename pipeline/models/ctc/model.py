@@ -6,7 +6,6 @@ PAD, which no target holds, is the blank.
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from pipeline.models.ctc.convolution import Convolution
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
@@ -14,6 +13,7 @@ from pipeline.models.layers.gru_sequence import side_by_side
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.reading import numbers_on, reordered, reversal, within, zero_behind
 from pipeline.models.seq2seq import FrameModel, LossSums
+from pipeline.models.settings import ModelSettings
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
 BLANK = PAD
@@ -110,7 +110,7 @@ class CTC(FrameModel):
         """-log p(characters | speech), summed over all ways to align them; EOS is not among the characters."""
         if label_smoothing:
             raise ValueError("CTC has no label smoothing")
-        return ctc_loss(*self.log_probs(batch), batch)
+        return ctc_loss(self.log_probs(batch)[0], self.config, batch)
 
     def best_path(self, batch) -> list[list[int]]:
         """Repeats merged, blanks left out."""
@@ -124,13 +124,14 @@ def frame_log_probs(logits: Tensor) -> Tensor:
     return logits.float().index_fill(-1, numbers_on(logits.device, *NEVER_WRITTEN), -1e4).log_softmax(-1)
 
 
-def ctc_loss(log_probs: Tensor, lengths: Tensor, batch) -> LossSums:
-    """-log p(characters | speech) of log_probs (B, S', V) of `lengths` (B,) frames; EOS is not among the characters."""
-    targets = batch.tgt_in[:, 1:]
-    counts = (targets != PAD).sum(1)
-    loss = F.ctc_loss(
-        log_probs.transpose(0, 1), targets, lengths, counts, blank=BLANK, reduction="sum", zero_infinity=True
-    )
+def ctc_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
+    """-log p(characters | speech) of log_probs (B, S', V) of a batch; EOS is not among the characters."""
+    frames, characters = batch.counts_on_host
+    lengths = [model.output_frames(count) for count in frames]
+    by_frame, targets = log_probs.transpose(0, 1), batch.tgt_in[:, 1:]
+    # F.ctc_loss does the same once the host has waited for two copies of the targets: cuDNN might take those
+    losses, _ = torch._ctc_loss(by_frame, targets, lengths, characters, blank=BLANK, zero_infinity=True)
+    loss = losses.masked_fill(losses.isinf(), 0).sum()
     return LossSums(loss, loss.detach(), batch.num_tokens - len(targets))
 
 

@@ -39,10 +39,10 @@ class JointRecogniser(Transformer):
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
         """α L_CTC + (1 - α) L_attention; label smoothing is the decoder's."""
-        encoded, real, mask = self.read(batch)
+        encoded, _, mask = self.read(batch)
         states = self.decode(batch.tgt_in, encoded, mask)
         written = projected_loss(states, self.output_weight, None, batch, label_smoothing)
-        aligned, share = ctc_loss(self.log_probs(encoded), real.sum(1), batch), self.config.ctc_share
+        aligned, share = ctc_loss(self.log_probs(encoded), self.config, batch), self.config.ctc_share
         loss = share * aligned.loss + (1 - share) * written.loss
         return LossSums(loss, share * aligned.nll + (1 - share) * written.nll, written.tokens)
 
