@@ -36,7 +36,7 @@ demo: env
 	@echo "  $(BIN)/snakemake -n --config scale=small -- weighted   what public real data would take"
 
 test: env
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # faults, kills and damaged files in every stage: as many as fit into MINUTES; SEED= has the same ones again
 chaos: env

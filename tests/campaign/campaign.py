@@ -22,6 +22,7 @@ QUICK = ("--slurm-init-seconds-before-status-checks", "2")
 LONGEST_S = 3 * 3600
 MOST_LIVES = 12
 CRASHED_S = 30.0
+ENDED = ("COMPLETED", "FAILED", "NODE_FAIL")
 OF_SNAKEMAKE = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """What its own executor calls all the jobs that it submits."""
 
@@ -147,9 +148,18 @@ class Campaign:
         lines = ((run, read_starts(folder)) for run, folder in self.runs.items() if run != self.broken)
         return [run for run, found in lines if found and found[-1].event == "start"]
 
-    def submissions(self, run: RunId) -> int:
-        """Jobs that were ever submitted for a training."""
-        return len([*(self.runs[run] / "slurm").glob("*_submission.sh")])
+    def jobs(self, run: RunId) -> list[str]:
+        """That were ever submitted for a training."""
+        return [path.name.split("_")[0] for path in (self.runs[run] / "slurm").glob("*_submission.sh")]
+
+    def mute(self, run: RunId) -> list[str]:
+        """Those of which Slurm says that they ended, but not that somebody cancelled them, and whose process never said
+        that it does: where a node came to grief, or a clock or a disk, it never began or could not write. None without
+        accounting."""
+        told = {line.job for line in read_starts(self.runs[run]) if line.event == "stop"}
+        asked = ["sacct", "-XnP", "--format=JobID,State", f"--jobs={','.join(self.jobs(run))}"]
+        rows = (line.split("|") for line in subprocess.run(asked, capture_output=True, text=True).stdout.splitlines())
+        return [job for job, state in rows if state in ENDED and job not in told]
 
 
 class Watch(threading.Thread):

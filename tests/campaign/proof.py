@@ -72,7 +72,7 @@ def prove(
 
 def counts_of(campaign: Campaign, weather: Weather, watch: Watch) -> dict[str, object]:
     lines = [line for folder in campaign.runs.values() for line in read_starts(folder)]
-    submitted = [campaign.submissions(run) for run in campaign.runs]
+    submitted = [len(campaign.jobs(run)) for run in campaign.runs]
     return {
         "trainings": len(campaign.runs),
         "of them failing for ever": campaign.broken.folder,
@@ -81,6 +81,7 @@ def counts_of(campaign: Campaign, weather: Weather, watch: Watch) -> dict[str, o
         "looks at partial reports": len(weather.seen),
         "lives of the driver": len(campaign.lives),
         "jobs submitted for trainings": sum(submitted),
+        "of them ended by Slurm or dead without a word": sum(len(campaign.mute(run)) for run in campaign.runs),
         "trainings submitted more than once": sum(count > 1 for count in submitted),
         "starts of trainings": sum(line.event == "start" for line in lines),
         "updates computed twice": steps_done_twice(campaign),
