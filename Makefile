@@ -35,8 +35,9 @@ demo: env
 	@echo "  $(BIN)/reprise make coldfusion            another paper: tables, figures and claims"
 	@echo "  $(BIN)/snakemake -n --config scale=small -- weighted   what public real data would take"
 
+# of three workers one mostly waits, for Slurm
 test: env
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # faults, kills and damaged files in every stage: as many as fit into MINUTES; SEED= has the same ones again
 chaos: env

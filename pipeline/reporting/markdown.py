@@ -85,7 +85,7 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def below(project: Project, paper: str, filled: FilledTable) -> str:
-    """Stand-ins, test sets and metrics, scale rules and deviations, as lists."""
+    """Stand-ins, test sets and metrics, scale rules and the rows' deviations, as lists."""
     lines = ["Data and metrics:", "", *(f"- {name}: {note(filled, name)}" for name in filled.cells)]
     lines += [
         "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
@@ -100,7 +100,10 @@ def below(project: Project, paper: str, filled: FilledTable) -> str:
         "Deviations:",
         "",
     ]
+    cited = {number for text in filled.runs["deviations"] for number in text.split()}
     for number, one in enumerate(project.papers[paper].deviations, start=1):
+        if str(number) not in cited:
+            continue
         changes = f" Not comparable, as this changes the {' and the '.join(one.changes)}." if one.changes else ""
         lines.append(f"{number}. Paper: {one.paper} Here: {one.here} Why: {one.why}{changes}")
     return "\n".join(lines)

@@ -6,6 +6,7 @@ from copied_project import ROOT
 from made_records import score_file, trained_run
 
 from pipeline.__main__ import main
+from pipeline.experiment.paper import Deviation
 from pipeline.experiment.project import load_project
 from pipeline.kinds.claims.shared.judged import Verdict
 from pipeline.reporting.claims import counted, shortened
@@ -46,6 +47,16 @@ def test_every_column_that_a_cell_shows_stands_in_its_row_beside_what_the_row_to
     assert shown[1]["bleu 95 %"] == "19.50–21.50" and all(row["bleu printed"] for row in shown)
     assert [row["status"] for row in shown] == filled.runs["status"].tolist()
     assert [row["notes"] for row in shown] == filled.runs["deviations"].tolist()
+
+
+def test_below_a_table_stand_the_deviations_of_its_rows_and_no_others(project):
+    about_others = Deviation(systems=["attention/B1"], paper="One thing.", here="Another.", why="No row is about it.")
+    about_all = Deviation(systems=["*"], paper="All of it.", here="Less.", why="Every row is about it.")
+    record = project.papers[PAPER]
+    record.deviations[:] = [about_others, *record.deviations[:1], about_all]
+    text = render(project, PAPER, TABLE, fill(project, PAPER, TABLE))
+    assert "\n1. " not in text and "No row is about it." not in text
+    assert f"\n2. Paper: {record.deviations[1].paper}" in text and "\n3. Paper: All of it." in text
 
 
 def test_the_stage_writes_both_twins_and_says_how_many_rows_are_not_run(project, tmp_path, caplog):
