@@ -154,8 +154,7 @@ class Campaign:
 
     def mute(self, run: RunId) -> list[str]:
         """Those of which Slurm says that they ended, but not that somebody cancelled them, and whose process never said
-        that it does: where a node came to grief, or a clock or a disk, it never began or could not write. None without
-        accounting."""
+        so: killed, never begun on a node that came to grief, or without a byte of disk. None without accounting."""
         told = {line.job for line in read_starts(self.runs[run]) if line.event == "stop"}
         asked = ["sacct", "-XnP", "--format=JobID,State", f"--jobs={','.join(self.jobs(run))}"]
         rows = (line.split("|") for line in subprocess.run(asked, capture_output=True, text=True).stdout.splitlines())

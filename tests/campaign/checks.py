@@ -84,12 +84,13 @@ def look(campaign: Campaign) -> dict[Path, Rows]:
 
 
 def contradictions(looks: list[dict[Path, Rows]], campaign: Campaign) -> Iterator[str]:
-    """Rows that were whole while the campaign ran and are not what they were in the end."""
+    """Rows that were whole while the campaign ran and say something else in the end; only what sets them beside another
+    row may be added, when that row has come."""
     for seen in looks:
         for path, rows in seen.items():
             for before, after in zip(rows, read_rows(campaign.root / path), strict=True):
-                if before.get("status") == "run" and before != after:
-                    yield f"{path}: {before}"
+                if before.get("status") == "run" and any(cell and after[key] != cell for key, cell in before.items()):
+                    yield f"{path}: {before}, at last {after}"
 
 
 def steps_done_twice(campaign: Campaign) -> int:
