@@ -19,6 +19,7 @@ from pydantic import Field
 
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.data.alphabet import Alphabet
+from pipeline.data.archives import members
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
@@ -178,7 +179,10 @@ def unpack(archive: Path, into: Path) -> Path:
             name, *others = {Path(name).parts[0] for name in tar.getnames()}
             if others or (into / name).exists():
                 raise UserError(f"{archive}: can't be unpacked: {into / name} is there, or it is no packed model")
-            tar.extractall(into, filter="data")
+        for member, _, content in members(archive):  # Python 3.11.2, Debian 12's, has no safe way of its own
+            (into / member).parent.mkdir(parents=True, exist_ok=True)
+            with open(into / member, "wb") as file:
+                shutil.copyfileobj(content, file)
     except (OSError, ValueError, tarfile.TarError) as error:
         raise UserError(f"{archive}: can't be unpacked into {into}: {error}") from error
     return into / name
