@@ -9,7 +9,7 @@ from tests.campaign.proof import fetched_projects, prove, undisturbed
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 TARGETS = (Table("attention", "table2"), Table("attention", "table4"))
-MINUTES = 4  # of all trainings of the four papers: the longest of these takes 20 seconds
+MINUTES = 3  # of all trainings of the four papers: the longest of these takes a quarter of a minute
 
 
 def test_a_campaign_that_faults_befall_ends_in_the_tables_of_one_that_nothing_did(slurm, tmp_path):

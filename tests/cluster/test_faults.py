@@ -25,7 +25,7 @@ pytestmark = pytest.mark.cluster
 ANYWHERE = ("--launcher", "slurm", "--mem-mb", "500")  # on n2, as long as it is there
 ON_N1 = (*ANYWHERE, "--sbatch=--partition=low --nodelist=n1")
 STATE = Path(os.environ.get("REPRISE_SLURM_DIR", "/var/tmp/reprise-slurm"))
-STEPS = 300
+STEPS = 240
 
 
 class Trial:
