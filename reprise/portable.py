@@ -19,7 +19,7 @@ from pydantic import Field
 
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.archives import members
+from pipeline.data.archives import DAMAGE, members
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
@@ -183,6 +183,6 @@ def unpack(archive: Path, into: Path) -> Path:
             (into / member).parent.mkdir(parents=True, exist_ok=True)
             with open(into / member, "wb") as file:
                 shutil.copyfileobj(content, file)
-    except (OSError, ValueError, tarfile.TarError) as error:
+    except (OSError, ValueError, *DAMAGE) as error:
         raise UserError(f"{archive}: can't be unpacked into {into}: {error}") from error
     return into / name
