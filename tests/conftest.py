@@ -1,5 +1,6 @@
 """What a worker of pytest-xdist takes at a time."""
 
+from functools import cache
 from pathlib import Path
 
 from xdist.scheduler import LoadFileScheduling
@@ -12,7 +13,12 @@ class OneSlurm(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return "slurm" if "pytest.mark.cluster" in (HERE.parent / file).read_text(encoding="utf-8") else file
+        return "slurm" if needs_slurm(HERE.parent / file) else file
+
+
+@cache  # asked anew for each of thousands of tests
+def needs_slurm(file: Path) -> bool:
+    return "pytest.mark.cluster" in file.read_text(encoding="utf-8")
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -67,10 +67,10 @@ def too_often(campaign: Campaign) -> Iterator[str]:
     """Trainings that were submitted more often than what befell them explains, or on which two worked at a time."""
     for run, folder in campaign.runs.items():
         failed = sum(line.outcome == "failed" for line in read_starts(folder))
-        dumb = max(campaign.killed[run], len(campaign.mute(run)))
-        explained = 1 + dumb + (len(campaign.lives) if run == campaign.broken else failed)
-        if len(campaign.jobs(run)) > explained:
-            yield f"{run.folder}: submitted {len(campaign.jobs(run))} times, {explained} explained"
+        mute = max(campaign.killed[run], len(campaign.mute(run)))
+        explained = 1 + mute + (len(campaign.lives) if run == campaign.broken else failed)
+        if (submitted := len(campaign.jobs(run))) > explained:
+            yield f"{run.folder}: submitted {submitted} times, {explained} explained"
         if not workers_one_after_the_other(folder):
             yield f"{run.folder}: two processes worked on it at a time"
 
