@@ -16,6 +16,7 @@ from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import load_project
 from pipeline.products import OfRun, Product, RunId
 from tests.campaign.project import SETTINGS, STEPS
+from tests.cluster.tracing import submitted
 from tests.helpers.copied_project import ROOT
 
 QUICK = ("--slurm-init-seconds-before-status-checks", "2")
@@ -150,7 +151,7 @@ class Campaign:
 
     def jobs(self, run: RunId) -> list[str]:
         """That were ever submitted for a training."""
-        return [path.name.split("_")[0] for path in (self.runs[run] / "slurm").glob("*_submission.sh")]
+        return submitted(self.runs[run])
 
     def mute(self, run: RunId) -> list[str]:
         """Those of which Slurm says that they ended, but not that somebody cancelled them, and whose process never said

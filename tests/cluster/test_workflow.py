@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from copied_project import add_toy_paper
 from launching import PATIENCE_S, PROJECT, made, until
-from tracing import outcomes, starts
+from tracing import outcomes, starts, submitted
 
 from pipeline.cluster.markers import read_submission
 from pipeline.files import read_json
@@ -114,11 +114,6 @@ def new_workflow(tmp_path) -> Iterator[Callable[[str], Workflow]]:
     yield make
     for workflow in workflows:
         workflow.end()
-
-
-def submitted(folder: Path) -> list[str]:
-    """The jobs that were ever submitted for what is in `folder`."""
-    return [path.name.split("_")[0] for path in folder.glob("slurm/*_submission.sh")]
 
 
 def ended(job: str) -> bool:

@@ -19,6 +19,11 @@ def outcomes(run: Path) -> list[str | None]:
     return [line.outcome for line in read_starts(run) if line.event == "stop"]
 
 
+def submitted(folder: Path) -> list[str]:
+    """The jobs that were ever submitted for what is in `folder`."""
+    return [path.name.split("_")[0] for path in folder.glob("slurm/*_submission.sh")]
+
+
 def record_step(run: Path, step: int) -> None:
     """When each step was done, and by whom: the raw material of the checks below."""
     line = json.dumps({"step": step, "time": time.time(), "pid": os.getpid()}) + "\n"
