@@ -21,7 +21,6 @@ from tests.campaign import faults
 from tests.campaign.project import SETTINGS
 from tests.campaign.proof import fetched_projects, prove, undisturbed
 
-SLURM = Path(__file__).resolve().parents[1] / "cluster/slurm.sh"
 THRICE = (faults.driver_killed,)
 TWICE = (faults.preemption, faults.requeue, faults.lost_node, faults.slow_node, faults.controller_restart)
 ONCE = (faults.training_killed, faults.submit_limit, faults.clock_step, faults.full_disk)
@@ -39,14 +38,14 @@ def slurm():
 
 
 def started():
-    subprocess.run([SLURM, "stop"], check=True)
-    subprocess.run([SLURM, "start", "accounting"], check=True)
+    subprocess.run([faults.SLURM, "stop"], check=True)
+    subprocess.run([faults.SLURM, "start", "accounting"], check=True)
     try:
         for change in (["add", "qos", faults.QOS], ["modify", "user", "root", "set", f"qos=normal,few,{faults.QOS}"]):
             subprocess.run(["sacctmgr", "--immediate", "--quiet", *change], check=False, capture_output=True)
         yield
     finally:
-        subprocess.run([SLURM, "stop"], check=True)
+        subprocess.run([faults.SLURM, "stop"], check=True)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pipeline.products import RunId
 from tests.campaign.campaign import Campaign
 from tests.cluster.tracing import starts
 
+SLURM = Path(__file__).resolve().parents[1] / "cluster/slurm.sh"
 STATE = Path(os.environ.get("REPRISE_SLURM_DIR", "/var/tmp/reprise-slurm"))
 NODES = ("n1", "n2")
 QOS = "campaign"
@@ -40,7 +41,7 @@ def lost_node(campaign: Campaign, rng: Random) -> None:
     node = rng.choice(NODES)
     os.kill(daemon(f"slurmd.{node}"), signal.SIGKILL)
     time.sleep(25)
-    subprocess.run(["slurmd", "-N", node], check=True)
+    subprocess.run([SLURM, "node", node], check=True)
 
 
 def slow_node(campaign: Campaign, rng: Random) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from subprocess import run
 
 from pipeline.cluster.markers import read_starts
 from pipeline.products import Product
 from tests.campaign.campaign import Campaign, Watch
 from tests.campaign.checks import contradictions, differing, steps_done_twice, too_often
-from tests.campaign.faults import Fault, clock_step
+from tests.campaign.faults import NODES, Fault, clock_step
 from tests.campaign.project import forecast, make_project, set_pace
 from tests.campaign.served import served
 from tests.campaign.weather import Weather
@@ -41,6 +42,13 @@ def fetched_projects(folder: Path, minutes: float) -> tuple[Path, Path]:
     return calm, struck
 
 
+def nodes_that_reach_servers_here(folder: Path) -> list[str]:
+    """Empty where nodes have a network of their own: then no job can fetch anything, from here or from beyond."""
+    with served(folder) as address:
+        connect = f"exec 3<>/dev/tcp/{address.removeprefix('http://').replace(':', '/')}"
+        return [node for node in NODES if run(["srun", f"--nodelist={node}", "bash", "-c", connect]).returncode == 0]
+
+
 def undisturbed(calm: Path, targets: tuple[Product, ...]) -> None:
     """Raises AssertionError unless its one life ends well."""
     campaign = Campaign(calm, targets)
@@ -56,6 +64,7 @@ def prove(
     campaign.let_fail(Random(seed).choice(campaign.alone()))
     if clock_step in faults:
         campaign.let_clock_be_set()
+    networked = nodes_that_reach_servers_here(struck.parent / "archives")
     watch, weather = Watch(), Weather(campaign, faults, looks, seed)
     try:
         watch.start()
@@ -67,7 +76,7 @@ def prove(
         watch.stop()
     problems = [f"two jobs at a time: {name}" for name in sorted(watch.doubled)]
     problems += [*too_often(campaign), *differing(campaign, calm), *contradictions(weather.seen, campaign)]
-    return Proof(problems, counts_of(campaign, weather, watch))
+    return Proof(problems, counts_of(campaign, weather, watch) | {"nodes with a network": len(networked)})
 
 
 def counts_of(campaign: Campaign, weather: Weather, watch: Watch) -> dict[str, object]:

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# A real Slurm on this one machine, for the tests:  slurm.sh install | start [accounting] | stop | status
+# A real Slurm on this one machine, for the tests:  slurm.sh install | start [accounting] | node NAME | stop | status
 #
 # Two pretend nodes (n1, n2: two slurmd on this host) of 16 CPUs and 2 pretend GPUs each; jobs go to n2 first.
-# Partition `low` is preempted by partition `high`. There is no accounting database, nothing here may need sacct; with
-# `accounting` there is one, and the QOS `few` lets a user have two jobs in the queue. Needs root and Debian or Ubuntu.
+# Where the host permits, they have a network of their own, which ends at the controller: no job reaches this machine's
+# own addresses, or anything beyond. Partition `low` is preempted by partition `high`. There is no accounting database, nothing here may need sacct; with
+# `accounting` there is one, and the QOS `few` lets a user have two jobs in the queue. `node` starts one that was lost.
+# Needs root and Debian or Ubuntu.
 # State, logs and pid files live in $REPRISE_SLURM_DIR (default /var/tmp/reprise-slurm); daemons are only ever stopped
 # through the pid files they wrote.
 set -euo pipefail
@@ -13,6 +15,8 @@ ACCOUNTING=${2:-}
 DIR=${REPRISE_SLURM_DIR:-/var/tmp/reprise-slurm}
 NODES=(n1 n2)
 MARK='# reprise-slurm'
+NETWORK=reprise-nodes # a network namespace
+LINK=(reprise-host reprise-node)
 
 fail() { echo "slurm.sh: $*" >&2; exit 1; }
 
@@ -45,7 +49,7 @@ stop_daemon() { # NAME PIDFILE
 
 install_packages() {
   command -v slurmctld >/dev/null && command -v munged >/dev/null && command -v slurmdbd >/dev/null &&
-    command -v mariadbd >/dev/null && return
+    command -v mariadbd >/dev/null && command -v ip >/dev/null && return
   # The packages' scripts would start daemons of their own.
   if [[ ! -e /usr/sbin/policy-rc.d ]]; then
     printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
@@ -53,7 +57,7 @@ install_packages() {
     trap 'rm -f /usr/sbin/policy-rc.d' EXIT
   fi
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends slurm-wlm munge slurmdbd mariadb-server >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends slurm-wlm munge slurmdbd mariadb-server iproute2 >/dev/null
 }
 
 # A machine that belongs to a cluster is not ours to configure.
@@ -80,7 +84,7 @@ write_configuration() {
   printf 'AutoDetect=off\nName=gpu File=%s/gpu/[0-1]\n' "$DIR" > /etc/slurm/gres.conf
   cat > /etc/slurm/slurm.conf <<CONF
 ClusterName=reprise
-SlurmctldHost=$host(127.0.0.1)
+SlurmctldHost=$host($CONTROLLER)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -115,8 +119,8 @@ SlurmctldParameters=preempt_send_user_signal
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
 NodeName=DEFAULT CPUs=16 RealMemory=32000 Gres=gpu:2
-NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17001 Weight=2
-NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17002 Weight=1
+NodeName=n1 NodeHostname=$host NodeAddr=$NODE Port=17001 Weight=2
+NodeName=n2 NodeHostname=$host NodeAddr=$NODE Port=17002 Weight=1
 PartitionName=low Nodes=ALL Default=YES DefaultTime=60 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE GraceTime=20
 PartitionName=high Nodes=ALL DefaultTime=60 MaxTime=INFINITE PriorityTier=10 PreemptMode=OFF
 CONF
@@ -127,14 +131,14 @@ add_accounting() {
   sed -i '/^AccountingStorageType/d' /etc/slurm/slurm.conf
   cat >> /etc/slurm/slurm.conf <<CONF
 AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
+AccountingStorageHost=$CONTROLLER
 AccountingStorageEnforce=limits,qos
 CONF
   install -m 600 /dev/null /etc/slurm/slurmdbd.conf # slurmdbd refuses anything wider
   cat > /etc/slurm/slurmdbd.conf <<CONF
 AuthType=auth/munge
 DbdHost=localhost
-DbdAddr=127.0.0.1
+DbdAddr=$CONTROLLER
 SlurmUser=root
 StorageType=accounting_storage/mysql
 StorageHost=127.0.0.1
@@ -169,6 +173,25 @@ start_database() {
   sacctmgr --immediate --quiet modify user root set qos=normal,few >/dev/null
 }
 
+isolated() { [[ -e /run/netns/$NETWORK ]]; }
+
+# Prints why not, where it can't be done: then the nodes share this machine's network.
+isolate_nodes() {
+  isolated && return
+  ip netns add "$NETWORK" || return
+  ip link add "${LINK[0]}" type veth peer name "${LINK[1]}" netns "$NETWORK" &&
+    ip address add 10.213.77.1/30 dev "${LINK[0]}" && ip link set "${LINK[0]}" up &&
+    ip -n "$NETWORK" address add 10.213.77.2/30 dev "${LINK[1]}" && ip -n "$NETWORK" link set "${LINK[1]}" up &&
+    ip -n "$NETWORK" link set lo up && return
+  join_networks
+  return 1
+}
+
+join_networks() {
+  ip link delete "${LINK[0]}" 2>/dev/null || true
+  ip netns delete "$NETWORK" 2>/dev/null || true
+}
+
 # torch.distributed connects to the first node by name.
 name_nodes() {
   grep -q "$MARK\$" /etc/hosts || echo "127.0.0.1 ${NODES[*]} $MARK" >> /etc/hosts
@@ -200,6 +223,9 @@ explain() {
 start() {
   running "$DIR/run/slurmctld.pid" slurmctld >/dev/null && { status; return; }
   refuse_foreign_cluster
+  isolate_nodes || echo 'slurm.sh: the nodes share the network of this machine' >&2
+  CONTROLLER=127.0.0.1 NODE=127.0.0.1
+  if isolated; then CONTROLLER=10.213.77.1 NODE=10.213.77.2; fi
   write_configuration
   name_nodes
   start_munge
@@ -207,9 +233,13 @@ start() {
   if [[ $ACCOUNTING == accounting ]]; then add_accounting; start_database; fi
   slurmctld
   wait_for 20 scontrol ping || fail "slurmctld does not answer, see $DIR/log/slurmctld.log"
-  for node in "${NODES[@]}"; do slurmd -N "$node"; done
+  for node in "${NODES[@]}"; do start_node "$node"; done
   wait_for 120 all_idle || { explain >&2; fail "nodes are not idle, see $DIR/log"; }
   status
+}
+
+start_node() { # NAME
+  if isolated; then nsenter --net="/run/netns/$NETWORK" slurmd -N "$1"; else slurmd -N "$1"; fi
 }
 
 no_jobs() { [[ -z $(squeue --noheader) ]]; }
@@ -226,6 +256,7 @@ stop() {
   stop_daemon mariadbd "$DIR/run/mysql/pid"
   stop_daemon munged "$DIR/run/munged.pid"
   forget_nodes
+  join_networks
 }
 
 status() {
@@ -237,7 +268,8 @@ status() {
 case ${1:-} in
   install) install_packages ;;
   start) start ;;
+  node) start_node "$2" ;;
   stop) stop ;;
   status) status ;;
-  *) fail 'say install, start, start accounting, stop or status' ;;
+  *) fail 'say install, start, start accounting, node NAME, stop or status' ;;
 esac

@@ -151,7 +151,7 @@ def node_daemon_killed_and_back(trial: Trial) -> None:
     assert starts(trial.run)[-1].node == "n2"
     os.kill(int((STATE / "run" / "slurmd.n2.pid").read_text()), signal.SIGKILL)
     until(lambda: len(trial.jobs) > 1, "second start")
-    subprocess.run(["slurmd", "-N", "n2"], check=True)
+    subprocess.run([Path(__file__).with_name("slurm.sh"), "node", "n2"], check=True)
     assert launcher.wait() == 0, launcher.text()
     assert starts(trial.run)[-1].node == "n1"
     assert outcomes(trial.run) == ["taken over", "done"]
