@@ -116,7 +116,7 @@ def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]])
             lines += [
                 f"- {literal(row['model'])}",
                 f"  - printed: {literal(row['printed'])}",
-                f"  - ours: {literal(row['ours']) or 'not run'}{errors}",
+                f"  - ours: {literal(row['ours']) or ('nothing' if errors else 'not run')}{errors}",
             ]
         parts.append("\n".join(lines))
     used = project.stand_in(entry.scored_on)

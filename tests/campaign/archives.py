@@ -25,7 +25,7 @@ Members = dict[str | None, bytes]
 
 LINES, TEST_LINES, LINES_OF_TEXT = 100, 12, 10_000
 TREES = {"train": 40, "dev": 8, "test": 8}
-RATE, SECONDS, UTTERANCES = 16000, 1.2, 6
+RATE, SECONDS, UTTERANCES, WORDS = 16000, 1.2, 6, 6
 SYLLABLES = {"en": "ta lo ri ne mu", "de": "sch ung ber ein zu", "fr": "eau oin tre lle qui"}
 LABELS = "(S (NP (DT {}) (NN {})) (VP (VBZ {}) (ADVP (RB {}))))"
 
@@ -97,7 +97,8 @@ def text(name: str) -> bytes:
 
 def recordings(layout: str, folder: str) -> Members:
     """Utterances of three speakers; of talks a file each, which segments part."""
-    said = [" ".join(line.split()[:2]) for line in lines(folder, UTTERANCES, "en")]
+    rng, syllables = Random(folder), SYLLABLES["en"].split()
+    said = [" ".join(rng.choices(syllables, k=WORDS)) for _ in range(UTTERANCES)]
     found: Members = {}
     for speaker in range(3):
         name = f"{int(hashlib.sha256(f'{folder} {speaker}'.encode()).hexdigest()[:6], 16)}"

@@ -60,6 +60,13 @@ def test_the_domain_gap_of_a_row_is_that_of_its_error_rate_between_both_attentio
     assert rows["Cold Fusion + Probability Projection"]["runs"].count(";") == 0
 
 
+def test_there_is_no_way_to_go_between_two_ends_that_are_as_good(project):
+    put_all(project, attention_source=0.6, attention_target=0.6, CF4=0.3)
+    rows = {row["model"]: row for row in table_rows(project, "coldfusion", "table3")}
+    assert {row["gap_ours"] for row in rows.values()} == {""}
+    assert float(rows["Cold Fusion + Probability Projection"]["target_wer_ours"]) > 0
+
+
 def verdict_of(project, name: str) -> tuple[str, str]:
     row = next(row for row in claim_rows(project, "coldfusion") if row["claim"] == name)
     return row["verdict"].removeprefix("provisional "), row["ours"]
@@ -149,11 +156,13 @@ def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(
         "they sing one song today",
     ]
     made = transcripts(project, "coldfusion", "table1")
+    silent_once = ["", *SAID[1:]]
     for system, product in made.items():
         if system != "tuned-9-5":
             path = project.layout.path(product)
             path.parent.mkdir(parents=True)
-            path.write_text("".join(f"{line}\n" for line in (written_down if system == entry.chosen_by else SAID)))
+            lines = {entry.chosen_by: written_down, "CF4": silent_once}.get(system, SAID)
+            path.write_text("".join(f"{line}\n" for line in lines))
     out = tmp_path / "table1.csv"
     arguments = [
         "transcript-table",
@@ -178,7 +187,8 @@ def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(
     assert {row["ours"] for row in rows if row["model"] == "Cold Fusion (Fine-tuned)"} == {""}
     text = out.with_suffix(".md").read_text(encoding="utf-8")
     assert r"- ours: the dog \<b>parks add" in text
-    assert "not run" in text and json.dumps(SAID[0]).strip('"') in text
+    assert text.count("- ours: not run") == 3 and text.count("- ours: nothing (7 word errors)") == 1
+    assert json.dumps(SAID[0]).strip('"') in text
 
 
 def test_systems_that_write_nothing_right_uphold_nothing(project):

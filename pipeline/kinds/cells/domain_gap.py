@@ -13,7 +13,9 @@ from pipeline.kinds.view import PaperView
 from pipeline.metrics.statistics.edits import domain_gap
 from pipeline.products import Product, RunId
 
-MEANING = "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %"
+MEANING = (
+    "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %, where these differ"
+)
 
 
 class DomainGapCell(MeasuredCell):
@@ -39,7 +41,7 @@ class DomainGapCell(MeasuredCell):
         return {"printed": self.printed_in(place.row), "ours": ours} | place.comparison(self, ours)
 
     def gaps(self, place: Place) -> list[float]:
-        """The domain gap of each seed that all three have; none as long as one of its runs is missing."""
+        """The domain gap of each seed that all three have; none where the ends are as good, or a run is missing."""
         view, measured = place.table.view, place.table.measured
         runs, ends, gaps = self.runs(view, place.row), self.end_runs(view), []
         for seed in dict.fromkeys(run.seed for run in runs):
@@ -50,7 +52,7 @@ class DomainGapCell(MeasuredCell):
                 continue
             found = [measured.measure(side, decodings, self) for side, decodings in sides]
             rates = [one.mean for one in found if one is not None]
-            if len(rates) < len(found):
+            if len(rates) < len(found) or rates[1] == rates[2]:
                 return []
             gaps.append(domain_gap(*rates))
         return gaps
