@@ -68,7 +68,7 @@ class Trainer:
         self.told_to_stop = False
         self.unread: tuple[int, Update, Numbers, float] | None = None
         """The update that is still being computed: its number, its numbers, and its learning rate."""
-        self.reads_late = self.device.type == "cuda" and self.optimiser.rule.may_skip
+        self.reads_late = self.device.type == "cuda"
 
     def train(self) -> None:
         """Do all updates that are left.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.optim.adadelta import adadelta
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
@@ -30,13 +29,11 @@ class UpdateRule:
         moments: names of the running sums, of a parameter's shape.
         move: (parameters, gradients, states, learning rate, 1.0 on the device where nothing shall be moved or None).
         counts: whether it counts a parameter's updates, as `step`.
-        may_skip: whether the device can decide that nothing is moved.
     """
 
     moments: tuple[str, ...]
     move: Move
     counts: bool = True
-    may_skip: bool = True
 
     def state(self, parameter: Tensor) -> State:
         """That of a parameter which was never moved."""
@@ -55,7 +52,7 @@ def update_rule(config: TrainingConfig) -> UpdateRule:
         case "adam":
             return UpdateRule(("exp_avg", "exp_avg_sq"), adam_by(config))
         case "adadelta":
-            return UpdateRule(("square_avg", "acc_delta"), adadelta_by(config), may_skip=False)
+            return UpdateRule(("square_avg", "acc_delta"), adadelta_by(config))
         case "nag":
             return UpdateRule(("momentum_buffer",), nesterov_by(config), counts=False)
     raise ValueError(f"optimiser must be adam, adadelta or nag, got {config.optimiser!r}")
@@ -91,22 +88,33 @@ def adam_by(config: TrainingConfig) -> Move:
 
 
 def adadelta_by(config: TrainingConfig) -> Move:
+    """Zeiler 2012, algorithm 1. torch's own form, else the same, can't leave an update out on the device."""
+    rho, eps = config.adadelta_rho, config.adadelta_eps
+
     def move(
         parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float, skip: Tensor | None
     ) -> None:
-        adadelta(
-            parameters,
-            gradients,
-            column(states, "square_avg"),
-            column(states, "acc_delta"),
-            column(states, "step"),
-            foreach=parameters[0].is_cuda,
-            lr=rate,
-            rho=config.adadelta_rho,
-            eps=config.adadelta_eps,
-            weight_decay=0.0,
-            maximize=False,
-        )
+        counts, squares, steps = (column(states, name) for name in ("step", "square_avg", "acc_delta"))
+        kept: float | Tensor = rho
+        torch._foreach_add_(counts, 1)
+        if skip is not None:
+            kept = rho + (1 - rho) * skip
+            torch._foreach_sub_(counts, [skip] * len(counts))
+            # In their bits, as zero times NaN is NaN.
+            torch._foreach_mul_([one.view(torch.int32) for one in gradients], (1 - skip).int())
+        torch._foreach_mul_(squares, kept)
+        torch._foreach_addcmul_(squares, gradients, gradients, value=1 - rho)
+        step = root(steps)
+        torch._foreach_div_(step, root(squares))
+        torch._foreach_mul_(step, gradients)
+        torch._foreach_mul_(steps, kept)
+        torch._foreach_addcmul_(steps, step, step, value=1 - rho)
+        torch._foreach_add_(parameters, step, alpha=-rate)
+
+    def root(sums: list[Tensor]) -> list[Tensor]:
+        found = torch._foreach_add(sums, eps)
+        torch._foreach_sqrt_(found)
+        return found
 
     return move
 

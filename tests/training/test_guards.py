@@ -82,10 +82,11 @@ def test_a_gradient_that_is_not_finite_changes_no_weight(new_run, monkeypatch):
     assert all(torch.equal(*pair) for pair in zip(*seen, strict=True))
 
 
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta", "nag"])
 def test_numbers_read_an_update_late_leave_out_the_same_updates_and_end_in_the_same_bytes(
-    new_run, spoil, outcome, monkeypatch
+    new_run, spoil, outcome, monkeypatch, optimiser
 ):
-    at_once, late = new_run("at-once"), new_run("late")
+    at_once, late = (new_run(name, optimiser=optimiser) for name in ("at-once", "late"))
     spoil({3, 4, 8})
     train_run(at_once, threads=1)
     begin = Trainer.__post_init__

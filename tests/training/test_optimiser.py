@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,23 @@ def test_what_is_kept_of_a_parameter_is_what_the_librarys_classes_keep(name):
     method.step()
     rule = update_rule(TRAINING.model_copy(update={"optimiser": name}))
     assert rule.state(weight).keys() == method.state[weight].keys()
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_what_the_device_leaves_out_leaves_no_trace(name):
+    """Gradients of no number, in between two updates."""
+    rule = update_rule(TRAINING.model_copy(update={"optimiser": name}))
+    gradients = torch.randn(2, 4)
+
+    def moved(*skipped: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        weight, good = torch.ones(4), iter(gradients)
+        state = rule.state(weight)
+        for skip in skipped:
+            gradient = torch.tensor([math.nan, math.inf, -math.inf, 1.0]) if skip else next(good).clone()
+            rule.move([weight], [gradient], [state], 0.1, torch.tensor(float(skip)))
+        return weight, state
+
+    torch.testing.assert_close(moved(False, True, False), moved(False, False), rtol=0, atol=0)
 
 
 def test_an_update_imports_no_compiler():
