@@ -18,12 +18,21 @@ class Utilisation(Closed):
     bf16: Share = Field(description="Of trainings in bfloat16")
 
 
+class Roofline(Closed):
+    """What large kernels reach."""
+
+    products: Rate = Field(description="Products in bfloat16, operations a second")
+    bandwidth: Rate = Field(description="Bytes a second")
+    kernel_s: Rate = Field(description="Least time of a kernel, seconds")
+
+
 class Device(Closed):
     """One kind of GPU."""
 
     fp32: Rate = Field(description="Peak of products in single precision, operations a second")
     bf16: Rate | None = Field(description="The same in bfloat16; null = it has none, and single precision is used")
     utilisation: Utilisation = Field(description="Share of the peak that a training reaches")
+    roofline: Roofline | None = Field(default=None, description="To price trainings in bfloat16; null = by utilisation")
     memory_gib: Rate = Field(description="Memory, GiB")
 
     def rate(self, precision: str) -> float:

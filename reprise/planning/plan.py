@@ -24,8 +24,8 @@ from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.reporting.markdown import grid, write_twins
 from reprise.planning.designs import Design, designs
+from reprise.planning.gpu_time import update_seconds
 from reprise.planning.jobs import Job, Jobs
-from reprise.planning.launches import launch_seconds
 from reprise.planning.rates import Calibration
 from reprise.planning.run_forecast import RunForecast
 
@@ -72,10 +72,11 @@ def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:
 
 
 def gpu_hours(job: Job, device: Device) -> float:
-    """Device hours of a job that computes with a model, in the precision its run was given; of a training those of its
-    launches, if they take longer."""
-    waiting = job.forecast.steps * launch_seconds(job.forecast.spec, job.forecast.update) if job.forecast else 0.0
-    return max(job.flops / device.rate(job.precision), waiting) / 3600
+    """Device hours of a job that computes with a model, in the precision its run was given."""
+    if (found := job.forecast) is not None:
+        each = update_seconds(found.spec, found.update, found.parameters, job.flops / found.steps, device)
+        return found.steps * each / 3600
+    return job.flops / device.rate(job.precision) / 3600
 
 
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
@@ -129,8 +130,8 @@ def notes(project: Project, found: Jobs) -> list[str]:
         "Hours are those of one device"
         + (f"; most trainings of this scale share {gpus} of them." if gpus > 1 else "."),
         f"Hours here: {here}; other work beside a training adds to them.",
-        "Devices: operations over peak rate x assumed utilisation (workflow/devices.yaml), or a training's launches "
-        "where they take longer.",
+        "Devices (workflow/devices.yaml): operations over peak rate x assumed utilisation; of trainings in bfloat16, where "
+        "it is known what the device reaches, products and bytes moved beside them; launches where they take longer.",
         f"Downloads: {size(sum(found.to_fetch.values()))}.",
         f"Disk: {size(sum(job.disk_bytes for job in found.all))} when all is done, and up to {size(more)} for each "
         "training that runs; `python -m pipeline free` says what may go.",

@@ -8,19 +8,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from cases import CHARACTERS, DECODINGS, TRAININGS, WORDS
 from planning_project import project_at
+from roofline import CARDS
 
 from pipeline.cluster.devices import load_devices
 from pipeline.models.batch_shape import BatchShape
+from pipeline.models.build import size_of
 from pipeline.products import RunId
+from pipeline.training.parts import build_run
 from pipeline.training.run_flops import run_flops
 from reprise.planning.corpus_size import UpdateShape
-from reprise.planning.launches import launches
-from reprise.planning.plan import gpu_hours
+from reprise.planning.gpu_time import launches, update_seconds
 
 FOLDER = Path(__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{FOLDER.parents[1]}:{FOLDER.parent / 'helpers'}"}
@@ -67,22 +68,23 @@ def test_a_forecast_takes_as_many_launches_as_were_counted(counted, case):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("card", CARDS)
 @pytest.mark.parametrize("case", TRAININGS)
-def test_a_plans_hours_of_an_h100_are_those_of_the_count(counted, case):
-    training, h100 = TRAININGS[case], load_devices(FOLDER.parents[1] / "workflow/devices.yaml")["H100"]
+def test_a_plan_gives_an_update_the_time_that_its_kernels_were_counted_to_take(counted, case, card):
+    training, device = TRAININGS[case], load_devices(FOLDER.parents[1] / "workflow/devices.yaml")[card]
     spec = project_at(Path("work"), scale="paper").run_spec(RunId(*training.system.split("/"), "wmt14-en-de", 1))
     vocab = CHARACTERS if spec.model.reads == "speech" or "lm-source" in spec.system else WORDS
+    parameters = size_of(lambda: build_run(spec, (vocab, vocab)))
     src, tgt = (training.rows * training.micro_batches * length for length in (training.src, training.tgt))
     flops = run_flops(spec, BatchShape(vocab, src, tgt, training.src, training.tgt))
     sizes = {"micro_batch_tokens": max(src, tgt) // training.micro_batches, "micro_batch_frames": max(src, tgt)}
     spec = spec.model_copy(update={"training": spec.training.model_copy(update=sizes)})
     update = UpdateShape(src, tgt, tgt, training.src, training.tgt)
-    forecast = SimpleNamespace(steps=1, spec=spec, update=update)
-    job = SimpleNamespace(flops=flops, precision=spec.training.precision, forecast=forecast)
-    assert 3.6e6 * gpu_hours(job, h100) == pytest.approx(float(counted[case]["ms H100"]), rel=0.2)
+    seconds = update_seconds(spec, update, parameters, flops, device)
+    assert 1e3 * seconds == pytest.approx(float(counted[case][f"ms {card}"]), rel=0.2)
 
 
 @pytest.mark.slow
 def test_the_numbers_of_an_update_are_read_when_the_next_one_is_queued(counted):
-    for case in ("base, 8 GPUs", "base, 1 GPU", "NTM-RNN-EMB", "attention recogniser"):
+    for case in TRAININGS:
         assert counted[case]["queued at the wait"] == counted[case]["launches"]

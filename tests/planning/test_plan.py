@@ -27,8 +27,8 @@ from pipeline.products import (
 )
 from reprise.planning.cost_table import compare, read_plan
 from reprise.planning.data_files import DataFile
+from reprise.planning.gpu_time import SECONDS
 from reprise.planning.jobs import Jobs, done_share
-from reprise.planning.launches import SECONDS
 from reprise.planning.plan import gpu_hours, render
 from reprise.planning.rates import Calibration, Point
 
@@ -145,10 +145,15 @@ def test_every_job_of_a_run_is_priced_in_the_precision_that_the_run_has(tmp_path
     monkeypatch.setattr(project, "run_spec", in_precision)
     a100 = load_devices(ROOT / "workflow/devices.yaml")["A100"]
     rate = {"fp32": 0.55 * 1.95e13, "bf16": 0.48 * 3.12e14}[precision]
+    moved = {"transformer": 2, "weighted_transformer": 4.3}  # bytes an operation and the width of the model
     computing = [job for job in Jobs(project, ["weighted"], None).all if job.on_device]
     assert {job.kind for job in computing} >= {"train", "translate"}
     for job in computing:
-        assert gpu_hours(replace(job, flops=1e22), a100) == pytest.approx(1e22 / rate / 3600)
+        seconds = 1e22 / rate
+        if job.forecast and precision == "bf16":
+            model = job.forecast.spec.model
+            seconds = 1e22 / 2.3e14 + 1e22 * moved[model.architecture] / model.d_model / 1.5e12
+        assert gpu_hours(replace(job, flops=1e22), a100) == pytest.approx(seconds / 3600)
 
 
 def test_without_a_calibration_hours_here_are_unknown(tmp_path):

@@ -14,7 +14,7 @@ from pipeline.metrics.statistics.edits import domain_gap
 from pipeline.products import Product, RunId
 
 MEANING = (
-    "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %, where these differ"
+    "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %; none where the ends are equal"
 )
 
 

@@ -1,0 +1,78 @@
+"""How long an update takes on a GPU: matrix products, bytes moved beside them, and launches of kernels, for which models
+that go position by position wait. Counted by tests/gpu."""
+
+from typing import NamedTuple
+
+from pipeline.cluster.devices import Device
+from pipeline.config import RunSpec
+from reprise.planning.corpus_size import UpdateShape
+
+SECONDS = 13.7e-6
+"""Of a host for a launch, without CUDA graphs: 1207 of them took 16.5 ms."""
+PARAMETER_BYTES = 45.0
+"""That a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
+UPDATE_BYTES = {"adam": 28.0, "adadelta": 100.0, "nag": 20.0}
+"""The same of an update: weights and moments."""
+
+
+class Asked(NamedTuple):
+    """What a micro-batch asks for: launches always, and for each position of its longest sequence; bytes moved beside
+    products, for each operation of these and times the width of the model."""
+
+    always: float
+    source: float = 0
+    target: float = 0
+    moved: float = 0
+
+
+COUNTED = {
+    "transformer": Asked(600, moved=2),
+    "transformer with fusion": Asked(620, target=3, moved=5),
+    "weighted_transformer": Asked(1080, moved=4.3),
+    "convolutional": Asked(1510, moved=5.5),
+    "recurrent": Asked(285, source=6, target=25, moved=8),
+    "recurrent with memory": Asked(450, source=92, target=25, moved=14),
+    "language_model": Asked(110, target=9, moved=7),
+    "ctc": Asked(530, source=15, moved=30),
+    "speech_attention": Asked(390, source=15, target=32, moved=92),
+    "speech_attention with fusion": Asked(420, source=15, target=45, moved=92),
+    "joint_recogniser": Asked(370, source=3, moved=300),
+}
+NOTHING = Asked(0)
+
+
+def update_seconds(spec: RunSpec, update: UpdateShape, parameters: int, flops: float, device: Device) -> float:
+    """Of an update of `flops` operations on one GPU: the device's time or its host's, whichever is longer."""
+    return max(device_seconds(spec, update, parameters, flops, device), launch_seconds(spec, update))
+
+
+def device_seconds(spec: RunSpec, update: UpdateShape, parameters: int, flops: float, device: Device) -> float:
+    """By the roofline of a device that has one, in bfloat16; else by its assumed utilisation."""
+    training, roofline = spec.training, device.roofline
+    if roofline is None or training.precision != "bf16":
+        return flops / device.rate(training.precision)
+    moved = parameters * (micro_batches(spec, update) * PARAMETER_BYTES + UPDATE_BYTES[training.optimiser])
+    moved += flops * asked(spec).moved / spec.model.schedule_width
+    return flops / roofline.products + moved / roofline.bandwidth
+
+
+def launch_seconds(spec: RunSpec, update: UpdateShape) -> float:
+    return SECONDS * micro_batches(spec, update) * launches(spec, update.src_length, update.tgt_length)
+
+
+def micro_batches(spec: RunSpec, update: UpdateShape) -> int:
+    positions = spec.training.micro_batch_frames if spec.model.reads == "speech" else spec.training.micro_batch_tokens
+    return int(-(-max(update.src_positions, update.tgt_positions) // positions))
+
+
+def launches(spec: RunSpec, src_length: float, tgt_length: float) -> float:
+    """Of a micro-batch; 0 where none were counted."""
+    found = asked(spec)
+    return found.always + found.source * src_length + found.target * tgt_length
+
+
+def asked(spec: RunSpec) -> Asked:
+    kind = spec.model.architecture + (" with fusion" if spec.fusion else "")
+    if getattr(spec.model, "has_memory", False):
+        kind += " with memory"
+    return COUNTED.get(kind, NOTHING)
