@@ -6,6 +6,7 @@ don't.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,11 +15,10 @@ from torch.optim.sgd import sgd
 
 from pipeline.config import TrainingConfig
 
+Tensors = list[Tensor]
 State = dict[str, Tensor]
 """What a rule remembers of one parameter, by name."""
-
-
-Move = Callable[[list[Tensor], list[Tensor], list[State], float, Tensor | None], None]
+Move = Callable[[Tensors, Tensors, list[State], float, Tensor | None], None]
 
 
 @dataclass(frozen=True)
@@ -50,92 +50,75 @@ def update_rule(config: TrainingConfig) -> UpdateRule:
     momentum in the form of Sutskever et al. 2013; none with weight decay."""
     match config.optimiser:
         case "adam":
-            return UpdateRule(("exp_avg", "exp_avg_sq"), adam_by(config))
+            return UpdateRule(("exp_avg", "exp_avg_sq"), partial(adam_step, config))
         case "adadelta":
-            return UpdateRule(("square_avg", "acc_delta"), adadelta_by(config))
+            return UpdateRule(("square_avg", "acc_delta"), partial(adadelta_step, config))
         case "nag":
-            return UpdateRule(("momentum_buffer",), nesterov_by(config), counts=False)
+            return UpdateRule(("momentum_buffer",), partial(nesterov_step, config), counts=False)
     raise ValueError(f"optimiser must be adam, adadelta or nag, got {config.optimiser!r}")
 
 
-def column(states: list[State], name: str) -> list[Tensor]:
+def column(states: list[State], name: str) -> Tensors:
     return [state[name] for state in states]
 
 
-def adam_by(config: TrainingConfig) -> Move:
-    def move(
-        parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float, skip: Tensor | None
-    ) -> None:
-        adam(
-            parameters,
-            gradients,
-            column(states, "exp_avg"),
-            column(states, "exp_avg_sq"),
-            max_exp_avg_sqs=[],
-            state_steps=column(states, "step"),
-            fused=True,
-            found_inf=skip,
-            amsgrad=False,
-            beta1=config.adam_beta1,
-            beta2=config.adam_beta2,
-            lr=rate,
-            weight_decay=0.0,
-            eps=config.adam_eps,
-            maximize=False,
-        )
-
-    return move
+def adam_step(
+    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: float, skip: Tensor | None
+) -> None:
+    adam(
+        weights,
+        gradients,
+        column(states, "exp_avg"),
+        column(states, "exp_avg_sq"),
+        max_exp_avg_sqs=[],
+        state_steps=column(states, "step"),
+        fused=True,
+        found_inf=skip,
+        amsgrad=False,
+        beta1=config.adam_beta1,
+        beta2=config.adam_beta2,
+        lr=rate,
+        weight_decay=0.0,
+        eps=config.adam_eps,
+        maximize=False,
+    )
 
 
-def adadelta_by(config: TrainingConfig) -> Move:
+def adadelta_step(
+    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: float, skip: Tensor | None
+) -> None:
     """Zeiler 2012, algorithm 1. torch's own form, else the same, can't leave an update out on the device."""
-    rho, eps = config.adadelta_rho, config.adadelta_eps
-
-    def move(
-        parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float, skip: Tensor | None
-    ) -> None:
-        counts, squares, steps = (column(states, name) for name in ("step", "square_avg", "acc_delta"))
-        kept: float | Tensor = rho
-        torch._foreach_add_(counts, 1)
-        if skip is not None:
-            kept = rho + (1 - rho) * skip
-            torch._foreach_sub_(counts, [skip] * len(counts))
-            # In their bits, as zero times NaN is NaN.
-            torch._foreach_mul_([one.view(torch.int32) for one in gradients], (1 - skip).int())
-        torch._foreach_mul_(squares, kept)
-        torch._foreach_addcmul_(squares, gradients, gradients, value=1 - rho)
-        step = root(steps)
-        torch._foreach_div_(step, root(squares))
-        torch._foreach_mul_(step, gradients)
-        torch._foreach_mul_(steps, kept)
-        torch._foreach_addcmul_(steps, step, step, value=1 - rho)
-        torch._foreach_add_(parameters, step, alpha=-rate)
-
-    def root(sums: list[Tensor]) -> list[Tensor]:
-        found = torch._foreach_add(sums, eps)
-        torch._foreach_sqrt_(found)
-        return found
-
-    return move
+    counts, squares, steps = (column(states, name) for name in ("step", "square_avg", "acc_delta"))
+    kept: float | Tensor = config.adadelta_rho
+    torch._foreach_add_(counts, 1)
+    if skip is not None:
+        kept = kept + (1 - kept) * skip
+        torch._foreach_sub_(counts, [skip] * len(counts))
+        # In their bits, as zero times NaN is NaN.
+        torch._foreach_mul_([one.view(torch.int32) for one in gradients], (1 - skip).int())
+    torch._foreach_mul_(squares, kept)
+    torch._foreach_addcmul_(squares, gradients, gradients, value=1 - config.adadelta_rho)
+    step = torch._foreach_sqrt(torch._foreach_add(steps, config.adadelta_eps))
+    torch._foreach_div_(step, torch._foreach_sqrt(torch._foreach_add(squares, config.adadelta_eps)))
+    torch._foreach_mul_(step, gradients)
+    torch._foreach_mul_(steps, kept)
+    torch._foreach_addcmul_(steps, step, step, value=1 - config.adadelta_rho)
+    torch._foreach_add_(weights, step, alpha=-rate)
 
 
-def nesterov_by(config: TrainingConfig) -> Move:
-    def move(
-        parameters: list[Tensor], gradients: list[Tensor], states: list[State], rate: float, skip: Tensor | None
-    ) -> None:
-        moments: list[Tensor | None] = [*column(states, "momentum_buffer")]  # changed in place
-        sgd(
-            parameters,
-            gradients,
-            moments,
-            fused=True,
-            found_inf=skip,
-            weight_decay=0.0,
-            momentum=config.momentum,
-            lr=rate,
-            dampening=0.0,
-            nesterov=True,
-            maximize=False,
-        )
-
-    return move
+def nesterov_step(
+    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: float, skip: Tensor | None
+) -> None:
+    sgd(
+        weights,
+        gradients,
+        [*column(states, "momentum_buffer")],  # changed in place
+        fused=True,
+        found_inf=skip,
+        weight_decay=0.0,
+        momentum=config.momentum,
+        lr=rate,
+        dampening=0.0,
+        nesterov=True,
+        maximize=False,
+    )

@@ -130,8 +130,8 @@ def notes(project: Project, found: Jobs) -> list[str]:
         "Hours are those of one device"
         + (f"; most trainings of this scale share {gpus} of them." if gpus > 1 else "."),
         f"Hours here: {here}; other work beside a training adds to them.",
-        "Devices (workflow/devices.yaml): operations over peak rate x assumed utilisation; of trainings in bfloat16, where "
-        "it is known what the device reaches, products and bytes moved beside them; launches where they take longer.",
+        "Devices (workflow/devices.yaml): operations over peak rate x assumed utilisation; of trainings in bfloat16 on "
+        "one whose limits are known, products and bytes moved beside them; launches where they take longer.",
         f"Downloads: {size(sum(found.to_fetch.values()))}.",
         f"Disk: {size(sum(job.disk_bytes for job in found.all))} when all is done, and up to {size(more)} for each "
         "training that runs; `python -m pipeline free` says what may go.",

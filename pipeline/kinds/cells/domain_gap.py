@@ -13,9 +13,7 @@ from pipeline.kinds.view import PaperView
 from pipeline.metrics.statistics.edits import domain_gap
 from pipeline.products import Product, RunId
 
-MEANING = (
-    "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %; none where the ends are equal"
-)
+MEANING = "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %, if defined"
 
 
 class DomainGapCell(MeasuredCell):

@@ -45,8 +45,5 @@ def error_rate(name: str, units: str, split: Callable[[str], Sequence[str]]) -> 
 
 
 def domain_gap(target_wer: float, source_trained_wer: float, target_trained_wer: float) -> float:
-    """Percent of the way from the target-trained to the source-trained attention model (Cold Fusion, section 4.4).
-
-    Raises ZeroDivisionError where both are as good.
-    """
+    """Percent of the way from the target-trained to the source-trained attention model (Cold Fusion, section 4.4)."""
     return 100 * (target_wer - target_trained_wer) / (source_trained_wer - target_trained_wer)
