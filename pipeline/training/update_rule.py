@@ -98,8 +98,10 @@ def adadelta_step(
         torch._foreach_mul_([one.view(torch.int32) for one in gradients], (1 - skip).int())
     torch._foreach_mul_(squares, kept)
     torch._foreach_addcmul_(squares, gradients, gradients, value=1 - config.adadelta_rho)
-    step = torch._foreach_sqrt(torch._foreach_add(steps, config.adadelta_eps))
-    torch._foreach_div_(step, torch._foreach_sqrt(torch._foreach_add(squares, config.adadelta_eps)))
+    step, root = (torch._foreach_add(sums, config.adadelta_eps) for sums in (steps, squares))
+    for sums in (step, root):
+        torch._foreach_sqrt_(sums)
+    torch._foreach_div_(step, root)
     torch._foreach_mul_(step, gradients)
     torch._foreach_mul_(steps, kept)
     torch._foreach_addcmul_(steps, step, step, value=1 - config.adadelta_rho)
