@@ -24,9 +24,9 @@ def copy_of_project(tmp_path):
 
     def load(**settings):
         project = load_project(tmp_path, {"work": str(tmp_path / "work"), "scale": "paper", **settings})
-        (run,) = project.runs_of(PAPER, "attention/C1", "wmt14-en-de")
-        for metric in ("bleu_paper", "sacrebleu"):
-            write_score(project, run, metric, "final", "dev", bleu_statistics(0.6))
+        for run in project.runs_of(PAPER, "attention/C1", "wmt14-en-de"):
+            for metric in ("bleu_paper", "sacrebleu"):
+                write_score(project, run, metric, "final", "dev", bleu_statistics(0.6))
         return project
 
     return tmp_path, load
