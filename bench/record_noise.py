@@ -1,19 +1,22 @@
 """Keep what many trainings of one system say of the noise between trainings, as compact data.
 
-    python bench/record_noise.py docs/measured/noise/transformer final work/demo/runs/attention/C1/grammar-en-de/seed*
+    python bench/record_noise.py docs/measured/noise/transformer final test work/demo/runs/attention/C1/*/seed*
 
-reads   run folders of one system under many seeds, with `scores/<decoding>/test` and `perplexities/<decoding>/test`
+reads   run folders of one system under many seeds, with `scores/<decoding>/<splits>` and perplexities of the same, or
+        of the development set; the sentences of several splits (`test*`) are taken together
 writes  FILE.json, the record that `plan` and claims read, and FILE.npz: of each seed the statistics of each
         sentence, losses at each validation, and weights' digests, by which tests judge the system against itself
 """
 
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.config import load_run
 from pipeline.kinds.training_curves import curve_gaps, fit_curve
+from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
 from pipeline.records.noise import DEV_LOSS, MeasuredNoise
 from pipeline.records.scores import ScoreFile
@@ -23,30 +26,31 @@ KEPT = ("bleu_paper", "gleu", "wer", "perplexity")
 """Metrics whose statistics are kept, where there are such."""
 
 
-def score_paths(folder: Path, decoding: str) -> list[Path]:
-    return [
-        path for kind in ("scores", "perplexities") for path in sorted(folder.glob(f"{kind}/{decoding}/test*.json"))
-    ]
+def score_paths(folder: Path, decoding: str, splits: str) -> dict[str, list[Path]]:
+    """Score files below a run's folder, by metric."""
+    found = defaultdict(list)
+    perplexities = folder / "perplexities" / decoding
+    for pattern in (folder / "scores" / decoding / splits, perplexities / splits, perplexities / "dev"):
+        new = defaultdict(list)
+        for path in sorted(pattern.parent.glob(f"{pattern.name}.json")):
+            for name in ScoreFile.read(path).metrics:
+                new[name].append(path.relative_to(folder))
+        found |= {name: paths for name, paths in new.items() if name not in found}
+    return found
 
 
-def main(out: Path, decoding: str, folders: list[Path]) -> None:
+def main(out: Path, decoding: str, splits: str, folders: list[Path]) -> None:
     spec, curves = load_run(folders[0] / "run.yaml"), [fit_curve(folder) for folder in folders]
     trained = [TrainedRun.read(folder / "trained.json") for folder in folders]
-    scores = {
-        name: path.relative_to(folders[0])
-        for path in score_paths(folders[0], decoding)
-        for name in ScoreFile.read(path).metrics
+    rows = {
+        name: np.array([np.concatenate([read_statistics(folder / path, name) for path in paths]) for folder in folders])
+        for name, paths in score_paths(folders[0], decoding, splits).items()
     }
-    values = {
-        name: [ScoreFile.read(folder / path).metrics[name].value for folder in folders] for name, path in scores.items()
-    }
+    values = {name: metric_named(name).total(one.sum(axis=1)).tolist() for name, one in rows.items()}
     values |= {
         DEV_LOSS: [float(curve.dev[-1]) for curve in curves],
         "training_loss": [float(curve.train[-1]) for curve in curves],
         "curve_gap": curve_gaps(curves),
-    }
-    rows = {
-        name: np.array([read_statistics(folder / path, name) for folder in folders]) for name, path in scores.items()
     }
     MeasuredNoise(
         system=f"{spec.paper}/{spec.system}",
@@ -69,5 +73,5 @@ def compact(rows: np.ndarray) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    target, decoding, *runs = sys.argv[1:]
-    main(Path(target), decoding, sorted(map(Path, runs), key=lambda folder: load_run(folder / "run.yaml").seed))
+    target, decoding, splits, *runs = sys.argv[1:]
+    main(Path(target), decoding, splits, sorted(map(Path, runs), key=lambda folder: load_run(folder / "run.yaml").seed))

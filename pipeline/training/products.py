@@ -21,6 +21,7 @@ from pipeline.records.training import Library
 log = logging.getLogger(__name__)
 WORTH = 1.5
 """Times as fast as MKL that oneDNN has to be: more than a busy machine can feign."""
+LEAST = 1 << 20  # multiply-adds: calling oneDNN for fewer takes longer than they do
 ROUNDS, ROWS, WIDTH = 5, 512, 256
 installed: list[torch.library.Library] = []
 
@@ -58,10 +59,12 @@ def lead() -> float:
 
 
 def by_onednn(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """a b + bias. A left factor that is not laid out by rows is copied: of two such, the smaller becomes the left."""
+    """a b + bias. A left factor not laid out by rows is copied: of two such, the smaller becomes the left. So is a right
+    one with gaps, a part of a matrix: oneDNN's kernels for such need a thousand times as long."""
     if a.stride(-1) != 1 and b.stride(0) != 1 and b.numel() < a.numel() and bias is None:
         return by_onednn(b.t(), a.t()).t()
-    return torch.ops.mkldnn._linear_pointwise(a, b.t(), bias, "none", [], "")
+    dense = b if b.is_contiguous() or b.t().is_contiguous() else b.contiguous()
+    return torch.ops.mkldnn._linear_pointwise(a, dense.t(), bias, "none", [], "")
 
 
 def multiply_by(library: Library) -> None:
@@ -73,12 +76,14 @@ def multiply_by(library: Library) -> None:
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     mm, addmm = (torch.library.get_kernel(f"aten::{name}", "CPU") for name in ("mm", "addmm"))
 
+    def is_own(a: Tensor, b: Tensor) -> bool:
+        return a.dtype == torch.float32 and a.numel() * b.shape[1] >= LEAST
+
     def own_mm(a: Tensor, b: Tensor) -> Tensor:
-        return by_onednn(a, b) if a.dtype == torch.float32 and a.numel() and b.numel() else mm.call_boxed(keys, a, b)
+        return by_onednn(a, b) if is_own(a, b) else mm.call_boxed(keys, a, b)
 
     def own_addmm(bias: Tensor, a: Tensor, b: Tensor, **scales: float) -> Tensor:
-        plain = bias.shape == b.shape[1:] and bias.is_contiguous() and set(scales.values()) <= {1}
-        if plain and a.dtype == torch.float32 and a.numel() and b.numel():
+        if is_own(a, b) and bias.shape == b.shape[1:] and bias.is_contiguous() and set(scales.values()) <= {1}:
             return by_onednn(a, b, bias)
         return addmm.call_boxed(keys, bias, a, b, **scales)
 

@@ -37,12 +37,8 @@ class UpdateRule:
 
     def state(self, parameter: Tensor) -> State:
         """That of a parameter which was never moved."""
-        moments = {name: torch.zeros_like(parameter) for name in self.moments}
-        return (
-            {"step": torch.zeros((), dtype=torch.float32, device=parameter.device), **moments}
-            if self.counts
-            else moments
-        )
+        counted = torch.zeros((), dtype=torch.float32, device=parameter.device)
+        return ({"step": counted} if self.counts else {}) | {name: torch.zeros_like(parameter) for name in self.moments}
 
 
 def update_rule(config: TrainingConfig) -> UpdateRule:

@@ -28,12 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = "data"
 SHORT, LONG = "test", "test2"
 """Halves of the test set, by the length of the reference."""
-SPLIT = {"bleu": "bleu_paper", "gleu": "gleu", "ppl": "perplexity"}
+METRICS = {"bleu": "bleu_paper", "gleu": "gleu", "ppl": "perplexity", "wer": "wer"}
 SCORES = {
-    **{
-        key: {"metric": name, "dataset": DATA, "split": [SHORT, LONG], "decoding": "final"}
-        for key, name in SPLIT.items()
-    },
+    key: {"metric": name, "dataset": DATA, "split": [SHORT, LONG], "decoding": "final"} for key, name in METRICS.items()
 }
 
 
@@ -54,8 +51,13 @@ class ManySeeds:
         return len(self.record.seeds)
 
     @property
-    def is_long(self) -> np.ndarray:
-        lengths = self.arrays["bleu_paper"][0, :, 1]
+    def scores(self) -> dict[str, str]:
+        """Names of the metrics that were kept, by what claims call them."""
+        return {key: name for key, name in METRICS.items() if name in self.arrays}
+
+    def is_long(self, metric: str) -> np.ndarray:
+        """Of each sentence; the second number of a statistic is a length, of GLEU none."""
+        lengths = self.arrays["bleu_paper" if metric == "gleu" else metric][0, :, 1]
         return lengths > np.median(lengths)
 
     def raised(self, nats: float) -> "ManySeeds":
@@ -72,9 +74,9 @@ class ManySeeds:
             dev, train = (self.arrays[name][number].tolist() for name in ("dev", "train"))
             write_training(deal, run, dev, train, every)
             training_cost(start_cost(seconds=60.0)).write(deal.layout.run(run) / "cost.json")
-            for name in SPLIT.values():
-                rows = self.arrays[name][number]
-                for split, part in ((SHORT, ~self.is_long), (LONG, self.is_long)):
+            for name in self.scores.values():
+                rows, long = self.arrays[name][number], self.is_long(name)
+                for split, part in ((SHORT, ~long), (LONG, long)):
                     write_score(deal, run, name, "final", split, rows[part])
 
 

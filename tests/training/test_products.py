@@ -1,5 +1,7 @@
 """The two libraries that multiply matrices: one result, one choice a processor, no trace of it where MKL stays."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -25,7 +27,7 @@ def gradients(layer: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_a_layer_and_its_gradients_are_the_same_by_either_library(kind, bias, monkeypatch):
     torch.manual_seed(1)
-    layer, x = nn.Linear(30, 50, bias=bias).to(kind), torch.randn(7, 9, 30, dtype=kind, requires_grad=True)
+    layer, x = nn.Linear(120, 160, bias=bias).to(kind), torch.randn(7, 9, 120, dtype=kind, requires_grad=True)
     by_mkl, asked = gradients(layer, x), []
     monkeypatch.setattr(products, "by_onednn", lambda *given: asked.append(len(given)) or by_onednn(*given))
     multiply_by("onednn")
@@ -67,6 +69,27 @@ def test_factors_laid_out_by_columns_are_multiplied_as_they_are(left, right, row
     bias = torch.randn(columns)
     torch.testing.assert_close(by_onednn(a, b), a @ b)
     torch.testing.assert_close(by_onednn(a, b, bias), a @ b + bias)
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_a_part_of_a_matrix_reaches_onednn_without_gaps(right, monkeypatch):
+    """Of matrices with gaps its own kernels are not taken, which are a thousand times as fast."""
+    given = []
+    operator = torch.ops.mkldnn._linear_pointwise
+    watched = SimpleNamespace(_linear_pointwise=lambda a, b, *more: given.append(b) or operator(a, b, *more))
+    monkeypatch.setattr(products.torch.ops, "mkldnn", watched)
+    a, whole = torch.randn(9, 3), torch.randn(8, 8)
+    b = whole[:5, :3].t() if right else whole[:3, :5]
+    torch.testing.assert_close(by_onednn(a, b), a @ b)
+    assert given[0].is_contiguous() or given[0].t().is_contiguous()
+
+
+@pytest.mark.usefixtures("onednn")
+def test_small_products_stay_with_mkl(monkeypatch):
+    asked = []
+    monkeypatch.setattr(products, "by_onednn", lambda *given: asked.append(given) or by_onednn(*given))
+    assert (torch.ones(32, 64) @ torch.ones(64, 64)).sum() == 32 * 64 * 64 and not asked
+    assert (torch.ones(512, 64) @ torch.ones(64, 64)).sum() == 512 * 64 * 64 and len(asked) == 1
 
 
 @pytest.mark.usefixtures("onednn")
