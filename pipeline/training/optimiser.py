@@ -41,13 +41,12 @@ class Optimiser:
 
     def move(self, first: int, parameters: list[nn.Parameter], rate: float, skip: Tensor | None = None) -> None:
         """Move those of `parameters` that have a gradient; `first` is the number of the first one."""
-        moved = [(number, one, one.grad) for number, one in enumerate(parameters, first) if one.grad is not None]
-        for number, parameter, _ in moved:
-            if number not in self.states:
-                self.states[number] = self.rule.state(parameter)
+        moved = {number: one for number, one in enumerate(parameters, first) if one.grad is not None}
+        for number in moved.keys() - self.states.keys():
+            self.states[number] = self.rule.state(moved[number])
+        gradients = [one.grad for one in moved.values() if one.grad is not None]
         if moved:
-            gradients, states = [gradient for *_, gradient in moved], [self.states[number] for number, *_ in moved]
-            self.rule.move([parameter for _, parameter, _ in moved], gradients, states, rate, skip)
+            self.rule.move([*moved.values()], gradients, [self.states[number] for number in moved], rate, skip)
 
     def forget_gradients(self) -> None:
         for parameter in self.parameters:

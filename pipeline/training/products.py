@@ -59,8 +59,8 @@ def lead() -> float:
 
 
 def by_onednn(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """a b + bias. A left factor not laid out by rows is copied: of two such, the smaller becomes the left. So is a right
-    one with gaps, a part of a matrix: oneDNN's kernels for such need a thousand times as long."""
+    """a b + bias. A left factor not laid out by rows is copied: of two such, the smaller becomes the left. So is a part
+    of a matrix on the right: oneDNN's kernels for one with gaps need a thousand times as long."""
     if a.stride(-1) != 1 and b.stride(0) != 1 and b.numel() < a.numel() and bias is None:
         return by_onednn(b.t(), a.t()).t()
     dense = b if b.is_contiguous() or b.t().is_contiguous() else b.contiguous()
