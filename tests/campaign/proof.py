@@ -46,7 +46,8 @@ def nodes_that_reach_servers_here(folder: Path) -> list[str]:
     """Empty where nodes have a network of their own: then no job can fetch anything, from here or from beyond."""
     with served(folder) as address:
         connect = f"exec 3<>/dev/tcp/{address.removeprefix('http://').replace(':', '/')}"
-        return [node for node in NODES if run(["srun", f"--nodelist={node}", "bash", "-c", connect]).returncode == 0]
+        asked = {node: ["srun", f"--nodelist={node}", "bash", "-c", connect] for node in NODES}
+        return [node for node, command in asked.items() if run(command, capture_output=True).returncode == 0]
 
 
 def undisturbed(calm: Path, targets: tuple[Product, ...]) -> None:
