@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.cluster.markers import read_starts
 from pipeline.experiment.graph import Graph, runs_in
-from pipeline.experiment.project import load_project
+from pipeline.experiment.project import Project, load_project
 from pipeline.files import read_json
 from pipeline.products import LayerTable, RunId
 from tests.campaign.campaign import Campaign
@@ -19,6 +19,9 @@ OF_THE_MACHINE = re.compile(r"device_hours|hardware|commit|seconds|flops_(ende|e
 
 WRITTEN = "[pt]*s/*/*"
 """Parses, translations and transcripts, in the folder of a run."""
+
+OF_TIME = ("equal_time", "steps")
+"""Kinds of claims that say how long a training took."""
 
 Rows = list[dict[str, str]]
 
@@ -36,10 +39,16 @@ def is_of(row: dict[str, str], run: RunId | None) -> bool:
     return run is not None and run.folder in row.get("runs", "").split("; ")
 
 
+def claims_of_time(project: Project) -> set[str]:
+    """Claims that are made of what the clock said, of layers or of trainings."""
+    every = (pair for claims in project.claims.values() for pair in claims.claims.items())
+    return {name for name, one in every if one.about == "layers" or one.kind in OF_TIME}
+
+
 def differing(struck: Campaign, calm: Path) -> Iterator[str]:
     """Reports, weights and outputs that are not those of an undisturbed campaign, but for what its failed run is in."""
     project = load_project(struck.root, SETTINGS)
-    graph = Graph(project)
+    graph, timed = Graph(project), claims_of_time(project)
     for product in struck.products:
         path = project.layout.path(product)
         if isinstance(product, LayerTable):  # times
@@ -47,9 +56,10 @@ def differing(struck: Campaign, calm: Path) -> Iterator[str]:
         touched = struck.broken in runs_in(graph.closure([product]))
         if path.suffix == ".csv":
             pairs = zip(read_rows(struck.root / path), read_rows(calm / path), strict=True)
-            unlike = [ours for ours, theirs in pairs if ours != theirs]
-            if not all(touched and (is_of(row, struck.broken) or path.stem == "claims") for row in unlike):
-                yield f"{path}: {unlike[0]}"
+            unlike = [ours for ours, theirs in pairs if ours != theirs and ours.get("claim") not in timed]
+            for row in unlike:
+                if not (touched and (is_of(row, struck.broken) or path.stem == "claims")):
+                    yield f"{path}: {row}"
         elif not touched and (struck.root / path).read_bytes() != (calm / path).read_bytes():
             yield str(path)
     for run, folder in struck.runs.items():
