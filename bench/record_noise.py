@@ -1,6 +1,6 @@
 """Keep what many trainings of one system say of the noise between trainings, as compact data.
 
-    python bench/record_noise.py docs/measured/noise/transformer final test work/demo/runs/attention/C1/*/seed*
+    python bench/record_noise.py docs/measured/noise/transformer final 'test*' work/demo/runs/attention/C1/DATASET/seed*
 
 reads   run folders of one system under many seeds, with `scores/<decoding>/<splits>` and perplexities of the same, or
         of the development set; the sentences of several splits (`test*`) are taken together
@@ -40,12 +40,16 @@ def score_paths(folder: Path, decoding: str, splits: str) -> dict[str, list[Path
 
 
 def main(out: Path, decoding: str, splits: str, folders: list[Path]) -> None:
-    spec, curves = load_run(folders[0] / "run.yaml"), [fit_curve(folder) for folder in folders]
+    curves = [fit_curve(folder) for folder in folders]
     trained = [TrainedRun.read(folder / "trained.json") for folder in folders]
     rows = {
         name: np.array([np.concatenate([read_statistics(folder / path, name) for path in paths]) for folder in folders])
         for name, paths in score_paths(folders[0], decoding, splits).items()
     }
+    specs = [load_run(folder / "run.yaml") for folder in folders]
+    kinds = {(one.paper, one.system, one.dataset, one.scale) for one in specs}
+    if len(kinds) > 1 or not any(folders[0].glob(f"scores/{decoding}/{splits}.json")):
+        sys.exit(f"{folders[0]}: no scores/{decoding}/{splits}, or not the only system: {sorted(kinds)}")
     values = {name: metric_named(name).total(one.sum(axis=1)).tolist() for name, one in rows.items()}
     values |= {
         DEV_LOSS: [float(curve.dev[-1]) for curve in curves],
@@ -53,12 +57,12 @@ def main(out: Path, decoding: str, splits: str, folders: list[Path]) -> None:
         "curve_gap": curve_gaps(curves),
     }
     MeasuredNoise(
-        system=f"{spec.paper}/{spec.system}",
-        dataset=spec.dataset,
-        scale=spec.scale,
+        system=f"{specs[0].paper}/{specs[0].system}",
+        dataset=specs[0].dataset,
+        scale=specs[0].scale,
         commit=trained[0].provenance["commit"],
         device=TrainingCost.read(folders[0] / "cost.json").hardware,
-        seeds=[load_run(folder / "run.yaml").seed for folder in folders],
+        seeds=[one.seed for one in specs],
         weights=[one.weights_digest for one in trained],
         values=values,
     ).write(out.with_suffix(".json"))

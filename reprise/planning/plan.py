@@ -6,9 +6,9 @@ reads   papers, scale, dataset files, the corpora where they are encoded, workfl
         is there
 writes  --out, a row per job, and its Markdown twin, a row per training with totals
 
-Operations are counted from the models and the updates of the trainings; nothing is trained. `gpu_hours_<device>` are
-operations over the rate that workflow/devices.yaml gives; `hours_here` comes from measurements of this machine. `done`
-is the share of a job that is done already, all other columns are of the whole job.
+Operations are counted from the models and the updates of the trainings; nothing is trained. `gpu_hours_<device>` are by
+what workflow/devices.yaml says of the device and gpu_time.py of an update; `hours_here` comes from measurements of this
+machine. `done` is the share of a job that is done already, all other columns are of the whole job.
 """
 
 import argparse

@@ -9,7 +9,7 @@ from pipeline.cluster.markers import read_starts
 from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import Project, load_project
 from pipeline.files import read_json
-from pipeline.products import LayerTable, RunId
+from pipeline.products import Claims, LayerTable, RunId
 from tests.campaign.campaign import Campaign
 from tests.campaign.project import SETTINGS, STEPS
 from tests.cluster.tracing import trace, workers_one_after_the_other
@@ -20,8 +20,8 @@ OF_THE_MACHINE = re.compile(r"device_hours|hardware|commit|seconds|flops_(ende|e
 WRITTEN = "[pt]*s/*/*"
 """Parses, translations and transcripts, in the folder of a run."""
 
-OF_TIME = ("equal_time", "steps")
-"""Kinds of claims that say how long a training took."""
+TIME = re.compile(r", \d+% of its time")
+"""What a claim about steps says of the clock beside them."""
 
 Rows = list[dict[str, str]]
 
@@ -30,7 +30,8 @@ def read_rows(path: Path) -> Rows:
     """A report's rows, without what its machine says."""
     with open(path, newline="", encoding="utf-8") as file:
         return [
-            {key: cell for key, cell in row.items() if not OF_THE_MACHINE.search(key)} for row in csv.DictReader(file)
+            {key: TIME.sub("", cell) for key, cell in row.items() if not OF_THE_MACHINE.search(key)}
+            for row in csv.DictReader(file)
         ]
 
 
@@ -39,16 +40,16 @@ def is_of(row: dict[str, str], run: RunId | None) -> bool:
     return run is not None and run.folder in row.get("runs", "").split("; ")
 
 
-def claims_of_time(project: Project) -> set[str]:
-    """Claims that are made of what the clock said, of layers or of trainings."""
-    every = (pair for claims in project.claims.values() for pair in claims.claims.items())
-    return {name for name, one in every if one.about == "layers" or one.kind in OF_TIME}
+def claims_of_time(project: Project, paper: str) -> set[str]:
+    """A paper's claims that are made of what the clock said, of layers or of trainings."""
+    every = project.claims[paper].claims.items()
+    return {name for name, one in every if one.about == "layers" or one.kind == "equal_time"}
 
 
 def differing(struck: Campaign, calm: Path) -> Iterator[str]:
     """Reports, weights and outputs that are not those of an undisturbed campaign, but for what its failed run is in."""
     project = load_project(struck.root, SETTINGS)
-    graph, timed = Graph(project), claims_of_time(project)
+    graph = Graph(project)
     for product in struck.products:
         path = project.layout.path(product)
         if isinstance(product, LayerTable):  # times
@@ -56,6 +57,7 @@ def differing(struck: Campaign, calm: Path) -> Iterator[str]:
         touched = struck.broken in runs_in(graph.closure([product]))
         if path.suffix == ".csv":
             pairs = zip(read_rows(struck.root / path), read_rows(calm / path), strict=True)
+            timed = claims_of_time(project, product.paper) if isinstance(product, Claims) else set()
             unlike = [ours for ours, theirs in pairs if ours != theirs and ours.get("claim") not in timed]
             for row in unlike:
                 if not (touched and (is_of(row, struck.broken) or path.stem == "claims")):

@@ -43,11 +43,15 @@ def fetched_projects(folder: Path, minutes: float) -> tuple[Path, Path]:
 
 
 def nodes_that_reach_servers_here(folder: Path) -> list[str]:
-    """Empty where nodes have a network of their own: then no job can fetch anything, from here or from beyond."""
+    """Or that know a way beyond: none where they have a network of their own, in which there is but the controller."""
     with served(folder) as address:
-        connect = f"exec 3<>/dev/tcp/{address.removeprefix('http://').replace(':', '/')}"
-        asked = {node: ["srun", f"--nodelist={node}", "bash", "-c", connect] for node in NODES}
-        return [node for node, command in asked.items() if run(command, capture_output=True).returncode == 0]
+        connect = f"(exec 3<>/dev/tcp/{address.removeprefix('http://').replace(':', '/')}) 2>/dev/null && echo reached"
+        asked = f"{connect}; cut -f 2 /proc/net/route | grep -x 00000000; echo asked"  # a default route
+        said = {
+            node: run(["srun", f"--nodelist={node}", "bash", "-c", asked], capture_output=True, text=True, check=True)
+            for node in NODES
+        }
+        return [node for node, done in said.items() if done.stdout != "asked\n"]
 
 
 def undisturbed(calm: Path, targets: tuple[Product, ...]) -> None:

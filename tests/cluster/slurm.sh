@@ -2,8 +2,8 @@
 # A real Slurm on this one machine, for the tests:  slurm.sh install | start [accounting] | node NAME | stop | status
 #
 # Two pretend nodes (n1, n2: two slurmd on this host) of 16 CPUs and 2 pretend GPUs each; jobs go to n2 first.
-# Where the host permits, they have a network of their own, which ends at the controller: no job reaches this machine's
-# own addresses, or anything beyond. Partition `low` is preempted by partition `high`. There is no accounting database, nothing here may need sacct; with
+# Where the host permits, they have a network of their own, in which there is this machine alone: no job reaches what
+# listens at 127.0.0.1, or anything beyond. Partition `low` is preempted by partition `high`. There is no accounting database, nothing here may need sacct; with
 # `accounting` there is one, and the QOS `few` lets a user have two jobs in the queue. `node` starts one that was lost.
 # Needs root and Debian or Ubuntu.
 # State, logs and pid files live in $REPRISE_SLURM_DIR (default /var/tmp/reprise-slurm); daemons are only ever stopped
@@ -173,11 +173,12 @@ start_database() {
   sacctmgr --immediate --quiet modify user root set qos=normal,few >/dev/null
 }
 
-isolated() { [[ -e /run/netns/$NETWORK ]]; }
+isolated() { ip -n "$NETWORK" link show "${LINK[1]}" up 2>/dev/null | grep -q .; }
 
 # Prints why not, where it can't be done: then the nodes share this machine's network.
 isolate_nodes() {
   isolated && return
+  join_networks # what a machine that went down left of it
   ip netns add "$NETWORK" || return
   ip link add "${LINK[0]}" type veth peer name "${LINK[1]}" netns "$NETWORK" &&
     ip address add 10.213.77.1/30 dev "${LINK[0]}" && ip link set "${LINK[0]}" up &&

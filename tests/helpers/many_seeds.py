@@ -56,15 +56,19 @@ class ManySeeds:
         return {key: name for key, name in METRICS.items() if name in self.arrays}
 
     def is_long(self, metric: str) -> np.ndarray:
-        """Of each sentence; the second number of a statistic is a length, of GLEU none."""
-        lengths = self.arrays["bleu_paper" if metric == "gleu" else metric][0, :, 1]
+        """Of each sentence, by the words of the reference; by symbols, where a metric has sentences of its own."""
+        words = next(self.arrays[name] for name in ("bleu_paper", "wer") if name in self.arrays)
+        own = self.arrays[metric]
+        lengths = (words if len(words[0]) == len(own[0]) else own)[0, :, 1]
         return lengths > np.median(lengths)
 
     def raised(self, nats: float) -> "ManySeeds":
         """The same with losses, a symbol, that are so much higher."""
-        rows = self.arrays["perplexity"].astype(float)
-        rows[..., 0] += nats * rows[..., 1]
-        return ManySeeds(self.record, self.arrays | {"perplexity": rows, "dev": self.arrays["dev"] + nats})
+        changed = {"dev": self.arrays["dev"] + nats}
+        if "perplexity" in self.arrays:
+            changed["perplexity"] = self.arrays["perplexity"].astype(float)
+            changed["perplexity"][..., 0] += nats * changed["perplexity"][..., 1]
+        return ManySeeds(self.record, self.arrays | changed)
 
     def write(self, deal: "Deal", first: int = 0) -> None:
         """Run folders of all seeds, numbered from `first` on."""

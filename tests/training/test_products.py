@@ -42,8 +42,17 @@ def test_a_layer_and_its_gradients_are_the_same_by_either_library(kind, bias, mo
     assert gradients(layer, x)[1].equal(by_mkl[1])
 
 
+@pytest.fixture
+def any_size(monkeypatch):
+    """Products of any size go to oneDNN; what was asked of it."""
+    asked = []
+    monkeypatch.setattr(products, "LEAST", 1)
+    monkeypatch.setattr(products, "by_onednn", lambda *given: asked.append(given) or by_onednn(*given))
+    return asked
+
+
 @pytest.mark.parametrize("shapes", [((0, 3), (3, 4)), ((2, 0), (0, 4)), ((1, 3), (3, 1)), ((5, 3), (3, 0))])
-@pytest.mark.usefixtures("onednn")
+@pytest.mark.usefixtures("onednn", "any_size")
 def test_empty_and_thin_matrices_are_multiplied_too(shapes):
     a, b = (torch.ones(shape) for shape in shapes)
     assert (a @ b).tolist() == [[float(a.shape[1])] * b.shape[1]] * a.shape[0]
@@ -51,12 +60,13 @@ def test_empty_and_thin_matrices_are_multiplied_too(shapes):
 
 
 @pytest.mark.parametrize("shape", [(4,), (1,), (2, 4), (2, 1), ()])
-def test_a_summand_of_any_shape_is_added_as_it_would_be_without_onednn(shape):
+def test_a_summand_of_any_shape_is_added_as_it_would_be_without_onednn(shape, any_size):
     summand, a, b = torch.randn(shape), torch.randn(2, 3), torch.randn(3, 4)
     expected = torch.addmm(summand, a, b)
     multiply_by("onednn")
     try:
         torch.testing.assert_close(torch.addmm(summand, a, b), expected)
+        assert bool(any_size) == (shape == (4,))
     finally:
         multiply_by("mkl")
 

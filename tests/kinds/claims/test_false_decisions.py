@@ -24,9 +24,8 @@ SYSTEMS, SEEDS, DEALS = 6, 3, 40
 FAMILIES = {
     "transformer": ("attention", "C1", "wmt14-en-de"),
     "recurrent": ("multichannel", "RNN", "nist-zh-en"),
-    "recogniser": ("coldfusion", "attention-source", "source"),
 }
-KINDS = {"transformer": 12, "recurrent": 11, "recogniser": 9}
+KINDS = {"transformer": 12, "recurrent": 11}
 NAMES = [f"X{number}" for number in range(SYSTEMS)]
 PRIMARY = ["order", "order-perplexity", "ratio", "steps", "curves"]
 AS_SINGLES = ("order", "order-perplexity", "steps", "equal_time", "curves", "training_loss")
@@ -160,7 +159,7 @@ SEEN = {"order-perplexity": "perplexity", "steps": "dev_loss"}
 
 @pytest.mark.parametrize(
     ("family", "name"),
-    [(family, name) for family in FAMILIES for name in SEEN if (family, name) != ("recogniser", "order-perplexity")],
+    [(family, name) for family in FAMILIES for name in SEEN],
     indirect=["family"],
     scope="module",
 )
