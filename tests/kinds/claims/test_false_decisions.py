@@ -20,12 +20,12 @@ from pipeline.kinds.claims.shared import judged
 from pipeline.kinds.claims.shared.judged import LEVEL, Judged
 from reprise.planning.designs import smallest_effect
 
-SYSTEMS, SEEDS, DEALS = 6, 3, 40
+SYSTEMS, SEEDS, DEALS, SHIFTED_DEALS = 6, 3, 120, 40
 FAMILIES = {
     "transformer": ("attention", "C1", "wmt14-en-de"),
     "recurrent": ("multichannel", "RNN", "nist-zh-en"),
 }
-KINDS = {"transformer": 12, "recurrent": 11}
+KINDS = {"transformer": 12, "recurrent": 12}
 NAMES = [f"X{number}" for number in range(SYSTEMS)]
 PRIMARY = ["order", "order-perplexity", "ratio", "steps", "curves"]
 AS_SINGLES = ("order", "order-perplexity", "steps", "equal_time", "curves", "training_loss")
@@ -140,9 +140,8 @@ def test_no_more_than_one_in_twenty_decisions_between_trainings_of_one_system(de
 
 def test_single_trainings_are_told_apart_provisionally_and_in_no_more_than_one_of_twenty_pairs(deal, many):
     """By the noise that was measured once; without it, ten of ten curves and seven of ten losses were told apart."""
-    pairs = list(combinations(range(many.count), 2))[::3]
     false, judgements, verdicts = 0, 0, set()
-    for one, other in pairs:
+    for one, other in combinations(range(many.count), 2):
         found = judge(
             replace(deal, seeds_of={"X0": [one], "X1": [other]}),
             {name: claim for name, claim in every_kind(many, "X0", "X1", "", "", 0.0).items() if name in AS_SINGLES},
@@ -150,7 +149,7 @@ def test_single_trainings_are_told_apart_provisionally_and_in_no_more_than_one_o
         false += sum(map(false_before_adjustment, found))
         judgements += len(found)
         verdicts |= {str(judged.verdict) for judged in found}
-    assert upper_bound(false, judgements) <= LEVEL + 0.02
+    assert upper_bound(false, judgements) <= LEVEL
     assert verdicts <= {"not distinguishable", "provisional upheld", "provisional contradicted"}
 
 
@@ -168,7 +167,7 @@ def test_an_effect_that_plan_says_a_design_sees_is_seen_four_times_in_five(deal,
     effect = smallest_effect(many.record, SEEN[name], [SEEDS, SEEDS], SYSTEMS * (SEEDS - 1))
     many.raised(effect).write(deal, first=many.count)
     generator, seen = np.random.default_rng(1), []
-    for _ in range(DEALS):
+    for _ in range(SHIFTED_DEALS):
         shifted = dealt(deal, generator, many.count, first=many.count)
         for first in range(0, SYSTEMS, 2):
             claims = every_kind(many, NAMES[first + 1], NAMES[first], *NAMES[:2], 0.0)
