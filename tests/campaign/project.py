@@ -82,7 +82,8 @@ def with_digests(origin: dict[str, Any], digests: dict[str, dict[str, Any]]) -> 
 
 
 def tiny(paper: dict[str, Any]) -> dict[str, Any]:
-    """The scale `paper` with the models of `smoke`, and trainings of a few updates that keep as many checkpoints."""
+    """The scale `paper` with the models of `smoke`, and trainings of a few updates that keep as many checkpoints; one
+    seed of each."""
     smoke = yaml.safe_load((ROOT / "workflow/scales/smoke.yaml").read_text())
     short = {"max_steps": STEPS, "validate_every": VALIDATE_EVERY, "checkpoint_every": CHECKPOINT_EVERY}
     rules = {key: {"set": value} for key, value in short.items()}
@@ -96,13 +97,14 @@ def tiny(paper: dict[str, Any]) -> dict[str, Any]:
 
 
 def forecast(folder: Path) -> dict[str, float]:
-    """Hours that each training of the true paper scale takes by `plan`, on one H100; by paper/system/dataset/seed."""
+    """Hours that each training of the true paper scale takes by `plan`, on one H100; by paper/system/dataset/seed1."""
     table = folder / "plan.csv"
     options = ["--set", "scale=paper", "--set", "licensed={}", "--set", f"work={folder / 'nothing'}"]
     command = [sys.executable, "-m", "pipeline", "plan", *options, "--out", table]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     with open(table, newline="") as file:
-        return {row["name"]: float(row["gpu_hours_H100"]) for row in csv.DictReader(file) if row["job"] == "train"}
+        trainings = [row for row in csv.DictReader(file) if row["job"] == "train" and row["name"].endswith("/seed1")]
+    return {row["name"]: float(row["gpu_hours_H100"]) for row in trainings}
 
 
 def set_pace(root: Path, hours: dict[str, float], minutes: float) -> None:

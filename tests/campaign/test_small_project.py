@@ -1,5 +1,6 @@
 """What a campaign is made of: the products of the paper scale, from small archives of the same names."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -11,14 +12,14 @@ from tests.helpers.copied_project import ROOT
 
 
 @pytest.mark.slow
-def test_the_small_project_has_all_products_and_trainings_of_the_paper_scale(tmp_path):
+def test_the_small_project_has_all_products_and_trainings_of_the_paper_scale_with_one_seed(tmp_path):
     small = make_project(tmp_path / "small", tmp_path / "archives", "http://127.0.0.1")
 
     def products(root):
         graph = Graph(load_project(root, SETTINGS))
         return Counter(map(repr, graph.closure(graph.reports(graph.project.reproduced))))
 
-    wanted = products(ROOT)
+    wanted = Counter({one: count for one, count in products(ROOT).items() if not re.search(r"seed=(?!1\))", one)})
     assert products(small) == wanted
     trainings = [product for product in wanted if product.startswith("Trained(")]
     assert len(forecast(tmp_path)) == len(trainings) > 100
