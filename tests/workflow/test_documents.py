@@ -166,10 +166,10 @@ def try_image(root: Path, arguments: list[str]) -> None:
 
 
 def try_sinfo(root: Path, arguments: list[str]) -> None:
-    """Where there is Slurm, whose controller need not be up."""
+    """Where there is Slurm, whose daemons need not be up: a wrong option is told without them."""
     if shutil.which("sinfo"):
         done = call(root, "sinfo", *arguments)
-        assert done.returncode == 0 or "slurmctld" in done.stderr or "contact" in done.stderr, done.stderr
+        assert done.returncode == 0 or re.search("slurmctld|contact|munge", done.stderr), done.stderr
 
 
 TRIED = {
