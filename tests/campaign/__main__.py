@@ -20,12 +20,12 @@ from pipeline.products import Product
 from tests.campaign import faults
 from tests.campaign.project import SETTINGS
 from tests.campaign.proof import fetched_projects, prove, undisturbed
+from tests.cluster.own_slurm import LOCK, SCRIPT
 
 THRICE = (faults.driver_killed,)
 TWICE = (faults.preemption, faults.requeue, faults.lost_node, faults.slow_node, faults.controller_restart)
 ONCE = (faults.training_killed, faults.submit_limit, faults.clock_step, faults.full_disk)
 LOOKS = 5
-LOCK = Path(tempfile.gettempdir()) / "reprise-slurm-tests.lock"  # of tests/cluster/conftest.py
 DISK = "3G"
 
 
@@ -38,14 +38,14 @@ def slurm():
 
 
 def started():
-    subprocess.run([faults.SLURM, "stop"], check=True)
-    subprocess.run([faults.SLURM, "start", "accounting"], check=True)
+    subprocess.run([SCRIPT, "stop"], check=True)
+    subprocess.run([SCRIPT, "start", "accounting"], check=True)
     try:
         for change in (["add", "qos", faults.QOS], ["modify", "user", "root", "set", f"qos=normal,few,{faults.QOS}"]):
             subprocess.run(["sacctmgr", "--immediate", "--quiet", *change], check=False, capture_output=True)
         yield
     finally:
-        subprocess.run([faults.SLURM, "stop"], check=True)
+        subprocess.run([SCRIPT, "stop"], check=True)
 
 
 @contextmanager

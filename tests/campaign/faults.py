@@ -6,15 +6,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 from pipeline.products import RunId
 from tests.campaign.campaign import Campaign
+from tests.cluster.own_slurm import SCRIPT, STATE
 from tests.cluster.tracing import starts
 
-SLURM = Path(__file__).resolve().parents[1] / "cluster/slurm.sh"
-STATE = Path(os.environ.get("REPRISE_SLURM_DIR", "/var/tmp/reprise-slurm"))
 NODES = ("n1", "n2")
 QOS = "campaign"
 Fault = Callable[[Campaign, Random], None]
@@ -41,7 +39,7 @@ def lost_node(campaign: Campaign, rng: Random) -> None:
     node = rng.choice(NODES)
     os.kill(daemon(f"slurmd.{node}"), signal.SIGKILL)
     time.sleep(25)
-    subprocess.run([SLURM, "node", node], check=True)
+    subprocess.run([SCRIPT, "node", node], check=True)
 
 
 def slow_node(campaign: Campaign, rng: Random) -> None:

@@ -5,15 +5,12 @@ import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from launching import Launcher, make_run, write_corpus
-
-SCRIPT = Path(__file__).resolve().with_name("slurm.sh")
-LOCK = Path(tempfile.gettempdir()) / "reprise-slurm-tests.lock"
+from own_slurm import LOCK, SCRIPT
 
 
 @pytest.fixture(scope="module")

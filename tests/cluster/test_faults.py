@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from launching import Launcher, make_run, until
+from own_slurm import SCRIPT, STATE
 from tracing import CHECKPOINT_EVERY, outcomes, starts, trace, workers_one_after_the_other
 
 from pipeline.cluster.markers import newest_checkpoint, read_submission
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.cluster
 
 ANYWHERE = ("--launcher", "slurm", "--mem-mb", "500")  # on n2, as long as it is there
 ON_N1 = (*ANYWHERE, "--sbatch=--partition=low --nodelist=n1")
-STATE = Path(os.environ.get("REPRISE_SLURM_DIR", "/var/tmp/reprise-slurm"))
 STEPS = 240
 
 
@@ -151,7 +151,7 @@ def node_daemon_killed_and_back(trial: Trial) -> None:
     assert starts(trial.run)[-1].node == "n2"
     os.kill(int((STATE / "run" / "slurmd.n2.pid").read_text()), signal.SIGKILL)
     until(lambda: len(trial.jobs) > 1, "second start")
-    subprocess.run([Path(__file__).with_name("slurm.sh"), "node", "n2"], check=True)
+    subprocess.run([SCRIPT, "node", "n2"], check=True)
     assert launcher.wait() == 0, launcher.text()
     assert starts(trial.run)[-1].node == "n1"
     assert outcomes(trial.run) == ["taken over", "done"]
