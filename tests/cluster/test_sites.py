@@ -46,8 +46,9 @@ def test_a_ready_site_asks_slurm_for_its_own_cards(path, project, monkeypatch):
     shutil.copy(path, project / "slurm/site.yaml")
     site, target = load_site(path), "results/paper/weighted/table3.csv"
     said = require(call(project, "snakemake", "--profile", "slurm", "-n", "-p", "--nolock", "--", target))
-    command, *_ = (line for line in said.split("\n") if " launch " in line and " --run " in line)
-    assert f"--launcher slurm --sbatch={shlex.quote(site.options)} " in command and "--gpus 1 " in command
+    commands = [line for line in said.split("\n") if " launch " in line and " --run " in line]
+    asked = f"--launcher slurm --sbatch={shlex.quote(site.options)} "
+    assert commands and all(asked in command and "--gpus 1 " in command for command in commands)
     assert f"--partition={site.partition} " in site.options and site.options.endswith(f"--gres={site.gres}")
     monkeypatch.chdir(project)
     others = yte.process_yaml(Path("slurm/profile.yaml").read_text())["default-resources"]
