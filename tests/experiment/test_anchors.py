@@ -53,7 +53,7 @@ def test_the_rate_of_the_tiny_transformer_peaks_at_the_published_one_after_2000_
 
 def test_what_a_user_has_to_bring_is_made_on_request_alone(small):
     made = {product.table for product in Graph(small).reports(["anchors"]) if isinstance(product, Table)}
-    assert made == {"multi30k", "an4", "digits"}
+    assert made == {"multi30k", "an4", "digits", "craft"}
     for name in ("an4-official", "german", "french", "czech"):
         assert unknown_target(small, f"results/small/anchors/{name}.csv") is None
 

@@ -13,22 +13,21 @@ from itertools import combinations
 import numpy as np
 import pytest
 from many_seeds import DATA, ROOT, Deal, ManySeeds, SeedFolders, judge, remember_resamples
-from scipy.stats import beta
+from scipy.stats import beta, t
 
 from pipeline.experiment.project import load_project
 from pipeline.kinds.claims.shared import judged
 from pipeline.kinds.claims.shared.judged import LEVEL, Judged
+from pipeline.kinds.training_curves import LossCurve, mean_gap
 from reprise.planning.designs import smallest_effect
 
-SYSTEMS, SEEDS, DEALS, SHIFTED_DEALS = 6, 3, 120, 40
+SYSTEMS, SEEDS, DEALS, SHIFTED_DEALS, MANY_DEALS = 6, 3, 120, 40, 10_000
 FAMILIES = {
     "transformer": ("attention", "C1", "wmt14-en-de"),
     "recurrent": ("multichannel", "RNN", "nist-zh-en"),
     "recogniser": ("coldfusion", "attention-source", "source"),
 }
 KINDS = {"transformer": 12, "recurrent": 12, "recogniser": 8}
-FOUND = {("recogniser", "curves"): 0.062}
-"""Kinds of judgement that are false more often than they say: 74 of 1,200, and it is not known why."""
 NAMES = [f"X{number}" for number in range(SYSTEMS)]
 PRIMARY = ["order", "order-perplexity", "ratio", "steps", "curves"]
 AS_SINGLES = ("order", "order-perplexity", "steps", "equal_time", "curves", "training_loss")
@@ -137,9 +136,32 @@ def test_no_more_than_one_in_twenty_decisions_between_trainings_of_one_system(de
     total = judgements.total()
     assert upper_bound(false.total(), total) <= LEVEL
     assert upper_bound(decided, total) <= LEVEL / 2
+    chance = LEVEL / sum(KINDS.values())  # of one among all the kinds that are looked at
     for name, count in false.items():
-        at_most = FOUND.get((family, name), LEVEL)
-        assert beta.ppf(0.05, count, judgements[name] - count + 1) <= at_most, name
+        assert beta.ppf(chance, count, judgements[name] - count + 1) <= LEVEL, name
+
+
+def test_gaps_between_curves_are_false_in_five_of_a_hundred_of_many_deals(deal, many):
+    """By a reference that computes each gap once: a few hundred deals of twenty trainings say 4 to 7.5 %."""
+    steps, train, dev = (many.arrays[name] for name in ("steps", "train", "dev"))
+    curves = [LossCurve(steps, *losses) for losses in zip(train, dev, strict=True)]
+    gaps = np.array([[mean_gap(one, other) for other in curves] for one in curves])
+
+    def referee(seeds: np.ndarray) -> tuple[np.ndarray, float]:
+        """(three gaps, their standard error): systems 0 and 1, 2 and 3, 4 and 5, by the noise within all six."""
+        within = gaps[seeds[:, :, None], seeds[:, None, :]].mean(axis=1)
+        between = gaps[seeds[::2, :, None], seeds[1::2, None, :]].mean(axis=(1, 2))
+        return between, float((within**2).sum() / (SYSTEMS * (SEEDS - 1)) * 2 / SEEDS) ** 0.5
+
+    generator = np.random.default_rng(2)
+    one_deal = dealt(deal, generator, many.count)
+    between, error = referee(np.array([one_deal.seeds_of[name] for name in NAMES]))
+    (found,) = judge(one_deal, {"curves": every_kind(many, *NAMES[:4], 0.0)["curves"]})
+    (evidence,) = found.found.evidence
+    assert np.allclose([evidence.value, evidence.error], [between[0], error])
+    deals = (generator.permutation(many.count)[: SYSTEMS * SEEDS].reshape(SYSTEMS, SEEDS) for _ in range(MANY_DEALS))
+    ratios = np.abs([between / error for between, error in map(referee, deals)])
+    assert np.mean(ratios >= t.isf(LEVEL / 2, evidence.freedom)) == pytest.approx(LEVEL, abs=0.005)
 
 
 def test_single_trainings_are_told_apart_provisionally_and_in_no_more_than_one_of_twenty_pairs(deal, many):
