@@ -61,6 +61,11 @@ def linearise(tree: Tree) -> list[str]:
     return symbols
 
 
+def is_tag(symbol: str) -> bool:
+    """Whether `rebuild` takes it for a word's tag."""
+    return not symbol.startswith((OPEN, CLOSE)) and bool(LABEL.fullmatch(symbol))
+
+
 def rebuild(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, Repairs]:
     """A tree over exactly `words`, TOP above all, of any symbols; and what had to be repaired.
 

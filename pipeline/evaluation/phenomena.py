@@ -21,18 +21,16 @@ from pipeline.data.test_sets import check_references
 from pipeline.data.trees import parse_tree
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.errors import UserError
-from pipeline.evaluation.scored import scored
+from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.files import sha256_file
 from pipeline.metrics.statistics.phenomena import GrammarSentence, GrammarTranslations
 from pipeline.metrics.statistics.score_file import write_score
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file of the grammar, into English")
+    scoring_arguments(parser, "of the grammar, into English")
     parser.add_argument("--corpus", type=Path, required=True, help="folder of the corpus")
-    parser.add_argument("--split", default="test", help="dev or a test split")
     parser.add_argument("--tokenised", type=Path, required=True, help="translation, tokenised, one line a sentence")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -19,21 +19,17 @@ from pathlib import Path
 from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines
 from pipeline.data.dataset import CorpusRecord, load_one_of
 from pipeline.data.test_sets import check_references
-from pipeline.evaluation.scored import scored
+from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dataset", type=Path, required=True, help="dataset file: test set, recipe of the paper's BLEU"
-    )
+    scoring_arguments(parser, "with the test set and the recipe of the paper's BLEU")
     parser.add_argument("--prepared", type=Path, required=True, help="folder prepared/ of the corpus")
-    parser.add_argument("--split", default="test", help="train, dev or test")
     parser.add_argument("--tokenised", type=Path, required=True, help="translation, tokenised, one line a sentence")
     parser.add_argument("--text", type=Path, required=True, help="the same translation, detokenised")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -16,18 +16,16 @@ from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
 from pipeline.data.encoded_files import require_whole
 from pipeline.data.token_store import TokenStore, token_files
-from pipeline.evaluation.scored import scored
+from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file of the speech that was written down")
+    scoring_arguments(parser, "of the speech that was written down")
     parser.add_argument("--corpus", type=Path, required=True, help="its folder encoded/, which has the references")
-    parser.add_argument("--split", default="test", help="train, dev or test")
     parser.add_argument("--transcripts", type=Path, required=True, help="one line an utterance")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:

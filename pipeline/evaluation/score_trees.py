@@ -1,12 +1,15 @@
 """Score the parses of a split: make trees of the sequences a model wrote, and set them against the gold trees.
 
     python -m pipeline score-trees --dataset workflow/datasets/craft.yaml --prepared work/corpora/craft/prepared \\
-        --split test --sequences translations/parsing/test.tok --trees parses/test.trees --out scores/parsing/test.json
+        --split test --sequences translations/parsing/test.tok --trees parses/test.trees --aligned-trees \\
+        parses/test.aligned.trees --out scores/parsing/test.json
 
 reads   <prepared>/<split>.tok.en, <prepared>/<split>.trees: the words, and the gold trees over them
-writes  parses/test.trees: the parses, in brackets, each over exactly the words of its sentence
-        scores/parsing/test.json: {dataset, split, test_set, lines, metrics: {f1, f1_40, well_formed, …: {value,
-        low, high, signature}}, recall, precision, repairs, statistics, references, inputs, training}
+        <prepared>/train.tok.en, train.tok.brackets: which words bear which tags, to align them in outputs
+writes  parses/test.trees: the parses, in brackets, each over exactly the words of its sentence, set on tags in order
+        parses/test.aligned.trees: the same, words set on tags by alignment (data/tag_alignment.py)
+        scores/parsing/test.json: {dataset, split, test_set, lines, metrics: {f1, f1_40, f1_aligned, well_formed, …:
+        {value, low, high, signature}}, recall, precision, repairs, statistics, references, inputs, training}
         scores/parsing/test.npz: the statistics of each sentence, for paired tests
 """
 
@@ -18,10 +21,11 @@ from pathlib import Path
 from pipeline.data.checked_lines import check_lines, read_lines
 from pipeline.data.dataset import TreebankRecord, load_one_of
 from pipeline.data.linearisation import rebuild
+from pipeline.data.tag_alignment import TagLexicon, aligned
 from pipeline.data.test_sets import check_pairs
 from pipeline.data.trees import Tree, parse_tree, words
 from pipeline.errors import UserError
-from pipeline.evaluation.scored import scored
+from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.files import atomic_write, sha256_file
 from pipeline.metrics.statistics.brackets import Parses, precision, recall
 from pipeline.metrics.statistics.score_file import write_score
@@ -30,14 +34,13 @@ log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset", type=Path, required=True, help="dataset file of the treebank")
+    scoring_arguments(parser, "of the treebank")
     parser.add_argument("--prepared", type=Path, required=True, help="folder prepared/ of the corpus")
-    parser.add_argument("--split", default="test", help="train, dev or test")
     parser.add_argument(
         "--sequences", type=Path, required=True, help="linearised trees as decoded, one line a sentence"
     )
     parser.add_argument("--trees", type=Path, required=True, help="parses to write, in brackets")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
+    parser.add_argument("--aligned-trees", type=Path, required=True, help="the same, words set on tags by alignment")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -51,15 +54,21 @@ def run(args: argparse.Namespace) -> None:
     for path, lines in ((words_path, sentences), (args.sequences, sequences)):
         check_lines(path, lines, len(gold))
     check_words(gold, sentences, words_path)
-    pairs = [rebuild(symbols.split(), line.split(" ")) for symbols, line in zip(sequences, sentences, strict=True)]
+    outputs = [(symbols.split(), line.split(" ")) for symbols, line in zip(sequences, sentences, strict=True)]
+    pairs = [rebuild(*output) for output in outputs]
     parses, repairs = [tree for tree, _ in pairs], [repairs for _, repairs in pairs]
-    with atomic_write(args.trees) as output:
-        output.writelines(f"{tree}\n" for tree in parses)
-    inputs = Parses(gold, parses, repairs)
+    training = [args.prepared / f"train.tok.{side}" for side in dataset.languages]
+    examples = zip(*(read_lines(path) for path in training), strict=True)
+    lexicon = TagLexicon((sentence.split(" "), tree.split(" ")) for sentence, tree in examples)
+    by_alignment = [rebuild(aligned(symbols, sentence, lexicon), sentence)[0] for symbols, sentence in outputs]
+    for path, trees in ((args.trees, parses), (args.aligned_trees, by_alignment)):
+        with atomic_write(path) as output:
+            output.writelines(f"{tree}\n" for tree in trees)
+    inputs = Parses(gold, parses, repairs, by_alignment)
     totals = inputs.counts.sum(axis=0)
     found = dict(sum((Counter(vars(repair)) for repair in repairs), Counter()))
     facts = {"recall": float(recall(totals)), "precision": float(precision(totals)), "repairs": found}
-    read = [args.sequences, words_path, gold_path]
+    read = [args.sequences, words_path, gold_path, *training]
     record = scored(dataset, args.split, len(gold), sha256_file(gold_path), read, **facts)
     write_score(args.out, inputs, record)
     log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in found.items()) or "none")

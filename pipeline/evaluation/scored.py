@@ -1,5 +1,6 @@
 """What a score file says of that which was scored, whatever it is."""
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,13 @@ from pipeline.data.dataset import AnyDataset, SplitName
 from pipeline.data.test_sets import name_of_split
 from pipeline.files import sha256_file
 from pipeline.records.scores import Scored
+
+
+def scoring_arguments(parser: argparse.ArgumentParser, dataset: str) -> None:
+    """--dataset, which is `dataset` in words, --split and --out."""
+    parser.add_argument("--dataset", type=Path, required=True, help=f"dataset file {dataset}")
+    parser.add_argument("--split", default="test", help="train, dev or a test split")
+    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def scored(

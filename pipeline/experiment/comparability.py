@@ -18,14 +18,7 @@ from pipeline.products import Product, RunId, Score, Trained
 
 SECTIONS = ("model", "fusion", "training")
 OF_THE_MACHINE = frozenset(
-    {
-        "micro_batch_tokens",
-        "micro_batch_frames",
-        "precision",
-        "keep_checkpoints",
-        "tensorboard",
-        "batch_tokens",
-    }
+    {"micro_batch_tokens", "micro_batch_frames", "precision", "keep_checkpoints", "tensorboard", "batch_tokens"}
 )
 """Settings of trainings and decodings that say how a machine does the work and what it keeps, not what work it is."""
 

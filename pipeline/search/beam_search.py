@@ -20,14 +20,7 @@ from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
 from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.search.interface import (
-    SourceBatch,
-    output_limits,
-    rows_on,
-    select_hypotheses,
-    select_sentences,
-    tree_map,
-)
+from pipeline.search.interface import SourceBatch, output_limits, rows_on, select_hypotheses, select_sentences, tree_map
 from pipeline.search.length_penalty import length_penalty
 from pipeline.search.scorers import ModelScores, Prior, ShallowFusion
 from pipeline.search.selection import Candidates, best_continuations

@@ -7,17 +7,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from pipeline.config import DecodingConfig
 from pipeline.data.batches import ParallelSplit, TextBatch
 from pipeline.data.corpus_batches import AnyBatch, AnyEvaluationBatches, AnyTrainingBatches, vocabularies
 from pipeline.data.speech_batches import SpeechBatch, SpeechSplit
 from pipeline.data.text_only_batches import TextOnlyEvaluationBatches
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.records.training import Loss
-from pipeline.search.greedy import greedy
+from pipeline.search.beam_search import beam_search
 from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity
 
-MAX_EXTRA_LENGTH = 50  # Attention Is All You Need, section 6.1
+GREEDY = DecodingConfig(beam_size=1)
 # Whose data are read again: 3 % of the time where every hundredth update is followed by a validation.
 FITTED_UPDATES = 8
 
@@ -97,7 +98,9 @@ class Validation:
 
     def outputs(self, model: Seq2Seq, batch: TextBatch | SpeechBatch) -> list[list[int]]:
         """The fastest guess."""
-        return model.best_path(batch) if isinstance(model, FrameModel) else greedy(model, batch, MAX_EXTRA_LENGTH)
+        if isinstance(model, FrameModel):
+            return model.best_path(batch)
+        return [best.tokens for best, *_ in beam_search(model, batch, GREEDY)]
 
     def sources(self, pairs: ParallelSplit | SpeechSplit, chosen: np.ndarray) -> list[str]:
         """What can be shown of the source side."""

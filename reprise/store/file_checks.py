@@ -16,7 +16,8 @@ from pipeline.records import decoding, preparation, probes, training
 from pipeline.records.corpus import AnyCorpus
 from pipeline.records.record import read_as, read_lines_as
 from pipeline.records.scores import ScoreFile
-from pipeline.training.tensor_header import DamagedFileError, check_tensors
+from pipeline.training.tensor_header import DamagedFileError
+from reprise.store.tensor_check import check_tensors
 
 State = Literal["good", "damaged", "missing", "unreadable"]
 

@@ -192,8 +192,9 @@ class Inspection:
         if isinstance(product, OfDataset):
             return sorted({mark, *self.corpus_files(product)})
         beside = {path for path in noted_in(mark.parent) if path.name.startswith(f"{mark.stem}.")}
-        if isinstance(product, Score) and noted(trees := self.layout.trees(product)):
-            beside.add(trees)
+        if isinstance(product, Score):
+            trees = self.layout.trees(product)
+            beside |= {path for path in (trees, trees.with_suffix(".aligned.trees")) if noted(path)}
         return sorted({mark, *beside})
 
     def corpus_files(self, product: OfDataset) -> list[Path]:

@@ -146,4 +146,4 @@ def test_an_error_is_one_bracket_wrong_and_one_missing():
     wrong = with_errors(gold, 1.0, Random(1))
     assert str(wrong) == "(TOP (S (NP (NN a)) (VP (VB b) (NP (NN c)))) (NN d))"
     assert with_errors(gold, 0.0, Random(1)) == gold
-    assert F1.total(F1.statistics(Parses([gold], [wrong], [])).sum(axis=0)) < 100
+    assert F1.total(F1.statistics(Parses([gold], [wrong], [], [wrong])).sum(axis=0)) < 100

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from greedy import greedy
 from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
 from pipeline.__main__ import main
@@ -16,7 +17,6 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.search.beam_search import beam_search
-from pipeline.search.greedy import greedy
 from pipeline.symbols import BOS, EOS, PAD
 
 PAIRS = 23

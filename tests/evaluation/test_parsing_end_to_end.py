@@ -78,9 +78,11 @@ def test_trees_of_the_grammar_are_learnt_written_rebuilt_and_scored(tmp_path):
     }
     translate.run(argparse.Namespace(**written, out=run / "test.tok", text=None))
     scored = {"dataset": dataset, "prepared": corpus / "prepared", "split": "test", "sequences": run / "test.tok"}
-    score_trees.run(argparse.Namespace(**scored, trees=run / "test.trees", out=run / "test.json"))
+    trees = {"trees": run / "test.trees", "aligned_trees": run / "test.aligned.trees"}
+    score_trees.run(argparse.Namespace(**scored, **trees, out=run / "test.json"))
     score = json.loads((run / "test.json").read_text(encoding="utf-8"))
     assert score["lines"] == SIZES["test"] and 0 <= score["metrics"]["f1"]["value"] <= 100
     sentences = (corpus / "prepared/test.tok.en").read_text(encoding="utf-8").split("\n")[:-1]
-    parses = (run / "test.trees").read_text(encoding="utf-8").split("\n")[:-1]
-    assert [" ".join(words(parse_tree(tree, ""))) for tree in parses] == sentences
+    for written in trees.values():
+        parses = written.read_text(encoding="utf-8").split("\n")[:-1]
+        assert [" ".join(words(parse_tree(tree, ""))) for tree in parses] == sentences

@@ -39,6 +39,8 @@ def gold(tmp_path):
     trees = [random_tree(rng) for _ in range(30)]
     write_lines(tmp_path / "prepared/test.trees", [str(tree) for tree in trees])
     write_lines(tmp_path / "prepared/test.tok.en", [" ".join(words(tree)) for tree in trees])
+    write_lines(tmp_path / "prepared/train.tok.en", [" ".join(words(tree)) for tree in trees])
+    write_lines(tmp_path / "prepared/train.tok.brackets", [" ".join(linearise(tree)) for tree in trees])
     return trees
 
 
@@ -55,6 +57,7 @@ def score(tmp_path: Path, sequences: list[str], name: str = "a", lines: int = 30
         split="test",
         sequences=write_lines(tmp_path / f"{name}/test.tok", sequences),
         trees=tmp_path / f"{name}/test.trees",
+        aligned_trees=tmp_path / f"{name}/test.aligned.trees",
         out=tmp_path / f"{name}/test.json",
     )
     score_trees.run(arguments)
@@ -64,10 +67,11 @@ def score(tmp_path: Path, sequences: list[str], name: str = "a", lines: int = 30
 def test_the_gold_sequences_score_100(tmp_path, gold):
     record = score(tmp_path, [" ".join(linearise(tree)) for tree in gold])
     assert {name: metric["value"] for name, metric in record["metrics"].items()} == dict.fromkeys(
-        ("f1", "f1_40", "exact", "tagging", "balanced", "well_formed"), 100.0
+        ("f1", "f1_40", "f1_aligned", "tagging", "balanced", "well_formed"), 100.0
     )
     assert (record["test_set"], record["lines"], record["repairs"]) == ("toy-test", 30, {})
-    assert (tmp_path / "a/test.trees").read_bytes() == (tmp_path / "prepared/test.trees").read_bytes()
+    for made in ("test.trees", "test.aligned.trees"):
+        assert (tmp_path / "a" / made).read_bytes() == (tmp_path / "prepared/test.trees").read_bytes()
 
 
 def test_any_sequences_are_scored_over_all_sentences(tmp_path, gold):

@@ -46,7 +46,7 @@ TRAININGS = {
 class Decoding(Case):
     """A search with a model of `system`; its counts are of four positions, or of all frames of CTC."""
 
-    kind: Literal["beam", "greedy", "best path"] = "beam"
+    kind: Literal["beam", "best path"] = "beam"
     language_model: bool = False
 
 
@@ -59,7 +59,6 @@ DECODINGS = {
     "beam search, attention recogniser": Decoding("coldfusion/attention-source", 8, 40, 4),
     "beam search, Cold Fusion": Decoding("coldfusion/CF3", 8, 40, 4),
     "beam search, shallow fusion": Decoding("attention/base", 32, 20, 4, language_model=True),
-    "greedy search": Decoding("attention/base", 32, 20, 4, kind="greedy"),
     "prefix search": Decoding("coldfusion/ctc", 8, 40, 4),
     "prefix search with language model": Decoding("coldfusion/ctc", 8, 40, 4, language_model=True),
     "best path": Decoding("coldfusion/ctc", 8, 40, 4, kind="best path"),

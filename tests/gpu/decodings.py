@@ -16,7 +16,6 @@ from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search import beam_search
-from pipeline.search.greedy import greedy
 from pipeline.search.scorers import Prior
 from pipeline.symbols import EOS
 from pipeline.training.parts import build_run
@@ -43,9 +42,7 @@ def count(case: Decoding) -> Counts:
 
 
 def search(case: Decoding, model: Seq2Seq, beside: LanguageModel | None, batch: Batch) -> None:
-    if case.kind == "greedy":
-        greedy(model, batch, 1)
-    elif case.kind == "best path":
+    if case.kind == "best path":
         model.best_path(batch)
     else:
         config = DecodingConfig(beam_size=4, max_extra_length=ANSWER)

@@ -150,4 +150,4 @@ def make_parses(project: Project) -> None:
     write_lines(project.layout.path(Parse(run, decoding, split)), ["(S"] * SENTENCES)
     write_lines(project.layout.trees(score), [TREE] * SENTENCES)
     gold = [parse_tree(TREE, "toy")] * SENTENCES
-    write_scored(project, score, Parses(gold, gold, [Repairs()] * SENTENCES), SENTENCES)
+    write_scored(project, score, Parses(gold, gold, [Repairs()] * SENTENCES, gold), SENTENCES)

@@ -18,7 +18,8 @@ def tree(text: str):
 
 
 def parsed(cases) -> Parses:
-    return Parses([tree(gold) for gold, _, _ in cases], [tree(parse) for _, parse, _ in cases], [])
+    parses = [tree(parse) for _, parse, _ in cases]
+    return Parses([tree(gold) for gold, _, _ in cases], parses, [], parses)
 
 
 GOLD = "(TOP (S (NP (DT The) (NN cat)) (VP (VBD saw) (NP (DT a) (NN bird)) (PP (IN in) (NP (NNS trees)))) (. .)))"
@@ -98,9 +99,8 @@ def test_f1_sums_over_sentences_before_it_divides():
     assert F1.total(totals) == pytest.approx(100 * 14 / 20)
     assert recall(totals) == pytest.approx(100 * 7 / 12)
     assert precision(totals) == pytest.approx(100 * 7 / 8)
-    for name, share in (("exact", 0), ("tagging", 100)):
-        metric = metric_named(name)
-        assert metric.total(metric.statistics(parses).sum(axis=0)) == share
+    tagging = metric_named("tagging")
+    assert tagging.total(tagging.statistics(parses).sum(axis=0)) == 100
 
 
 def test_the_cut_off_counts_punctuation():
@@ -109,14 +109,17 @@ def test_the_cut_off_counts_punctuation():
         return tree(f"(TOP (S {'(NN a) ' * length}(. .)))")
 
     trees = [sentence(39), sentence(40)]
-    parses = Parses(trees, trees, [])
+    parses = Parses(trees, trees, [], trees)
     assert F1.statistics(parses).tolist() == [[1, 1, 1], [1, 1, 1]]
     assert metric_named("f1_40").statistics(parses).tolist() == [[1, 1, 1], [0, 0, 0]]
 
 
-def test_a_sentence_is_exact_when_all_brackets_match_and_no_more():
-    pairs = [CASES["the same tree"], CASES["a part attached too low"], CASES["a wrong tag"]]
-    assert metric_named("exact").statistics(parsed(pairs))[:, 0].tolist() == [1, 0, 1]
+def test_aligned_f1_is_f1_of_the_trees_made_by_alignment_and_nothing_else_counts_these():
+    good, bad = ([tree(CASES[name][1])] for name in ("the same tree", "a flat parse"))
+    aligned, in_order = Parses(good, bad, [], good), Parses(good, good, [], bad)
+    by_alignment = metric_named("f1_aligned")
+    assert by_alignment.statistics(aligned).tolist() == F1.statistics(in_order).tolist() == [[6, 6, 6]]
+    assert by_alignment.statistics(in_order).tolist() == F1.statistics(aligned).tolist() == [[1, 6, 1]]
 
 
 def test_no_brackets_at_all_are_a_score_of_zero():

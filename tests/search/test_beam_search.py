@@ -3,12 +3,12 @@ import math
 
 import pytest
 import torch
+from greedy import greedy
 from markov import Markov, Sentences
 
 from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
 from pipeline.search.beam_search import beam_search
-from pipeline.search.greedy import greedy
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
 VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word

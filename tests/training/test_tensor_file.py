@@ -11,7 +11,8 @@ from pipeline.training.tensor_file import (
     tensors_of,
     write_tensor_file,
 )
-from pipeline.training.tensor_header import FACTS, DamagedFileError, check_tensors, read_facts
+from pipeline.training.tensor_header import FACTS, DamagedFileError, read_facts
+from reprise.store.tensor_check import check_tensors
 
 
 @pytest.fixture

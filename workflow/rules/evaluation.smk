@@ -38,6 +38,7 @@ use rule score as score_trees with:
     output:
         score=pattern(Score, measure="scores", scored_on=None),
         trees=str(patterns.trees(product_of(Score, Placeholders()))),
+        aligned=str(patterns.trees(product_of(Score, Placeholders()))).replace(".trees", ".aligned.trees"),
     log:
         log_of(Score, "score-trees", "{decoding}", "{split}"),
     wildcard_constraints:
@@ -45,7 +46,7 @@ use rule score as score_trees with:
     params:
         command=stage(
             "score-trees --dataset {input.dataset} --prepared {prepared} --split {wildcards.split}"
-            " --sequences {input.parse} --trees {output.trees} --out {output.score}",
+            " --sequences {input.parse} --trees {output.trees} --aligned-trees {output.aligned} --out {output.score}",
             prepared=folder_of("prepared"),
         ),
 

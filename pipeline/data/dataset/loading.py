@@ -7,13 +7,7 @@ from pydantic import Field
 
 from pipeline.data.dataset.files import Source, complete, load_files
 from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
-from pipeline.data.dataset.speech import (
-    CharacterDataset,
-    OwnText,
-    ReadAloudDataset,
-    RecordedDataset,
-    SpokenDataset,
-)
+from pipeline.data.dataset.speech import CharacterDataset, OwnText, ReadAloudDataset, RecordedDataset, SpokenDataset
 from pipeline.data.dataset.treebank import Treebank, TreebankDataset
 from pipeline.errors import UserError
 from pipeline.schema import load_yaml, validate

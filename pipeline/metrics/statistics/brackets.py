@@ -75,16 +75,23 @@ class Parses(Inputs):
     gold: list[Tree]
     parses: list[Tree]
     repairs: list[Repairs]
+    aligned: list[Tree]
+    """Parses of the same outputs, words set on tags by alignment (data/tag_alignment.py)."""
 
     @cached_property
     def counts(self) -> np.ndarray:
         """(N, 5) `sentence_counts`."""
-        return np.array([sentence_counts(*pair) for pair in zip(self.gold, self.parses, strict=True)])
+        return counted(self.gold, self.parses)
 
     @property
     def lengths(self) -> np.ndarray:
         """(N,) words of each sentence, punctuation among them."""
         return np.array([len(tags(tree)) for tree in self.gold])
+
+
+def counted(gold: list[Tree], parses: list[Tree]) -> np.ndarray:
+    """(N, 5) `sentence_counts`."""
+    return np.array([sentence_counts(*pair) for pair in zip(gold, parses, strict=True)])
 
 
 def parse_rate(name: str, successes: Callable[[Parses], Iterable[bool]], signature: str) -> Metric[Parses]:

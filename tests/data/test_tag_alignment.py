@@ -1,0 +1,101 @@
+"""Words are set on the tags that a model wrote by the likeliest alignment; every word gets a tag, in its phrase."""
+
+import math
+from itertools import combinations
+from random import Random
+
+import pytest
+from random_trees import random_tree
+
+from pipeline.data.linearisation import Repairs, is_tag, linearise, rebuild
+from pipeline.data.tag_alignment import UNALIGNED, TagLexicon, aligned, word_of_each_tag
+from pipeline.data.trees import Tree, parse_tree, tags, words
+
+WORDS = {"the": "DT", "cat": "NN", "bird": "NN", "saw": "VBD", "a": "DT", "old": "JJ", ".": "."}
+SENTENCE = ["the", "old", "cat", "saw", "a", "bird", "."]
+TREE = "(S (NP DT JJ NN /NP (VP VBD (NP DT NN /NP /VP . /S"
+
+
+@pytest.fixture
+def lexicon():
+    """Each word was seen ten times, always with one tag."""
+    return TagLexicon([(list(WORDS), list(WORDS.values()))] * 10)
+
+
+def parse(symbols: str, lexicon: TagLexicon, sentence: list[str] = SENTENCE) -> str:
+    tree, repairs = rebuild(aligned(symbols.split(), sentence, lexicon), sentence)
+    assert (repairs.missing_tags, repairs.surplus_tags) == (0, 0)
+    return str(tree)
+
+
+def test_a_word_that_was_passed_over_no_longer_moves_those_behind_it(lexicon):
+    gold, lost = parse(TREE, lexicon), TREE.replace("DT JJ NN", "DT NN")
+    assert "(NP (DT a) (NN bird))" in gold
+    assert parse(lost, lexicon) == gold
+    in_order, _ = rebuild(lost.split(), SENTENCE)
+    assert "(NP (NN a) (. bird))" not in gold and str(in_order) != gold
+
+
+def test_a_tag_too_many_is_left_out_where_it_stands(lexicon):
+    assert parse(TREE.replace("VBD", "VBD IN"), lexicon) == parse(TREE, lexicon)
+
+
+def test_words_before_the_first_tag_stand_before_it_and_those_at_the_end_behind_the_last(lexicon):
+    assert parse("(S (VP VBD (NP DT NN /NP /VP /S", lexicon) == (
+        "(TOP (S (VP (DT the) (JJ old) (NN cat) (VBD saw) (NP (DT a) (NN bird) (. .)))))"
+    )
+
+
+def test_an_unknown_word_has_the_tags_of_all_words(lexicon):
+    sentence = ["the", "dodo", "saw", "a", "bird", "."]
+    assert lexicon.likeliest("dodo") == "DT"  # of seven words two are DT and two NN; DT was met first
+    probabilities = [math.exp(lexicon.log_probability(tag, "dodo")) for tag in sorted(set(WORDS.values()))]
+    assert probabilities == [pytest.approx(share / 76) for share in (11, 21, 11, 21, 11)]  # 70 words, 5 tags, 1 other
+    assert "(NN dodo)" in parse("(S (NP DT NN /NP (VP VBD (NP DT NN /NP /VP . /S", lexicon, sentence)
+
+
+def likeliest_by_trying_all(tags_written: list[str], sentence: list[str], lexicon: TagLexicon) -> float:
+    """The log-probability of the best alignment, of all that there are."""
+    best = -math.inf
+    for count in range(min(len(tags_written), len(sentence)) + 1):
+        gaps = UNALIGNED * (len(tags_written) + len(sentence) - 2 * count)
+        for of_tags in combinations(tags_written, count):
+            for of_words in combinations(sentence, count):
+                pairs = zip(of_tags, of_words, strict=True)
+                best = max(best, gaps + sum(lexicon.log_probability(tag, word) for tag, word in pairs))
+    return best
+
+
+def test_no_alignment_is_likelier_than_the_one_that_is_found(seed):
+    rng = Random(seed)
+    labels = [*sorted(set(WORDS.values())), "XYZ"]
+    seen = [([rng.choice(list(WORDS))], [rng.choice(labels[:-1])]) for _ in range(60)]
+    lexicon = TagLexicon(seen)
+    for _ in range(60):
+        sentence = rng.choices([*WORDS, "dodo"], k=rng.randrange(6))
+        written = rng.choices(labels, k=rng.randrange(6))
+        places = word_of_each_tag(written, sentence, lexicon)
+        found = [place for place in places if place is not None]
+        assert found == sorted(set(found)) and len(places) == len(written)
+        pairs = [(tag, sentence[place]) for tag, place in zip(written, places, strict=True) if place is not None]
+        gaps = UNALIGNED * (len(written) + len(sentence) - 2 * len(pairs))
+        score = gaps + sum(lexicon.log_probability(tag, word) for tag, word in pairs)
+        assert score == pytest.approx(likeliest_by_trying_all(written, sentence, lexicon))
+
+
+def test_any_symbols_become_a_tree_in_which_every_word_has_a_tag_of_the_training_or_of_the_model(seed):
+    rng = Random(seed)
+    trees = [random_tree(rng) for _ in range(200)]
+    lexicon = TagLexicon((words(tree), linearise(tree)) for tree in trees[:150])
+    for tree in trees[150:]:
+        symbols = [symbol for symbol in linearise(tree) if rng.random() < 0.8]
+        symbols.insert(rng.randrange(len(symbols) + 1), rng.choice(["(S)", "()", "(", "<unk>"]))
+        again, repairs = rebuild(aligned(symbols, words(tree), lexicon), words(tree))
+        assert words(again) == words(tree)
+        if any(map(is_tag, symbols)) and repairs.missing_tags == 0:
+            assert "XX" not in [tag.label for tag in tags(again)]
+
+
+def test_a_well_formed_output_whose_tags_fit_its_words_is_left_as_it_is(lexicon):
+    tree: Tree = parse_tree(parse(TREE, lexicon), "here")
+    assert rebuild(aligned(linearise(tree), SENTENCE, lexicon), SENTENCE) == (tree, Repairs())
