@@ -61,6 +61,9 @@ class RunSpec(Closed):
             raise ValueError(
                 f"updates on {self.model.reads} are counted in sentences: set training.sentences_per_update"
             )
+        for key in ("sorted_first_epoch", "noise_probability"):
+            if self.model.reads != "speech" and getattr(self.training, key):
+                raise ValueError(f"training.{key} is for speech: this model reads {self.model.reads}")
         self.model.check_training(self.training)
         return self
 

@@ -6,6 +6,7 @@ import pytest
 from made_records import MACHINE
 
 from pipeline.config import load_run
+from pipeline.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.training.description import describe
 
@@ -57,3 +58,9 @@ def test_micro_batches_that_leave_a_process_waiting_are_warned_of(said, micro_ba
     assert (
         f"about {micro_batches} micro-batches an update do not divide among {processes} processes" in text
     ) is warned
+
+
+@pytest.mark.parametrize(("key", "value"), [("sorted_first_epoch", True), ("noise_probability", 0.4)])
+def test_what_is_for_speech_is_refused_where_sentences_are_read(new_run, key, value):
+    with pytest.raises(UserError, match=rf"training\.{key} is for speech: this model reads parallel"):
+        load_run(new_run("run", **{key: value}) / "run.yaml")
