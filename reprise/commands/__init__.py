@@ -16,6 +16,7 @@ COMMANDS = {
     "make": ("reprise.commands.make", "have Snakemake make something, and look on"),
     "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
     "results": ("reprise.commands.results", "make tables, figures and claims of what is there now"),
+    "record": ("reprise.commands.record", "keep what was measured of finished runs, and make a table over seeds"),
     "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
     "verify": ("reprise.store.verify", "hash again all that was made or fetched, and set damaged files aside"),
     "completion": ("reprise.commands.completion", "write what a shell completes commands and options by"),

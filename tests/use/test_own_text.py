@@ -206,6 +206,20 @@ def test_runs_are_scored_anew_and_compared(capsys):
     assert compared.startswith("sacrebleu: ") and "p = 0.0" in compared
 
 
+def test_what_was_measured_is_kept_in_a_folder_to_be_committed(capsys, tmp_path):
+    said(capsys, "record", RUN, "mine/changed/cipher", "--into", tmp_path / "kept", "--metric", "sacrebleu", *SMOKE)
+    (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/scores/final/test.json")
+    value = json.loads(workflow.read_text())["metrics"]["sacrebleu"]
+    table = (tmp_path / "kept/table.md").read_text()
+    assert f"{value['value']:.2f} ({value['low']:.2f}–{value['high']:.2f})" in table
+    assert len(list((tmp_path / "kept").glob("mine-*-cipher-seed1.json"))) == 2
+    for path in (tmp_path / "kept").iterdir():
+        assert str(Path.cwd()) not in path.read_text()
+    once = {path.name: path.read_bytes() for path in (tmp_path / "kept").iterdir()}
+    said(capsys, "record", "--into", tmp_path / "kept", "--metric", "sacrebleu")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "kept").iterdir()} == once
+
+
 def test_python_has_models_tables_claims_and_curves(packed):
     assert pipeline.open_run(packed).translate([SENTENCE]) == [cipher(SENTENCE)]
     curve = pipeline.curves(RUN, scale="smoke")

@@ -1,0 +1,50 @@
+"""Keep what was measured of finished runs in a folder to be committed, and make a table of all that it holds.
+
+    reprise record weighted/C/multi30k-en-de attention/C1/multi30k-en-de --set scale=small --into measured/readings
+    reprise record --into measured/readings --metric bleu_tok_lc         # only the table, anew
+
+writes  <FOLDER>/<paper>-<system>-<dataset>-seed<n>.json: settings, digest of the weights, commit, cost, losses, scores;
+            no weights, no text, no folder of this machine. Seeds may come one by one, from several machines
+        <FOLDER>/table.csv and .md: a row a system, means over seeds and their deviations
+"""
+
+import argparse
+import logging
+from pathlib import Path
+
+from pipeline.experiment.arguments import add_settings_argument
+from pipeline.experiment.settings import parse_settings
+from pipeline.metrics import metric_named
+from pipeline.reporting.markdown import grid, write_twins
+from reprise.kept import KeptRun, keep, kept_in, table_rows, test_sets
+from reprise.named_run import find_run
+
+log = logging.getLogger(__name__)
+NOTES = """\
+Dev loss in nats a symbol. Scores of one seed have their 95 % interval over sentences; means of several the standard
+deviation between trainings (±). Fewer than three seeds decide nothing. A system whose loss fell by 0.5 % or more in the
+last fifth of its updates is not at its plateau."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="paper/system/dataset/seed, or a run's folder")
+    parser.add_argument(
+        "--into", type=Path, required=True, metavar="FOLDER", help="folder of the records and the table"
+    )
+    parser.add_argument(
+        "--metric", action="append", default=[], help="shown in the table; may be given again (default: the usual ones)"
+    )
+    add_settings_argument(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    for metric in args.metric:
+        metric_named(metric)
+    for name in args.runs:
+        log.info("%s", keep(KeptRun.of(find_run(name, parse_settings(args.set))), args.into))
+    runs = kept_in(args.into)
+    rows = table_rows(runs, args.metric)
+    tested = "\n".join(f"- {name}: {of}" for name, of in test_sets(runs).items())
+    table = grid(list(rows[0]), [list(row.values()) for row in rows])
+    write_twins(args.into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
+    log.info("%s: %d runs of %d systems", args.into / "table.md", len(runs), len(rows))

@@ -1,0 +1,92 @@
+"""What is kept of finished runs: a file a seed, and tables over the seeds that are there."""
+
+from pathlib import Path
+
+import pytest
+from made_records import data_loss, score_file, start_cost, trained_run, training_cost
+
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+from pipeline.products import RunId
+from reprise.__main__ import main as reprise
+from reprise.kept import KeptRun, keep, kept_in, place, table_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def project():
+    return load_project(ROOT, {"scale": "small"})
+
+
+@pytest.fixture
+def kept(project):
+    """A run with given dev loss and BLEU (value, low, high)."""
+
+    def make(seed: int, nats: float, bleu: tuple[float, float, float], system: str = "C", **changed) -> KeptRun:
+        spec = project.run_spec(RunId("weighted", system, "multi30k-en-de", seed))
+        value, low, high = bleu
+        metrics = {"bleu_paper": {"value": value, "low": low, "high": high, "signature": "toy"}}
+        return KeptRun(
+            run=spec.model_copy(update={"training": spec.training.model_copy(update=changed)}),
+            trained=trained_run(dev=data_loss(nats), weights_digest=f"{system}{seed}", provenance={"commit": "abc"}),
+            cost=training_cost(start_cost(seconds=900.0)),
+            late_gain=0.004 + 0.001 * seed,
+            scores={"scores/final/test": score_file(metrics, 10)},
+        )
+
+    return make
+
+
+def test_a_row_has_means_over_seeds_and_deviations_between_trainings(kept):
+    runs = [kept(1, 2.0, (30.0, 29.0, 31.0)), kept(2, 2.2, (33.0, 32.0, 34.0)), kept(3, 2.1, (36.0, 35.0, 37.0))]
+    (row,) = table_rows(runs, [])
+    assert row == {
+        "system": "weighted/C",
+        "dataset": "multi30k-en-de",
+        "seeds": "1 2 3",
+        "updates": "1",
+        "dev loss": "2.100 ± 0.100",
+        "fell in last fifth": "0.7 %",
+        "bleu_paper final/test": "33.00 ± 3.00",
+        "hours": "0.75",
+        "commit": "abc",
+    }
+
+
+def test_of_one_seed_the_interval_over_sentences_stands_in_the_row(kept):
+    (row,) = table_rows([kept(1, 2.0, (30.0, 29.0, 31.25))], [])
+    assert (row["bleu_paper final/test"], row["dev loss"]) == ("30.00 (29.00–31.25)", "2.000")
+
+
+def test_seeds_of_other_settings_have_a_row_of_their_own(kept):
+    bleu = (30.0, 29.0, 31.0)
+    runs = [kept(1, 2.0, bleu), kept(2, 2.0, bleu, max_steps=7), kept(1, 2.0, bleu, system="C1-order")]
+    assert sorted((row["system"], row["seeds"]) for row in table_rows(runs, [])) == [
+        ("weighted/C", "1"),
+        ("weighted/C", "2"),
+        ("weighted/C1-order", "1"),
+    ]
+
+
+def test_what_was_written_is_read_and_another_training_is_not_written_over(kept, tmp_path):
+    one, two = kept(1, 2.0, (30.0, 29.0, 31.0)), kept(2, 2.2, (33.0, 32.0, 34.0))
+    for run in (two, one, two):
+        keep(run, tmp_path / "kept")
+    assert kept_in(tmp_path / "kept") == [one, two]
+    other = one.model_copy(update={"trained": trained_run(weights_digest="other")})
+    with pytest.raises(UserError, match="is of another training"):
+        keep(other, tmp_path / "kept")
+    assert kept_in(tmp_path / "kept") == [one, two]
+
+
+def test_folders_of_a_machine_are_left_out(tmp_path):
+    work = tmp_path / "work"
+    assert place(str(work / "corpora/a/prepared/test.de"), work) == "corpora/a/prepared/test.de"
+    assert place(str(tmp_path / "elsewhere/test.de"), work) == "test.de"
+
+
+def test_errors_say_what_is_missing(tmp_path, caplog, capsys):
+    assert reprise(["record", "--into", str(tmp_path / "none")]) == 1
+    assert "nothing recorded in it" in caplog.text + capsys.readouterr().err
+    assert reprise(["record", "--into", str(tmp_path), "--metric", "bleau"]) == 1
