@@ -10,13 +10,13 @@ from pydantic import Field
 
 from pipeline.config import RunSpec
 from pipeline.errors import UserError
+from pipeline.experiment.comparability import OF_THE_MACHINE
 from pipeline.files import sha256_json
 from pipeline.kinds.training_curves import loss_curve
-from pipeline.layout import COST_FILE, DONE_FILE
+from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
 from pipeline.records.record import Record
 from pipeline.records.scores import MetricValue, ScoreFile
 from pipeline.records.training import TrainedRun, TrainingCost
-from reprise.named_run import FoundRun
 
 USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
 """Metrics that a table has where it is not told which."""
@@ -24,67 +24,71 @@ MEASURES = ("scores", "perplexities", "phenomena")
 
 
 class KeptRun(Record):
-    """One seed of one system: settings, outcome, cost and scores, without weights, texts and the machine's folders."""
+    """One seed of one system: settings, outcome, cost and scores, without weights, texts, or the machine's names."""
 
     remedy: ClassVar[str] = "record the run again: `reprise record RUN --into FOLDER`"
 
     run: RunSpec
     trained: TrainedRun
-    cost: TrainingCost
+    cost: TrainingCost | None
     late_gain: float | None = Field(
         description="Share by which the lowest dev loss fell in the last fifth; null: unknown"
     )
     scores: dict[str, ScoreFile] = Field(description="By measure/decoding/split")
 
     @classmethod
-    def of(cls, found: FoundRun) -> "KeptRun":
+    def of(cls, folder: Path, run: RunSpec) -> "KeptRun":
         """Raises UserError when the run is not finished, or was never scored."""
-        work = found.project.layout.work
-        scores = dict(scores_below(found.folder, work))
-        if not scores:
-            raise UserError(f"{found.folder}: not scored yet; `snakemake` makes the scores of a table")
-        gain = loss_curve(found.folder).late_gain
+        if not (scores := dict(scores_below(folder))):
+            raise UserError(f"{folder}: not scored yet; `snakemake` makes the scores of a table")
+        trained, cost = TrainedRun.read(folder / DONE_FILE), TrainingCost.read_if_there(folder / COST_FILE)
+        provenance = {key: value for key, value in trained.provenance.items() if key != "node"}
+        starts = tuple(start.model_copy(update={"node": ""}) for start in cost.starts) if cost else ()
+        gain = loss_curve(folder).late_gain if (folder / PROGRESS_FILE).exists() else 1.0
         return cls(
-            run=found.spec.placed(lambda folder: place(folder, work)),
-            trained=TrainedRun.read(found.folder / DONE_FILE),
-            cost=TrainingCost.read(found.folder / COST_FILE),
+            run=run.placed(place),
+            trained=trained.model_copy(update={"provenance": provenance}),
+            cost=cost and cost.model_copy(update={"starts": starts}),
             late_gain=gain if gain < 1 else None,
             scores=scores,
         )
 
     @property
-    def system(self) -> tuple[str, str, str]:
-        """Name, dataset, and digest of the settings: what seeds of one system have in common."""
-        content = self.run.model_dump(mode="json", exclude={"seed", "corpus", "initial", "language_model"})
-        return f"{self.run.paper}/{self.run.system}", self.run.dataset, sha256_json(content)
+    def system(self) -> tuple[str, str, str, str]:
+        """Name, dataset, scale, and digest of the settings: what seeds of one system have in common."""
+        content = self.run.content() | {"seed": 0, "data": self.run.corpus}
+        content["training"] = {key: one for key, one in content["training"].items() if key not in OF_THE_MACHINE}
+        return f"{self.run.paper}/{self.run.system}", self.run.dataset, self.run.scale, sha256_json(content)
 
     @property
     def file_name(self) -> str:
-        return f"{self.run.paper}-{self.run.system}-{self.run.dataset}-seed{self.run.seed}.json"
+        run = self.run
+        return f"{run.paper}-{run.system}-{run.dataset}-{run.scale}-seed{run.seed}.json"
 
 
-def scores_below(folder: Path, work: Path) -> Iterator[tuple[str, ScoreFile]]:
+def scores_below(folder: Path) -> Iterator[tuple[str, ScoreFile]]:
     """Every score file of a run; the files that it was made of by their place in the work folder."""
     for path in sorted(path for measure in MEASURES for path in folder.glob(f"{measure}/*/*.json")):
         score = ScoreFile.read(path)
-        inputs = {place(name, work): digest for name, digest in score.inputs.items()}
+        inputs = {place(name): digest for name, digest in score.inputs.items()}
         yield str(path.relative_to(folder).with_suffix("")), score.model_copy(update={"inputs": inputs})
 
 
-def place(name: str, work: Path) -> str:
-    """Below the work folder; of a file elsewhere its name alone."""
-    path = Path(name).absolute()
-    return str(path.relative_to(work.absolute())) if path.is_relative_to(work.absolute()) else path.name
+def place(name: str) -> str:
+    """From the folder of all corpora or runs on, wherever that is; of a file elsewhere its name alone."""
+    parts = Path(name).parts
+    begins = [number for number, part in enumerate(parts) if part in ("corpora", "runs")]
+    return "/".join(parts[begins[-1] :]) if begins else Path(name).name
 
 
 def keep(kept: KeptRun, folder: Path) -> Path:
-    """Write it. Raises UserError when another training of that name and seed is there already."""
+    """Write it, with scores kept before. Raises UserError when another training of that name and seed is there."""
     path = folder / kept.file_name
-    there = KeptRun.read_if_there(path)
-    if there and there.trained.weights_digest != kept.trained.weights_digest:
-        raise UserError(
-            f"{path}: is of another training (weights {there.trained.weights_digest[:12]}); remove it first"
-        )
+    if there := KeptRun.read_if_there(path):
+        if there.trained.weights_digest != kept.trained.weights_digest:
+            weights = there.trained.weights_digest[:12]
+            raise UserError(f"{path}: is of another training (weights {weights}); remove it first")
+        kept = kept.model_copy(update={"scores": there.scores | kept.scores})
     folder.mkdir(parents=True, exist_ok=True)
     kept.write(path)
     return path
@@ -98,10 +102,17 @@ def kept_in(folder: Path) -> list[KeptRun]:
 
 
 def table_rows(runs: Iterable[KeptRun], metrics: list[str]) -> list[dict[str, str]]:
-    """A row a system: means over its seeds, with their standard deviations. metrics: none = the usual ones."""
+    """A row a system: means over its seeds, with their standard deviations. metrics: none = the usual ones.
+
+    Raises:
+        UserError: seeds were scored on different references or in different ways, or nothing has a metric.
+    """
     by_system = defaultdict(list)
     for kept in runs:
         by_system[kept.system].append(kept)
+    every = {metric for seeds in by_system.values() for _, metric in columns_of(seeds, metrics)}
+    if missing := set(metrics) - every:
+        raise UserError(f"nothing recorded has the metric {', '.join(sorted(missing))}")
     rows = [row_of(seeds, metrics) for seeds in by_system.values()]
     columns = dict.fromkeys(name for row in rows for name in row)
     last = ("hours", "commit")
@@ -110,22 +121,27 @@ def table_rows(runs: Iterable[KeptRun], metrics: list[str]) -> list[dict[str, st
 
 
 def row_of(seeds: list[KeptRun], metrics: list[str]) -> dict[str, str]:
-    first = seeds[0]
-    name, dataset, _ = first.system
+    name, dataset, scale, _ = seeds[0].system
     gains = [kept.late_gain for kept in seeds if kept.late_gain is not None]
     row = {
         "system": name,
         "dataset": dataset,
-        "seeds": " ".join(str(kept.run.seed) for kept in seeds),
-        "updates": str(first.trained.steps),
+        "scale": scale,
+        "seeds": joined(kept.run.seed for kept in seeds),
+        "updates": joined(kept.trained.steps for kept in seeds),
         "dev loss": over_seeds([kept.trained.dev.nll_per_token for kept in seeds], 3),
         "fell in last fifth": f"{100 * max(gains):.1f} %" if gains else "",
     }
     for score, metric in dict.fromkeys(columns_of(seeds, metrics)):
-        found = [kept.scores[score].metrics[metric] for kept in seeds if score in kept.scores]
-        row[f"{metric} {score.partition('/')[2]}"] = score_of(found)
-    commits = dict.fromkeys(str(kept.trained.provenance.get("commit", "")) for kept in seeds)
-    return row | {"hours": f"{sum(kept.cost.device_hours for kept in seeds):.2f}", "commit": " ".join(commits)}
+        row[f"{metric} {score.partition('/')[2]}"] = cell_of(name, seeds, score, metric)
+    hours = [kept.cost.device_hours for kept in seeds if kept.cost]
+    commits = joined(kept.trained.provenance.get("commit", "") for kept in seeds)
+    return row | {"hours": f"{sum(hours):.2f}" if hours else "", "commit": commits}
+
+
+def joined(values: Iterable[object]) -> str:
+    """Each once."""
+    return " ".join(dict.fromkeys(map(str, values)))
 
 
 def columns_of(seeds: list[KeptRun], metrics: list[str]) -> Iterator[tuple[str, str]]:
@@ -133,6 +149,15 @@ def columns_of(seeds: list[KeptRun], metrics: list[str]) -> Iterator[tuple[str, 
     for kept in seeds:
         for name, score in kept.scores.items():
             yield from ((name, metric) for metric in metrics or USUAL if metric in score.metrics)
+
+
+def cell_of(system: str, seeds: list[KeptRun], score: str, metric: str) -> str:
+    """The mean of those seeds that have it; how many, if not all do. Raises UserError as `table_rows` does."""
+    files = [kept.scores[score] for kept in seeds if score in kept.scores and metric in kept.scores[score].metrics]
+    if len({(one.test_set, one.references, one.metrics[metric].signature) for one in files}) > 1:
+        raise UserError(f"{system}, {score}: seeds were scored on different references, or {metric} in different ways")
+    fewer = f", {len(files)} of {len(seeds)} seeds" if len(files) < len(seeds) else ""
+    return score_of([one.metrics[metric] for one in files]) + fewer
 
 
 def score_of(found: list[MetricValue]) -> str:
@@ -147,7 +172,7 @@ def over_seeds(values: list[float], digits: int) -> str:
     return f"{fmean(values):.{digits}f}{spread}"
 
 
-def test_sets(runs: list[KeptRun]) -> dict[str, str]:
-    """What was scored, by measure/decoding/split."""
-    scores = {name: score for kept in runs for name, score in kept.scores.items()}
-    return {name: f"{score.test_set}, {score.lines} lines" for name, score in sorted(scores.items())}
+def test_sets(runs: list[KeptRun]) -> list[str]:
+    """What was scored, of each dataset, in words."""
+    scores = ((kept.run.dataset, name, score) for kept in runs for name, score in kept.scores.items())
+    return sorted({f"{dataset}, {name}: {score.test_set}, {score.lines} lines" for dataset, name, score in scores})

@@ -1,1 +1,1 @@
-"""Searching for the outputs of a model that is given: greedy, beam and CTC prefix search."""
+"""Searching for the outputs of a model that is given: beam and CTC prefix search."""

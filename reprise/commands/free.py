@@ -156,9 +156,11 @@ def is_whole(folder: Path) -> bool:
 
 
 def training_text(project: Project, name: str) -> Iterator[Unneeded]:
-    """Of a corpus that is encoded."""
+    """Of a corpus that is encoded; by the tags and words of trees their parses are scored."""
     folder = project.layout.corpus(name)
     files = [path for part in ("raw", "prepared") for path in sorted((folder / part).glob("train.*"))]
+    if project.dataset_records[name].form == "trees":
+        files = [path for path in files if not path.name.startswith("train.tok.")]
     if files and project.layout.path(Encoded(name)).exists():
         # Without its mark the raw text is made anew, should it ever be needed again.
         marks = [path for path in (project.layout.path(Raw(name)),) if path.exists()]

@@ -3,8 +3,8 @@
     reprise record weighted/C/multi30k-en-de attention/C1/multi30k-en-de --set scale=small --into measured/readings
     reprise record --into measured/readings --metric bleu_tok_lc         # only the table, anew
 
-writes  <FOLDER>/<paper>-<system>-<dataset>-seed<n>.json: settings, digest of the weights, commit, cost, losses, scores;
-            no weights, no text, no folder of this machine. Seeds may come one by one, from several machines
+writes  <FOLDER>/<paper>-<system>-<dataset>-<scale>-seed<n>.json: settings, digests, commit, cost, losses and scores;
+            no weights, no text, no name or folder of a machine. Seeds may come one by one, from several machines
         <FOLDER>/table.csv and .md: a row a system, means over seeds and their deviations
 """
 
@@ -41,10 +41,11 @@ def run(args: argparse.Namespace) -> None:
     for metric in args.metric:
         metric_named(metric)
     for name in args.runs:
-        log.info("%s", keep(KeptRun.of(find_run(name, parse_settings(args.set))), args.into))
+        found = find_run(name, parse_settings(args.set))
+        log.info("%s", keep(KeptRun.of(found.folder, found.spec), args.into))
     runs = kept_in(args.into)
     rows = table_rows(runs, args.metric)
-    tested = "\n".join(f"- {name}: {of}" for name, of in test_sets(runs).items())
+    tested = "\n".join(f"- {one}" for one in test_sets(runs))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
     write_twins(args.into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
     log.info("%s: %d runs of %d systems", args.into / "table.md", len(runs), len(rows))

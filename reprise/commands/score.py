@@ -50,7 +50,8 @@ def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:
             do("score", *of, *prepared, "--tokenised", tokens, "--text", text)
         case "trees":
             do("translate", *decode, "--out", tokens)
-            do("score-trees", *of, *prepared, "--sequences", tokens, "--trees", folder / "out.trees")
+            trees = "--trees", folder / "out.trees", "--aligned-trees", folder / "out.aligned.trees"
+            do("score-trees", *of, *prepared, "--sequences", tokens, *trees)
         case "speech":
             do("transcribe", *decode, "--corpus", corpus, "--out", text)
             do("score-speech", *of, "--corpus", corpus, "--transcripts", text)

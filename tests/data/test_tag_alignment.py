@@ -9,7 +9,7 @@ from random_trees import random_tree
 
 from pipeline.data.linearisation import Repairs, is_tag, linearise, rebuild
 from pipeline.data.tag_alignment import UNALIGNED, TagLexicon, aligned, word_of_each_tag
-from pipeline.data.trees import Tree, parse_tree, tags, words
+from pipeline.data.trees import Tree, parse_tree, words
 
 WORDS = {"the": "DT", "cat": "NN", "bird": "NN", "saw": "VBD", "a": "DT", "old": "JJ", ".": "."}
 SENTENCE = ["the", "old", "cat", "saw", "a", "bird", "."]
@@ -92,8 +92,15 @@ def test_any_symbols_become_a_tree_in_which_every_word_has_a_tag_of_the_training
         symbols.insert(rng.randrange(len(symbols) + 1), rng.choice(["(S)", "()", "(", "<unk>"]))
         again, repairs = rebuild(aligned(symbols, words(tree), lexicon), words(tree))
         assert words(again) == words(tree)
-        if any(map(is_tag, symbols)) and repairs.missing_tags == 0:
-            assert "XX" not in [tag.label for tag in tags(again)]
+        if any(map(is_tag, symbols)):
+            assert (repairs.missing_tags, repairs.surplus_tags) == (0, 0)
+
+
+def test_a_tag_that_fits_no_word_keeps_its_phrase_and_an_output_without_tags_is_left_alone():
+    lexicon = TagLexicon([(["Methods"], ["(NP", "NNS", "/NP"])] * 2000)
+    tree, _ = rebuild(aligned(["(NP", "NN", "/NP"], ["Methods"], lexicon), ["Methods"])
+    assert str(tree) == "(TOP (NP (NN Methods)))"
+    assert aligned(["(S", "/S"], ["Methods"], lexicon) == ["(S", "/S"] and aligned([], [], lexicon) == []
 
 
 def test_a_well_formed_output_whose_tags_fit_its_words_is_left_as_it_is(lexicon):

@@ -1,5 +1,6 @@
 """Sentences parsed by the command are the trees that the workflow scored, by the run and by its packed model."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,10 @@ def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, monkeyp
     assert reprise(["parse", RUN, words, *SMOKE]) == 0
     trees = capsys.readouterr().out
     assert trees == Path(project.layout.trees(score)).read_text() and trees.count("\n") > 10
+    assert reprise(["score", RUN, *SMOKE]) == 0
+    metrics = json.loads(project.layout.path(score).read_text())["metrics"]
+    for line in filter(str.strip, capsys.readouterr().out.splitlines()):
+        assert float(line.split()[1]) == pytest.approx(metrics[line.split()[0]]["value"], abs=0.006)
     assert reprise(["pack", RUN, "packed", *SMOKE]) == 0
     assert reprise(["parse", "packed", words]) == 0
     assert capsys.readouterr().out == trees

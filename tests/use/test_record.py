@@ -44,6 +44,7 @@ def test_a_row_has_means_over_seeds_and_deviations_between_trainings(kept):
     assert row == {
         "system": "weighted/C",
         "dataset": "multi30k-en-de",
+        "scale": "small",
         "seeds": "1 2 3",
         "updates": "1",
         "dev loss": "2.100 ± 0.100",
@@ -80,13 +81,52 @@ def test_what_was_written_is_read_and_another_training_is_not_written_over(kept,
     assert kept_in(tmp_path / "kept") == [one, two]
 
 
-def test_folders_of_a_machine_are_left_out(tmp_path):
-    work = tmp_path / "work"
-    assert place(str(work / "corpora/a/prepared/test.de"), work) == "corpora/a/prepared/test.de"
-    assert place(str(tmp_path / "elsewhere/test.de"), work) == "test.de"
+def test_folders_of_a_machine_are_left_out():
+    assert place("/scratch/runs/me/work/corpora/a/prepared/test.de") == "corpora/a/prepared/test.de"
+    assert place("../../corpora/a/encoded") == "corpora/a/encoded"
+    assert place("work/small/runs/weighted/C/a/seed1/translations/final/test.tok").startswith(
+        "runs/weighted/C/a/seed1/"
+    )
+    assert place("/home/me/test.de") == "test.de"
 
 
-def test_errors_say_what_is_missing(tmp_path, caplog, capsys):
-    assert reprise(["record", "--into", str(tmp_path / "none")]) == 1
-    assert "nothing recorded in it" in caplog.text + capsys.readouterr().err
-    assert reprise(["record", "--into", str(tmp_path), "--metric", "bleau"]) == 1
+def test_how_a_machine_does_the_work_makes_no_other_row(kept):
+    bleu = (30.0, 29.0, 31.0)
+    (row,) = table_rows([kept(1, 2.0, bleu), kept(2, 2.0, bleu, micro_batch_tokens=512, tensorboard=True)], [])
+    assert row["seeds"] == "1 2"
+
+
+def test_scores_of_other_references_are_never_averaged(kept):
+    one, two = kept(1, 2.0, (30.0, 29.0, 31.0)), kept(2, 2.0, (50.0, 49.0, 51.0))
+    for changed in ({"references": "other"}, {"test_set": "other"}):
+        score = two.scores["scores/final/test"].model_copy(update=changed)
+        other = two.model_copy(update={"scores": {"scores/final/test": score}})
+        with pytest.raises(UserError, match="different references"):
+            table_rows([one, other], [])
+
+
+def test_a_mean_of_fewer_seeds_than_its_row_has_says_so(kept):
+    one, two = kept(1, 2.0, (30.0, 29.0, 31.0)), kept(2, 2.0, (50.0, 49.0, 51.0))
+    score = two.scores["scores/final/test"].model_copy(update={"metrics": {}})
+    (row,) = table_rows([one, two.model_copy(update={"scores": {"scores/final/test": score}})], [])
+    assert row["bleu_paper final/test"] == "30.00 (29.00–31.00), 1 of 2 seeds"
+
+
+def test_scores_that_were_kept_before_stay(kept, tmp_path):
+    one = kept(1, 2.0, (30.0, 29.0, 31.0))
+    keep(one, tmp_path)
+    keep(one.model_copy(update={"scores": {"scores/final/dev": one.scores["scores/final/test"]}}), tmp_path)
+    (both,) = kept_in(tmp_path)
+    assert sorted(both.scores) == ["scores/final/dev", "scores/final/test"]
+
+
+def test_errors_say_what_is_missing(kept, tmp_path, capsys):
+    def told(folder: Path, *more: str) -> str:
+        assert reprise(["record", "--into", str(folder), *more]) == 1
+        return capsys.readouterr().err
+
+    keep(kept(1, 2.0, (30.0, 29.0, 31.0)), tmp_path)
+    assert "nothing recorded in it" in told(tmp_path / "none")
+    assert "unknown name 'bleau'" in told(tmp_path, "--metric", "bleau")
+    assert "nothing recorded has the metric gleu" in told(tmp_path, "--metric", "gleu")
+    assert reprise(["record", "--into", str(tmp_path)]) == 0
