@@ -63,7 +63,8 @@ def beside_one_of(file, made):
     """Twins of products, which the same job writes: Markdown, pictures, text, the record of a vocabulary, trees."""
     path = Path(file)
     if path.parts[-3] == "parses":
-        return str(path.parents[2] / "scores" / path.parent.name / f"{path.stem}.json") in made
+        split = path.name.removesuffix(".trees").removesuffix(".aligned")
+        return str(path.parents[2] / "scores" / path.parent.name / f"{split}.json") in made
     if path.name == "report.json":  # of speech and characters, which are prepared and encoded in one job
         return str(path.parents[1] / "encoded/corpus.json") in made
     return any(str(path.with_suffix(suffix)) in made for suffix in (".csv", ".svg", ".tok", ".model"))
