@@ -127,9 +127,9 @@ class Layout:
         """A translation's detokenised twin."""
         return self.path(product).with_suffix(".txt")
 
-    def trees(self, product: Score) -> Path:
-        """The trees that a score of parses was counted on."""
-        return self.run(product.run) / f"parses/{product.decoding}/{product.split}.trees"
+    def trees(self, product: Score, words: str = "") -> Path:
+        """The trees that a score of parses was counted on. words: `.aligned`, or set on tags in order."""
+        return self.run(product.run) / f"parses/{product.decoding}/{product.split}{words}.trees"
 
 
 IN_CORPUS: dict[type[OfDataset], str] = {

@@ -44,9 +44,9 @@ def aligned(symbols: Sequence[str], words: Sequence[str], lexicon: TagLexicon) -
     Such words stand behind the one before, in its phrase; those before the first tag stand before it.
     """
     places = word_of_each_tag([*filter(is_tag, symbols)], words, lexicon)
-    if places and words and not any(place is not None for place in places):
-        places[0] = 0  # no tag fits better than none: the first keeps its phrase
     found = [place for place in places if place is not None]
+    if places and words and not found:
+        places[0], found = 0, [0]  # no tag fits better than none: the first keeps its phrase
     ends, of_tags = dict(pairwise([*found, len(words)])), iter(places)
     result: list[str] = []
     for symbol in symbols:

@@ -193,8 +193,8 @@ class Inspection:
             return sorted({mark, *self.corpus_files(product)})
         beside = {path for path in noted_in(mark.parent) if path.name.startswith(f"{mark.stem}.")}
         if isinstance(product, Score):
-            trees = self.layout.trees(product)
-            beside |= {path for path in (trees, trees.with_suffix(".aligned.trees")) if noted(path)}
+            trees = (self.layout.trees(product, words) for words in ("", ".aligned"))
+            beside |= {path for path in trees if noted(path)}
         return sorted({mark, *beside})
 
     def corpus_files(self, product: OfDataset) -> list[Path]:

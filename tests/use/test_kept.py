@@ -82,7 +82,7 @@ def test_what_was_written_is_read_and_another_training_is_not_written_over(kept,
 
 
 def test_folders_of_a_machine_are_left_out():
-    assert place("/scratch/runs/me/work/corpora/a/prepared/test.de") == "corpora/a/prepared/test.de"
+    assert place("/scratch/runs/me/corpora/a/prepared/test.de") == "corpora/a/prepared/test.de"
     assert place("../../corpora/a/encoded") == "corpora/a/encoded"
     assert place("work/small/runs/weighted/C/a/seed1/translations/final/test.tok").startswith(
         "runs/weighted/C/a/seed1/"

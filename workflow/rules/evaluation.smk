@@ -38,7 +38,7 @@ use rule score as score_trees with:
     output:
         score=pattern(Score, measure="scores", scored_on=None),
         trees=str(patterns.trees(product_of(Score, Placeholders()))),
-        aligned=str(patterns.trees(product_of(Score, Placeholders()))).replace(".trees", ".aligned.trees"),
+        aligned=str(patterns.trees(product_of(Score, Placeholders()), ".aligned")),
     log:
         log_of(Score, "score-trees", "{decoding}", "{split}"),
     wildcard_constraints:
