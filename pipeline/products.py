@@ -71,41 +71,35 @@ class Gates(OfRun):
 
 
 @dataclass(frozen=True)
-class Averaged(OfRun):
+class OfDecoding(OfRun):
+    decoding: str
+
+
+class Averaged(OfDecoding):
     """Weights averaged over the last checkpoints."""
 
-    decoding: str
 
-
-@dataclass(frozen=True)
-class Tuned(OfRun):
+class Tuned(OfDecoding):
     """Weights of shallow fusion, chosen on the development set."""
 
-    decoding: str
-
 
 @dataclass(frozen=True)
-class Translation(OfRun):
+class OfOutputs(OfDecoding):
+    split: str
+
+
+class Translation(OfOutputs):
     """One split's translations."""
 
-    decoding: str
-    split: str
 
-
-@dataclass(frozen=True)
-class Parse(OfRun):
+class Parse(OfOutputs):
     """One split's linearised trees."""
 
-    decoding: str
-    split: str
-
 
 @dataclass(frozen=True)
-class Transcript(OfRun):
+class Transcript(OfOutputs):
     """What is said in one split of a corpus, written down."""
 
-    decoding: str
-    split: str
     scored_on: str
 
 
@@ -120,11 +114,9 @@ class Score(OfRun):
 
 
 @dataclass(frozen=True)
-class AttentionMaps(OfRun):
+class AttentionMaps(OfOutputs):
     """Attention of single heads on a sentence that a rule chose."""
 
-    decoding: str
-    split: str
     choice: str
 
 

@@ -38,10 +38,10 @@ class KeptRun(Record):
 
     @classmethod
     def of(cls, folder: Path, run: RunSpec) -> "KeptRun":
-        """Raises UserError when the run is not finished, or was never scored."""
-        if not (scores := dict(scores_below(folder))):
-            raise UserError(f"{folder}: not scored yet; `snakemake` makes the scores of a table")
+        """Raises UserError when the run is not finished, was never scored, or scores are of an earlier training."""
         trained, cost = TrainedRun.read(folder / DONE_FILE), TrainingCost.read_if_there(folder / COST_FILE)
+        if not (scores := dict(scores_below(folder, trained.weights_digest))):
+            raise UserError(f"{folder}: not scored yet; `snakemake` makes the scores of a table")
         provenance = {key: value for key, value in trained.provenance.items() if key != "node"}
         starts = tuple(start.model_copy(update={"node": ""}) for start in cost.starts) if cost else ()
         gain = loss_curve(folder).late_gain if (folder / PROGRESS_FILE).exists() else 1.0
@@ -66,10 +66,15 @@ class KeptRun(Record):
         return f"{run.paper}-{run.system}-{run.dataset}-{run.scale}-seed{run.seed}.json"
 
 
-def scores_below(folder: Path) -> Iterator[tuple[str, ScoreFile]]:
-    """Every score file of a run; the files that it was made of by their place in the work folder."""
+def scores_below(folder: Path, weights: str) -> Iterator[tuple[str, ScoreFile]]:
+    """Every score file of a run; the files that it was made of by their place in the work folder.
+
+    Raises:
+        UserError: one is of a training that ended in other weights.
+    """
     for path in sorted(path for measure in MEASURES for path in folder.glob(f"{measure}/*/*.json")):
         score = ScoreFile.read(path)
+        score.require_training(weights, path)
         inputs = {place(name): digest for name, digest in score.inputs.items()}
         yield str(path.relative_to(folder).with_suffix("")), score.model_copy(update={"inputs": inputs})
 

@@ -61,11 +61,8 @@ class Measured:
         """A score file. Raises UserError when it is of other weights than the run's training ended in."""
         path = self.layout.path(product)
         score, trained = ScoreFile.read_if_there(path), self.trained(product.run)
-        if score and trained and score.training not in (None, trained.weights_digest):
-            raise UserError(
-                f"{path}: scores weights of another training (it ended in {score.training[:12]}) than that of its run "
-                f"({trained.weights_digest[:12]}); remove it and score the run again"
-            )
+        if score and trained:
+            score.require_training(trained.weights_digest, path)
         return score
 
     @cached_property

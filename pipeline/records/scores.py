@@ -1,9 +1,11 @@
 """A score file: metrics of one system on one split, with the statistics of each sentence in a .npz file beside it."""
 
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
 
+from pipeline.errors import UserError
 from pipeline.records.record import Record
 from pipeline.schema import Closed
 
@@ -40,3 +42,11 @@ class ScoreFile(Scored, Record):
 
     metrics: dict[str, MetricValue]
     statistics: str = Field(description="Name of the .npz file")
+
+    def require_training(self, digest: str, path: Path) -> None:
+        """Raises UserError when the training that was scored ended in other weights than the run's."""
+        if self.training not in (None, digest):
+            raise UserError(
+                f"{path}: scores weights of another training (it ended in {self.training[:12]}) than that of its run "
+                f"({digest[:12]}); remove it and score the run again"
+            )

@@ -1,5 +1,6 @@
 """What is kept of finished runs: a file a seed, and tables over the seeds that are there."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,17 @@ def test_what_was_written_is_read_and_another_training_is_not_written_over(kept,
     with pytest.raises(UserError, match="is of another training"):
         keep(other, tmp_path / "kept")
     assert kept_in(tmp_path / "kept") == [one, two]
+
+
+def test_scores_of_an_earlier_training_are_not_recorded(kept, tmp_path):
+    one = kept(1, 2.0, (30.0, 29.0, 31.0))
+    one.trained.write(tmp_path / "done.json")
+    (tmp_path / "scores" / "final").mkdir(parents=True)
+    for training, refused in (("C1", False), (None, False), ("earlier", True)):
+        score = one.scores["scores/final/test"].model_copy(update={"training": training})
+        score.write(tmp_path / "scores" / "final" / "test.json")
+        with pytest.raises(UserError, match=r"test\.json: scores weights") if refused else nullcontext():
+            assert KeptRun.of(tmp_path, one.run).scores == {"scores/final/test": score}
 
 
 def test_folders_of_a_machine_are_left_out():
