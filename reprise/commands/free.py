@@ -36,6 +36,7 @@ from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
 from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
 from reprise.planning.data_files import is_extracted
+from reprise.store.training_text import is_read_by_training_alone
 
 log = logging.getLogger(__name__)
 
@@ -156,11 +157,10 @@ def is_whole(folder: Path) -> bool:
 
 
 def training_text(project: Project, name: str) -> Iterator[Unneeded]:
-    """Of a corpus that is encoded; by the tags and words of trees their parses are scored."""
-    folder = project.layout.corpus(name)
-    files = [path for part in ("raw", "prepared") for path in sorted((folder / part).glob("train.*"))]
-    if project.dataset_records[name].form == "trees":
-        files = [path for path in files if not path.name.startswith("train.tok.")]
+    """Of a corpus that is encoded."""
+    folder, form = project.layout.corpus(name), project.dataset_records[name].form
+    there = [path for part in ("raw", "prepared") for path in sorted((folder / part).glob("train.*"))]
+    files = [path for path in there if is_read_by_training_alone(path, form)]
     if files and project.layout.path(Encoded(name)).exists():
         # Without its mark the raw text is made anew, should it ever be needed again.
         marks = [path for path in (project.layout.path(Raw(name)),) if path.exists()]

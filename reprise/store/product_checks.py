@@ -41,6 +41,7 @@ from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
 from reprise.store.file_checks import MARKS, Checked, checked, hashed
+from reprise.store.training_text import is_read_by_training_alone
 
 READ_BESIDE = {Vocabulary: Encoded, Encoded: Trained, Specification: Trained}
 """What is read wherever another product is, without being declared: that other one is stale, too."""
@@ -161,14 +162,11 @@ class Inspection:
                     return self.of_score(product)
         except (UserError, OSError):
             pass  # a record can't be read, or understood: which one, the files themselves tell
-        encoded = Encoded(product.dataset) if isinstance(product, Prepared) else product
-        freed = isinstance(product, Prepared) and exists(self.layout.path(encoded))
         found = [checked(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
-        return (
-            self.of_view(mark)
-            + downloads
-            + [one for one in found if not (freed and one.state == "missing" and one.path.name.startswith("train."))]
-        )
+        if isinstance(product, Prepared) and exists(self.layout.path(Encoded(product.dataset))):
+            form = self.project.dataset_records[product.dataset].form
+            found = [one for one in found if one.state != "missing" or not is_read_by_training_alone(one.path, form)]
+        return self.of_view(mark) + downloads + found
 
     def of_view(self, mark: Path) -> list[Checked]:
         """Of the copies at the top of results/ of what the configured paper has there."""

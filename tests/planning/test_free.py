@@ -8,10 +8,12 @@ from made_records import trained_run
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
+from pipeline.digests import note
 from pipeline.experiment.graph import Graph
 from pipeline.files import sha256_file
-from pipeline.products import Claims, OfRun, RunId
+from pipeline.products import Claims, Encoded, OfRun, Prepared, RunId
 from reprise.commands.free import unneeded
+from reprise.store.product_checks import Inspection
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
 
@@ -130,6 +132,25 @@ def test_training_text_goes_once_it_is_encoded_and_test_text_stays(work):
     free(work, "text")
     left = {str(path.relative_to(corpus)) for path in corpus.rglob("*") if path.is_file()}
     assert left == {"raw/dev.en", "prepared/test.de", "encoded/corpus.json"}
+
+
+@pytest.mark.parametrize("name", ["grammar-smoke-trees", "grammar-smoke-en-de"])
+def test_of_training_text_verify_misses_what_free_would_keep(name, tmp_path):
+    """Words and tags of training trees, by which parses are scored; of parallel text nothing."""
+    corpus = corpus_folder(tmp_path, name)
+    put(corpus / "prepared/report.json")
+    put(corpus / "encoded/corpus.json")
+    texts = [corpus / "prepared" / one for one in ("train.en", "train.tok.en", "train.tok.brackets", "dev.en")]
+    for path in texts:
+        put(path)
+        note(path)
+    offered = found(tmp_path, "text")
+    for path in texts:
+        path.unlink()
+    checks = Inspection(Graph(project_at(tmp_path)), {Encoded(name)}).checks(Prepared(name))
+    missed = {one.path.name for one in checks if one.state == "missing"}
+    assert missed == {path.name for path in texts} - {path.name for path in offered}
+    assert ("train.tok.en" in missed) == (name == "grammar-smoke-trees") and "dev.en" in missed
 
 
 def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
