@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pipeline.errors import UserError
 from pipeline.yaml_file import load_yaml, one_line, shown
 
-__all__ = ["Closed", "Count", "Probability", "known", "load_yaml", "nearest", "unknown", "validate"]
+__all__ = ["Closed", "Count", "Positive", "Probability", "known", "load_yaml", "nearest", "unknown", "validate"]
 
 MOST_FAULTS = 20
 """Lines of an error; how many more there are is counted."""
@@ -24,6 +24,7 @@ class Closed(BaseModel):
 
 
 Probability = Annotated[float, Field(ge=0, lt=1, strict=False)]
+Positive = Annotated[float, Field(gt=0, strict=False)]
 Count = Annotated[int, Field(ge=1)]
 
 

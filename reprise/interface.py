@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pandas import DataFrame, Series, to_numeric
 
+from pipeline.experiment.project import Project
 from pipeline.kinds.training_curves import loss_curve
-from pipeline.reporting.claims import claim_rows
+from pipeline.kinds.view import PaperView
+from pipeline.reporting.claims import row_of
 from pipeline.reporting.filled_table import fill
 from reprise.named_run import find_project, find_run
 
@@ -47,6 +49,11 @@ def claims(paper: str, **settings: Any) -> DataFrame:
     project = find_project(settings)
     project.known(paper, project.papers, "paper")
     return with_numbers(DataFrame(claim_rows(project, paper)))
+
+
+def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
+    """The rows of the CSV, in the order of claims.yaml."""
+    return [row_of(one) for one in project.claims[paper].judged(PaperView(project, paper))]
 
 
 def curves(run: str, **settings: Any) -> DataFrame:

@@ -90,7 +90,11 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
 
 
 def named(project: Project, name: str) -> RunId:
-    """The run `paper/system/dataset[/seed]`. Raises UserError with what there is and the nearest spelling."""
+    """The run `paper/system[/dataset[/seed]]`: the only dataset that the system is trained on, the first seed.
+
+    Raises:
+        UserError: a name is unknown, with what there is and the nearest spelling, or several datasets would do.
+    """
     paper, system, dataset, seed = [*name.strip("/").split("/", 3), "", "", ""][:4]
     if not system:
         raise UserError(f"{name}: neither a folder nor paper/system/dataset/seed, such as attention/base/wmt14-en-de/1")
@@ -102,9 +106,14 @@ def named(project: Project, name: str) -> RunId:
     used = {one: one for one in project.datasets}
     used |= {one: project.runs_of(paper, system, one)[0].dataset for one in project.scale.datasets}
     runs = {one: RunId(paper, system, stand_in, int(number)) for one, stand_in in used.items()}
-    trained = [one for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()]
-    known(dataset, runs if dataset else trained, f"{name}: name a dataset too, {paper}/{system}/DATASET")
-    return runs[dataset]
+    if dataset:
+        known(dataset, runs, f"{name}: datasets of scale {project.config.scale}")
+        return runs[dataset]
+    trained = {one: run for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
+    if len(set(trained.values())) != 1:
+        there_are = ", ".join(sorted(trained)) or "none at this scale"
+        raise UserError(f"{name}: name a dataset too, {paper}/{system}/DATASET; trained on: {there_are}")
+    return next(iter(trained.values()))
 
 
 def decoding_of(found: FoundRun, text: str) -> NamedDecoding:

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.schema import Closed, load_yaml, validate
+from pipeline.schema import Closed, Positive, load_yaml, validate
 
-Rate = Annotated[float, Field(gt=0, strict=False)]
 Share = Annotated[float, Field(gt=0, le=1, strict=False)]
 
 
@@ -21,19 +20,19 @@ class Utilisation(Closed):
 class Roofline(Closed):
     """What large kernels reach."""
 
-    products: Rate = Field(description="Products in bfloat16, operations a second")
-    bandwidth: Rate = Field(description="Bytes a second")
-    kernel_s: Rate = Field(description="Least time of a kernel, seconds")
+    products: Positive = Field(description="Products in bfloat16, operations a second")
+    bandwidth: Positive = Field(description="Bytes a second")
+    kernel_s: Positive = Field(description="Least time of a kernel, seconds")
 
 
 class Device(Closed):
     """One kind of GPU."""
 
-    fp32: Rate = Field(description="Peak of products in single precision, operations a second")
-    bf16: Rate | None = Field(description="The same in bfloat16; null = it has none, and single precision is used")
+    fp32: Positive = Field(description="Peak of products in single precision, operations a second")
+    bf16: Positive | None = Field(description="The same in bfloat16; null = it has none, and single precision is used")
     utilisation: Utilisation = Field(description="Share of the peak that a training reaches")
     roofline: Roofline | None = Field(default=None, description="To price trainings in bfloat16; null = by utilisation")
-    memory_gib: Rate = Field(description="Memory, GiB")
+    memory_gib: Positive = Field(description="Memory, GiB")
 
     def rate(self, precision: str) -> float:
         """Operations a second of a training."""

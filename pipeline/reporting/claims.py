@@ -32,11 +32,6 @@ def run(args: argparse.Namespace) -> None:
     log.info("%s: %s", args.out, tally(judged))
 
 
-def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
-    """The rows of the CSV, in the order of claims.yaml."""
-    return [row_of(one) for one in project.claims[paper].judged(PaperView(project, paper))]
-
-
 def row_of(one: Judged) -> dict[str, str]:
     """A link of a claim: what was found, how sure that is, and what follows from it."""
     found, columns = one.found, dict.fromkeys(("ours", "evidence", *NUMBERS, "p_value", "p_adjusted", "test"), "")

@@ -8,12 +8,13 @@ Kinds:
                   final and the averaged weights stay; other numbers of averaged checkpoints would need a new training
     text          raw and prepared training text of encoded corpora; development and test text stay
     audio         of encoded corpora of speech; whoever wants to hear it would fetch it, or have it read aloud, again
-    old-runs      trainings with settings or data that are not today's; no report reads them
+    old-runs      finished trainings with settings or data that are not today's; no report reads them
+    unfinished    such trainings that never ended: what they have computed is lost
     old-corpora   corpora of datasets that are others today
     downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
 
-A run that is not done is left alone, whatever of it there is. Before checkpoints go, the final weights are read again
-and must be those that the training wrote.
+A run of today's settings that is not done is left alone, whatever of it there is, and so is any run that a process
+works on. Before checkpoints go, the final weights are read again and must be those that the training wrote.
 """
 
 import argparse
@@ -40,7 +41,7 @@ from reprise.store.training_text import is_read_by_training_alone
 
 log = logging.getLogger(__name__)
 
-KINDS = ("checkpoints", "old-runs", "old-corpora", "text", "audio", "downloads")
+KINDS = ("checkpoints", "old-runs", "unfinished", "old-corpora", "text", "audio", "downloads")
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,8 @@ def old_runs(project: Project) -> Iterator[Unneeded]:
         seed = re.match(r"seed(\d+)", name)
         today = layout.run(RunId(paper, system, dataset, int(seed[1]))) if known and seed else None
         if folder != today and not is_held(folder):
-            yield from everything_in("old-runs", folder)
+            begun = any((folder / "checkpoints").glob("step-*")) and not (folder / WEIGHTS_FILE).exists()
+            yield from everything_in("unfinished" if begun else "old-runs", folder)
 
 
 def old_corpora(today: Path) -> Iterator[Unneeded]:

@@ -1,6 +1,6 @@
 """Write down what is said in audio files, one line a file: WAV, FLAC or OGG, of any rate, mono or stereo.
 
-reprise transcribe coldfusion/ctc/an4/1 speech.wav talk.flac
+reprise transcribe coldfusion/ctc/source/1 speech.wav talk.flac
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 from fabricated import perplexity_statistics, write_score
 
-from pipeline.reporting.claims import claim_rows
+from reprise.interface import claim_rows
 
 UPHELD, UNCLEAR, CONTRADICTED, NOT_RUN = "upheld", "not distinguishable", "contradicted", "not run"
 DATA = "wmt14-en-de"

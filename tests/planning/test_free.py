@@ -97,6 +97,16 @@ def test_what_a_run_was_before_its_settings_changed_may_go(work, name):
     assert {name.rpartition("/")[2] for name in before - files(work)} == {"model.safetensors", "step-1.safetensors"}
 
 
+def test_an_unfinished_run_of_other_settings_goes_only_when_it_is_named(work):
+    put(run_folder(work).with_name("seed1-0123abcd") / "checkpoints/step-1.resume.safetensors")
+    assert not found(work, "old-runs")
+    before = files(work)
+    free(work, "old-runs", "checkpoints", "text", "audio", "old-corpora", "downloads")
+    assert any("seed1-0123abcd" in name for name in files(work))
+    free(work, "unfinished")
+    assert {name for name in before - files(work) if "0123abcd" in name} and not found(work, "unfinished")
+
+
 def test_a_corpus_of_what_a_dataset_was_before_may_go(work):
     put(corpus_folder(work, "grammar-smoke-en-de") / "raw.done")
     put(corpus_folder(work, "grammar-smoke-en-de").with_name("grammar-smoke-en-de-0123abcd") / "raw.done")

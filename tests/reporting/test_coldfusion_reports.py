@@ -15,7 +15,7 @@ from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import transcripts
 from pipeline.metrics.statistics.edits import domain_gap
 from pipeline.records.probes import AlignmentMaps
-from pipeline.reporting.claims import claim_rows
+from reprise.interface import claim_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SAID = ["the dog barks at the small cat", "we go home", "many bakers try to visit a hotel", "they sing one song a day"]

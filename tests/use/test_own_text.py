@@ -83,6 +83,7 @@ def test_two_text_files_become_a_scored_table_and_a_translated_sentence(capsys):
     assert table["score_test_set"].str.startswith("cipher-test (").all()
     Path("one.en").write_text(f"{SENTENCE}\n\n")
     assert said(capsys, "translate", RUN, *SMOKE, "one.en") == f"{cipher(SENTENCE)}\n\n"
+    assert said(capsys, "translate", "mine/baseline", *SMOKE, "one.en") == f"{cipher(SENTENCE)}\n\n"
 
 
 def test_the_command_writes_what_the_workflow_decoded(capsys):
@@ -257,8 +258,8 @@ WRONG = {
     "no number": (["translate", f"{RUN}/one"], "the seed is a number"),
     "no name": (["translate", "mine"], "neither a folder nor paper/system/dataset/seed"),
     "no dataset": (
-        ["translate", "mine/baseline"],
-        "name a dataset too, mine/baseline/DATASET: unknown name ''; allowed: cipher",
+        ["translate", "attention/base"],
+        "name a dataset too, attention/base/DATASET; trained on: none at this scale",
     ),
     "a folder of no run": (["translate", "data"], "no run.yaml in it"),
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),

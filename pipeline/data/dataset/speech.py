@@ -6,10 +6,9 @@ from pydantic import Field, model_validator
 
 from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, SplitName, check_places, check_splits
 from pipeline.data.dataset.files import Sha256, Source, Sources
-from pipeline.schema import Closed, Count
+from pipeline.schema import Closed, Count, Positive
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
-Positive = Annotated[float, Field(gt=0, strict=False)]
 Range = Annotated[tuple[float, float], Field(strict=False)]
 
 

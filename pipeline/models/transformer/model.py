@@ -54,8 +54,8 @@ class FeedForward(nn.Module):
     def __init__(self, config: AnyTransformerConfig):
         super().__init__()
         self.dropout = config.relu_dropout
-        self.inner = projection(config.d_model, config.d_ff)
-        self.outer = projection(config.d_ff, config.d_model)
+        self.inner = projection(config.d_model, config.d_ff, scale=config.feed_forward_init)
+        self.outer = projection(config.d_ff, config.d_model, scale=config.feed_forward_init)
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
 

@@ -17,13 +17,16 @@ from pipeline.models.layers.narrowing import Projection
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
-def projection(width_in: int, width_out: int, branches: int = 1, kind: type[nn.Linear] = Projection) -> nn.Linear:
+def projection(
+    width_in: int, width_out: int, branches: int = 1, kind: type[nn.Linear] = Projection, scale: float = 1.0
+) -> nn.Linear:
     """A linear map without bias, initialised uniformly in ±sqrt(3 / fan_in) as the authors' released code does.
 
     branches: how many matrices stand side by side in it, each with `width_in` / `branches` inputs of its own.
+    scale: of its first weights.
     """
     layer = kind(width_in, width_out, bias=False)
-    bound = math.sqrt(3 * branches / width_in)
+    bound = scale * math.sqrt(3 * branches / width_in)
     nn.init.uniform_(layer.weight, -bound, bound)
     return layer
 
@@ -104,7 +107,7 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.heads, self.d_k, self.d_v = config.num_heads, config.key_width, config.value_width
         self.dropout = config.attention_dropout
-        self.qkv = projection(config.d_model, self.heads * (2 * self.d_k + self.d_v))
+        self.qkv = projection(config.d_model, self.heads * (2 * self.d_k + self.d_v), scale=config.attention_init)
         self.mix = mix
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -141,8 +144,8 @@ class CrossAttention(nn.Module):
         super().__init__()
         self.heads, self.d_k, self.d_v = config.num_heads, config.key_width, config.value_width
         self.dropout = config.attention_dropout
-        self.query = projection(config.d_model, self.heads * self.d_k)
-        self.kv = projection(config.d_model, self.heads * (self.d_k + self.d_v))
+        self.query = projection(config.d_model, self.heads * self.d_k, scale=config.attention_init)
+        self.kv = projection(config.d_model, self.heads * (self.d_k + self.d_v), scale=config.attention_init)
         self.mix = mix
 
     def keys_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pipeline.models.settings import ModelSettings
-from pipeline.schema import Count, Probability
+from pipeline.schema import Count, Positive, Probability
 
 
 class AnyTransformerConfig(ModelSettings):
@@ -20,6 +20,8 @@ class AnyTransformerConfig(ModelSettings):
     dropout: Probability = Field(default=0.1, description="P_drop: sub-layer outputs and embedding sums")
     attention_dropout: Probability = Field(default=0.0, description="Dropout of attention weights")
     relu_dropout: Probability = Field(default=0.0, description="Dropout inside the feed-forward sub-layer")
+    attention_init: Positive = Field(default=1.0, description="Factor of the first weights of queries, keys and values")
+    feed_forward_init: Positive = Field(default=1.0, description="The same of the feed-forward sub-layer's matrices")
     positions: Literal["sinusoid", "learned"] = Field(
         default="sinusoid", description="Position encoding (row E: learned)"
     )

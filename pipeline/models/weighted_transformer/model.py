@@ -42,8 +42,9 @@ class BranchedMix(nn.Module):
         self.kept = config.residuals == "sub-layers"
         branches = config.branches
         self.output = projection(branches * branch_heads(config).value_width, config.d_model, branches, nn.Linear)
-        self.inner = projection(config.d_model, config.d_ff, kind=nn.Linear)
-        self.outer = projection(config.d_ff, config.d_model, branches if self.split else 1, nn.Linear)
+        own, scale = branches if self.split else 1, config.feed_forward_init
+        self.inner = projection(config.d_model, config.d_ff, kind=nn.Linear, scale=scale)
+        self.outer = projection(config.d_ff, config.d_model, own, nn.Linear, scale)
         self.inner.bias = nn.Parameter(torch.zeros(config.d_ff))
         self.outer.bias = nn.Parameter(torch.zeros(config.d_model))
         self.kappa = nn.Parameter(self.to_parameter(random_weights(config.branches)))

@@ -13,7 +13,7 @@ from pipeline.files import write_json
 from pipeline.kinds.claims.gate_values import WordKind
 from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.products import Gates
-from pipeline.reporting.claims import claim_rows
+from reprise.interface import claim_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 

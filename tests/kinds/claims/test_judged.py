@@ -9,7 +9,8 @@ from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.judged import LEVEL, Verdict, false_discovery, holm
 from pipeline.kinds.evidence import Evidence
 from pipeline.kinds.view import PaperView
-from pipeline.reporting.claims import claim_rows, tally
+from pipeline.reporting.claims import tally
+from reprise.interface import claim_rows
 
 P_VALUES = np.random.default_rng(0).uniform(0, 0.2, (50, 6))
 

@@ -24,7 +24,7 @@ from pipeline.errors import UserError
 from pipeline.metrics.gleu import gleu_statistics
 from pipeline.products import Score
 from pipeline.records.scores import ScoreFile
-from pipeline.reporting.claims import claim_rows
+from reprise.interface import claim_rows
 
 
 @pytest.mark.parametrize(("second", "expected"), [(1.2, UPHELD), (0.8, CONTRADICTED), (1.005, UNCLEAR)])
