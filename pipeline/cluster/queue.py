@@ -30,16 +30,8 @@ OVER |= {"REVOKED", "TIMEOUT"}
 LONGEST_INTERVAL_S = 180.0
 GROWTH = 1.25
 # Of one that has not ended: the words for what does not work, of which the reason says more.
-WAITING = {
-    "PENDING",
-    "REQUEUED",
-    "REQUEUE_HOLD",
-    "REQUEUE_FED",
-    "RESV_DEL_HOLD",
-    "SPECIAL_EXIT",
-    "STOPPED",
-    "SUSPENDED",
-}
+WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
+WAITING |= {"STOPPED", "SUSPENDED"}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 
 import sacremoses
@@ -163,19 +162,16 @@ def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
     """Lines of both files side by side, without their "\\n". Raises UserError when one has more than the other."""
     try:
         with open(src, "rb") as src_lines, open(tgt, "rb") as tgt_lines:
-            for src_line, tgt_line in zip_longest(src_lines, tgt_lines):
-                if src_line is None or tgt_line is None:
-                    break
+            for src_line, tgt_line in zip(src_lines, tgt_lines, strict=True):
                 yield src_line.removesuffix(b"\n"), tgt_line.removesuffix(b"\n")
-            else:
-                return
     except FileNotFoundError as error:
         raise UserError(f"{error.filename}: no such file; {MISSING}") from error
-    counts = [count_lines(path, MISSING) for path in (src, tgt)]
-    raise UserError(
-        f"{src} has {counts[0]} lines but {tgt.name} has {counts[1]}: they are not translations of each other, line by "
-        "line; remove both and fetch them again"
-    )
+    except ValueError as error:  # one has more
+        counts = [count_lines(path, MISSING) for path in (src, tgt)]
+        raise UserError(
+            f"{src} has {counts[0]} lines but {tgt.name} has {counts[1]}: they are not translations of each other, "
+            "line by line; remove both and fetch them again"
+        ) from error
 
 
 def check_expected(expected: Expected, files: tuple[Path, Path]) -> None:

@@ -17,7 +17,7 @@ def add_project_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings_argument(parser)
 
 
-def add_report_arguments(parser: argparse.ArgumentParser, *names: str, out: str) -> None:
+def add_report_arguments(parser: argparse.ArgumentParser, *, out: str, names: Iterable[str] = ()) -> None:
     """Of a report on one paper; names: `table` or `figure`, of which it is. out: what is written."""
     add_project_arguments(parser)
     for name in ("paper", *names):

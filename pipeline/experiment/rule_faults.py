@@ -39,10 +39,9 @@ def rule_faults(rules: Rules, where: str) -> Iterator[str]:
 
 def value_faults(rule: Rule, settings: list[TypeAdapter], place: str) -> Iterator[str]:
     if rule.set is not None:
-        if not any(is_allowed(one, rule.set) for one in settings):
-            allowed = " or ".join(dict.fromkeys(first_line(one, rule.set) for one in settings))
-            yield f"{place}.set: {allowed}, got {shown(rule.set)}"
-    elif not any(is_allowed(one, number) for one in settings for number in NUMBERS):
+        if all(faults := [fault_of(one, rule.set) for one in settings]):
+            yield f"{place}.set: {' or '.join(dict.fromkeys(faults))}, got {shown(rule.set)}"
+    elif all(fault_of(one, number) for one in settings for number in NUMBERS):
         yield f"{place}: no number, so it can't be {'divided' if rule.divide else 'multiplied'}; use set"
 
 
@@ -54,16 +53,8 @@ def setting(record: type[BaseModel], key: str) -> TypeAdapter:
     return TypeAdapter(kind, config=ConfigDict(strict=True))
 
 
-def is_allowed(allowed: TypeAdapter, value: Any) -> bool:
-    try:
-        allowed.validate_python(value)
-    except ValidationError:
-        return False
-    return True
-
-
-def first_line(allowed: TypeAdapter, value: Any) -> str:
-    """What a setting says of a value that is not allowed."""
+def fault_of(allowed: TypeAdapter, value: Any) -> str:
+    """What a setting says of a value that is not allowed; empty where it is."""
     try:
         allowed.validate_python(value)
     except ValidationError as error:

@@ -8,7 +8,6 @@ from itertools import islice
 from random import Random
 from typing import Any, Literal
 
-from pipeline.errors import UserError
 from pipeline.grammar import chinese, english, french, german
 from pipeline.grammar.derivation import Deriver
 from pipeline.grammar.phenomena import phenomena
@@ -18,7 +17,6 @@ from pipeline.grammar.structure import Facts, Utterance
 from pipeline.grammar.text import capitalised, chinese_text, running_text, single_commas
 
 Domain = Literal["film", "search"]
-DOMAINS = ("film", "search")
 LANGUAGES = ("en", "de", "fr", "zh")
 SHORTEST, LONGEST = 3, 40
 SAMPLE = 5_000  # sentences, by which words are frequent
@@ -39,20 +37,6 @@ class Sentence:
 
     def text(self, language: str) -> str:
         return getattr(self, language)
-
-
-def generate(domain: Domain, count: int, seed: int, held_out: bool = False) -> Iterator[Sentence]:
-    """`count` sentences, no two alike in any language.
-
-    held_out: allow names and verb-object combinations that are left to the test split.
-    Raises UserError for an unknown domain.
-    """
-    if domain not in DOMAINS:
-        raise UserError(f"domain {domain!r}: choose one of {', '.join(DOMAINS)}")
-    seen: dict[str, set[str]] = {language: set() for language in LANGUAGES}
-    stream = endless(domain, Random(f"grammar/{domain}/{seed}"), held_out)
-    for _ in range(count):
-        yield next_unseen(stream, seen)
 
 
 def next_unseen(stream: Iterator[Sentence], seen: dict[str, set[str]]) -> Sentence:

@@ -18,10 +18,7 @@ from pipeline.models.build import build_model, size_of
 from pipeline.records.probes import ModelSize, ModelSizes
 
 log = logging.getLogger(__name__)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_report_arguments(parser, out="JSON to write")
+add_arguments = partial(add_report_arguments, out="JSON to write")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ import argparse
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.project import Project
@@ -19,10 +20,7 @@ from pipeline.reporting.markdown import grid, write_twins
 from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_report_arguments(parser, out="CSV to write; the Markdown twin lies beside it")
+add_arguments = partial(add_report_arguments, out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ writes the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule
 import argparse
 import logging
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from pipeline.products import RunId, Score, Translation
 from pipeline.reporting.markdown import grid, write_twins
 
 log = logging.getLogger(__name__)
+add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
 
 METRIC = "sacrebleu"
 """Smoothed, so that a sentence alone has a score."""
@@ -41,10 +43,6 @@ class Choice:
     line: int
     words: int
     scores: dict[str, float]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_report_arguments(parser, "table", out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ writes figure2.svg, figure2.png, figure2.csv (what is drawn) and figure2.md (the
 
 import argparse
 import logging
+from functools import partial
 
 from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_report_arguments, project_of
@@ -19,10 +20,7 @@ from pipeline.reporting.markdown import write_twins
 from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_report_arguments(parser, "figure", out="SVG to write; PNG, CSV and caption lie beside it")
+add_arguments = partial(add_report_arguments, names=["figure"], out="SVG to write; PNG, CSV and caption lie beside it")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer_cost")
-    add_report_arguments(parser, "table", out="CSV to write; Markdown, SVG and PNG lie beside it")
+    add_report_arguments(parser, names=["table"], out="CSV to write; Markdown, SVG and PNG lie beside it")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -124,7 +124,8 @@ def plot(printed: list[Row], times: LayerTimes) -> Figure:
     for axes, variable, fixed in zip(panels, "nd", (times.widths[-1], times.lengths[-1]), strict=True):
         sizes = np.array(times.lengths if variable == "n" else times.widths)
         for number, row in enumerate(printed):
-            seconds = [times.seconds[at(row["layer"], variable, size, fixed)] for size in sizes]
+            places = [(size, fixed) if variable == "n" else (fixed, size) for size in sizes.tolist()]
+            seconds = [times.seconds[row["layer"], n, d] for n, d in places]
             middle = 1000 * np.median(seconds, axis=1)
             spread = 1000 * np.abs(np.percentile(seconds, [0, 100], axis=1) - middle / 1000)
             axes.errorbar(
@@ -148,8 +149,3 @@ def plot(printed: list[Row], times: LayerTimes) -> Figure:
     panels[0].plot([], [], color=GREY, linestyle=":", label="printed power through the last point")
     picture.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return picture
-
-
-def at(layer: str, variable: str, size: int, fixed: int) -> tuple[str, int, int]:
-    """(layer, n, d)"""
-    return (layer, int(size), fixed) if variable == "n" else (layer, fixed, int(size))

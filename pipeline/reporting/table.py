@@ -7,16 +7,14 @@ writes the CSV and, beside it, a Markdown twin to be read in a terminal.
 
 import argparse
 import logging
+from functools import partial
 
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.reporting.filled_table import NOT_RUN, fill
 from pipeline.reporting.markdown import render, write_twins
 
 log = logging.getLogger(__name__)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_report_arguments(parser, "table", out="CSV to write; the Markdown twin lies beside it")
+add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:

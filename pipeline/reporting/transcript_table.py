@@ -9,6 +9,7 @@ Transcripts are those of the first seed.
 
 import argparse
 import logging
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,7 @@ from pipeline.reporting.markdown import write_twins
 from pipeline.reporting.markup import literal
 
 log = logging.getLogger(__name__)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_report_arguments(parser, "table", out="CSV to write; the Markdown twin lies beside it")
+add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:

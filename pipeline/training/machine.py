@@ -52,9 +52,8 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
 def check_kernels(device: torch.device) -> None:
     """Raises UserError where this build of torch has none for a GPU."""
     major, minor = torch.cuda.get_device_capability(device)
-    built = [
-        (kind, divmod(int(number.rstrip("af")), 10)) for kind, number in map(split_name, torch.cuda.get_arch_list())
-    ]
+    names = (name.split("_") for name in torch.cuda.get_arch_list())  # such as sm_90a
+    built = [(kind, divmod(int(number.rstrip("af")), 10)) for kind, number in names]
     runs = [
         own <= (major, minor)
         and (kind == "compute" or own[0] == major)  # those of a card's family, or for any later one
@@ -65,12 +64,6 @@ def check_kernels(device: torch.device) -> None:
             f"torch {torch.__version__} has no kernels for {torch.cuda.get_device_name(device)} (sm_{major}{minor}), "
             f"only for {', '.join(torch.cuda.get_arch_list())}; install another build ({BUILDS})"
         )
-
-
-def split_name(architecture: str) -> tuple[str, str]:
-    """`sm_90a` -> sm, 90a"""
-    kind, _, number = architecture.partition("_")
-    return kind, number
 
 
 def check_precision(device: torch.device, precision: str) -> None:

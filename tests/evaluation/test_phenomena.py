@@ -5,11 +5,11 @@ import random
 from pathlib import Path
 
 import pytest
+from grammar_sentences import generate
 
 from pipeline.__main__ import main
 from pipeline.data.subwords import train
 from pipeline.data.trees import parse_tree
-from pipeline.grammar.corpus import generate
 from pipeline.metrics.clauses import clauses
 from pipeline.metrics.reorderings import reorderings
 from pipeline.metrics.statistics.phenomena import contains, in_order
@@ -44,7 +44,7 @@ def test_a_name_has_to_stand_there_in_one_piece():
 def corpus(tmp_path_factory):
     """A corpus folder of the grammar: what `phenomena` reads."""
     folder = tmp_path_factory.mktemp("corpus")
-    sentences = list(generate("film", 120, 5))
+    sentences = generate("film", 120, 5)
     english = [sentence.en.lower().replace(",", " ,").replace(".", " .").replace("?", " ?") for sentence in sentences]
     for side, lines in (("subwords.tgt", english), ("subwords", [" ".join(one.zh_words).lower() for one in sentences])):
         words = {word for line in lines for word in line.split()}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from grammar_sentences import generate
 from made_records import parallel_corpus
 
 from pipeline.__main__ import main
@@ -15,7 +16,6 @@ from pipeline.data.batches import ParallelSplit
 from pipeline.data.subwords import train
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
-from pipeline.grammar.corpus import generate
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.models.build import build_model
 from pipeline.probes.gate_values import covered, kinds_of
@@ -51,7 +51,7 @@ def test_kinds_are_of_known_words_and_an_idioms_words_are_no_function_words():
 def corpus(tmp_path_factory):
     """A corpus folder of the grammar with two test sets, Chinese alone, and its dataset file."""
     folder = tmp_path_factory.mktemp("corpus")
-    sentences = list(generate("film", 60, 5))
+    sentences = generate("film", 60, 5)
     lines = [" ".join(sentence.zh_words).lower() for sentence in sentences]
     words = {word for line in lines for word in line.split(" ")}
     (folder / "subwords.model").write_bytes(train("word", iter(lines), len(words) + 4, "toy"))

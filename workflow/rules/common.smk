@@ -29,7 +29,6 @@ from pipeline.products import (
     LayerTimes,
     ModelSizes,
     Parse,
-    Placeholders,
     Prepared,
     Raw,
     Score,
@@ -42,11 +41,11 @@ from pipeline.products import (
     Translation,
     Tuned,
     Vocabulary,
-    product_of,
 )
 from pipeline.stages import parse as parsed
 from reprise.status.unlock import DRIVER
 from reprise.targets import unknown_target
+from reprise.wildcards import Placeholders, product_of
 
 try:
     project = Project(workflow.basedir, config)

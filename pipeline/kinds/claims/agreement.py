@@ -4,7 +4,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.scores import AboutScores, resampling, untrained
+from pipeline.kinds.claims.shared.scores import RESAMPLED, AboutScores, untrained
 from pipeline.kinds.claims.shared.terms import Term, as_term, difference_name
 from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import ScoreName, SystemName
@@ -44,4 +44,4 @@ class AgreementClaim(AboutScores):
         gain = reference.low > 0
         ours = f"{reference.value:+.2f} {first.metric}, {found.value:+.2f} {second.metric}"
         missing = untrained(measured, first, terms, samples[0])
-        return Findings(ours + ("" if gain else " (no gain)"), [found] * gain, resampling("sentences"), missing)
+        return Findings(ours + ("" if gain else " (no gain)"), [found] * gain, RESAMPLED, missing)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements, NotRun, SplitsBySeed, of_all_splits
-from pipeline.kinds.claims.shared.scores import ScoredPair, resampling
+from pipeline.kinds.claims.shared.scores import RESAMPLED, ScoredPair
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.evidence import Sample, smaller_factor
 from pipeline.kinds.names import ScoreName
@@ -42,7 +42,7 @@ class BeyondTrainingClaim(ScoredPair):
         )
         ours = f"{factors} on {len(lengths)} sentences of {lengths.min()} to {lengths.max()} subwords"
         evidence = smaller_factor(*chain(*samples))
-        return Findings(f"{ours}, trained on at most {longest}", [evidence], resampling("sentences"))
+        return Findings(f"{ours}, trained on at most {longest}", [evidence], RESAMPLED)
 
     def within_and_beyond(self, rows: list[SplitsBySeed], measured: Measurements) -> list[tuple[Sample, Sample]]:
         """Each system's perplexity of the other splits, and of that with the longer sentences."""

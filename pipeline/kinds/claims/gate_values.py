@@ -5,7 +5,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.scores import resampling
+from pipeline.kinds.claims.shared.scores import RESAMPLED
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import AboutTraining
 from pipeline.kinds.evidence import contrast, sample
@@ -50,4 +50,4 @@ class GateClaim(AboutTraining):
         name += f" less {self.margin:g}" if self.margin else ""
         evidence = contrast(f"mean z of {name}", [(sign, second), (-sign, first)], -self.margin)
         ours = f"mean z: {one} {first.mean:.3f}, {other} {second.mean:.3f}"
-        return Findings(ours, [evidence], resampling("sentences"))
+        return Findings(ours, [evidence], RESAMPLED)

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements, of_all_splits
-from pipeline.kinds.claims.shared.scores import ScoredPair, resampling, untrained
+from pipeline.kinds.claims.shared.scores import RESAMPLED, ScoredPair, untrained
 from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import ScoreName
 
@@ -46,4 +46,4 @@ class LongSentencesClaim(ScoredPair):
         gains = system.mean - baseline.mean, long_system.mean - long_baseline.mean
         ours = f"{self.system} less {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
         missing = untrained(measured, score, self.compared, samples)
-        return Findings(ours, evidence, resampling("sentences"), missing)
+        return Findings(ours, evidence, RESAMPLED, missing)

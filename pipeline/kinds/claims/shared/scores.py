@@ -17,6 +17,9 @@ from pipeline.metrics import metric_named
 from pipeline.products import Product
 from pipeline.schema import nearest
 
+RESAMPLED = "paired bootstrap over sentences"
+"""How such claims are tested, in words."""
+
 
 class AboutScores(Claim):
     """Compares terms under one or several scores."""
@@ -57,7 +60,7 @@ class UnderOneScore(AboutScores):
         """evidence: from the terms' samples."""
         score = measured.scores[self.score]
         ours = term_means(self.compared, samples)
-        return Findings(ours, evidence, resampling("sentences"), untrained(measured, score, self.compared, samples))
+        return Findings(ours, evidence, RESAMPLED, untrained(measured, score, self.compared, samples))
 
 
 class OfMeans(UnderOneScore):
@@ -101,11 +104,6 @@ def untrained(measured: Measurements, score: NamedScore, terms: Sequence[Term], 
         if fault := below_floor(measured.view.experiment.floors, score.metric, own):
             found[term.system] = f"{term.system}: {fault}"
     return "; ".join(found.values())
-
-
-def resampling(unit: str) -> str:
-    """The test that resamples `unit`, in words."""
-    return f"paired bootstrap over {unit}"
 
 
 def term_means(terms: Sequence[Term], samples: Sequence[Sample]) -> str:
