@@ -112,7 +112,8 @@ def named(project: Project, name: str) -> RunId:
     trained = {one: run for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
     if len(set(trained.values())) != 1:
         there_are = ", ".join(sorted(trained)) or "none at this scale"
-        raise UserError(f"{name}: name a dataset too, {paper}/{system}/DATASET; trained on: {there_are}")
+        where = f"with seed {number} it is trained on: {there_are}"
+        raise UserError(f"{name}: name a dataset too, {paper}/{system}/DATASET; {where}")
     return next(iter(trained.values()))
 
 

@@ -14,7 +14,8 @@ Kinds:
     downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
 
 A run of today's settings that is not done is left alone, whatever of it there is, and so is any run that a process
-works on. Before checkpoints go, the final weights are read again and must be those that the training wrote.
+of this machine works on. Before checkpoints go, the final weights are read again and must be those that the training
+wrote.
 """
 
 import argparse
@@ -80,7 +81,8 @@ def run(args: argparse.Namespace) -> None:
     for kind, count in freed.items():
         log.info("%s: %s%s", kind, size(count), " removed" if kind in args.remove else " could go")
     if not args.remove:
-        log.info("nothing was removed; to do so: --remove %s", " ".join(KINDS))
+        kinds = [kind for kind, count in freed.items() if count and kind != "unfinished"]
+        log.info("nothing was removed%s", f"; to do so: --remove {' '.join(kinds)}" if kinds else "")
 
 
 def unneeded(project: Project) -> Iterator[Unneeded]:
@@ -130,8 +132,8 @@ def old_runs(project: Project) -> Iterator[Unneeded]:
         seed = re.match(r"seed(\d+)", name)
         today = layout.run(RunId(paper, system, dataset, int(seed[1]))) if known and seed else None
         if folder != today and not is_held(folder):
-            begun = any((folder / "checkpoints").glob("step-*")) and not (folder / WEIGHTS_FILE).exists()
-            yield from everything_in("unfinished" if begun else "old-runs", folder)
+            ended = (folder / DONE_FILE).exists() or (folder / WEIGHTS_FILE).exists()
+            yield from everything_in("old-runs" if ended else "unfinished", folder)
 
 
 def old_corpora(today: Path) -> Iterator[Unneeded]:

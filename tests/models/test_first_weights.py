@@ -10,13 +10,13 @@ from pipeline.models.build import build_model
 from pipeline.models.transformer.multi_head_attention import CrossAttention, SelfAttention
 
 
-def test_the_tiny_transformer_begins_in_the_ranges_of_fairseqs_layers(tmp_path):
-    """Xavier with a gain of 1 / sqrt 2 for queries, keys and values, and torch's own linear layers, bias aside."""
+def test_the_tiny_transformer_begins_in_the_ranges_of_the_library(tmp_path):
+    """Xavier, with a gain of 1 / sqrt 2 for queries, keys and values, and torch's linear layers for the others."""
     project = project_at(tmp_path, scale="small")
     (run, *_) = project.runs_of("anchors", "tiny-transformer", "multi30k-en-de-lowercased")
     config = project.run_spec(run).model
     model = build_model(config, (50, 50))
-    xavier = nn.init.xavier_uniform_(torch.empty(128, 128), gain=2**-0.5)
+    xavier, output = (nn.init.xavier_uniform_(torch.empty(128, 128), gain=gain) for gain in (2**-0.5, 1))
     for layer in (*model.encoder, *model.decoder):
         network, readers = layer.feed_forward, (SelfAttention, CrossAttention)
         attentions = [one for one in layer.children() if isinstance(one, readers)]
@@ -24,8 +24,9 @@ def test_the_tiny_transformer_begins_in_the_ranges_of_fairseqs_layers(tmp_path):
             (network.inner.weight, nn.Linear(128, 256).weight),
             (network.outer.weight, nn.Linear(256, 128).weight),
             *((one.weight, xavier) for part in attentions for name, one in part.named_children() if name != "mix"),
+            *((part.mix.output.weight, output) for part in attentions),
         ]
-        assert len(drawn) >= 3
+        assert len(drawn) == (4 if layer in model.encoder else 7)
         for ours, library in drawn:
             assert ours.std().item() == pytest.approx(library.std().item(), rel=0.02)
             assert ours.abs().max().item() == pytest.approx(library.abs().max().item(), rel=0.01)

@@ -97,10 +97,15 @@ def test_what_a_run_was_before_its_settings_changed_may_go(work, name):
     assert {name.rpartition("/")[2] for name in before - files(work)} == {"model.safetensors", "step-1.safetensors"}
 
 
-def test_an_unfinished_run_of_other_settings_goes_only_when_it_is_named(work):
+def test_an_unfinished_run_of_other_settings_goes_only_when_it_is_named(work, caplog):
+    caplog.set_level(logging.INFO)
     put(run_folder(work).with_name("seed1-0123abcd") / "checkpoints/step-1.resume.safetensors")
-    assert not found(work, "old-runs")
+    put(run_folder(work).with_name("seed2-0123abcd") / "progress.jsonl")
+    assert not found(work, "old-runs") and len(found(work, "unfinished")) == 2
     before = files(work)
+    free(work)
+    (hint,) = (line for line in caplog.text.splitlines() if "to do so" in line)
+    assert "--remove checkpoints" in hint and "unfinished" not in hint
     free(work, "old-runs", "checkpoints", "text", "audio", "old-corpora", "downloads")
     assert any("seed1-0123abcd" in name for name in files(work))
     free(work, "unfinished")

@@ -259,7 +259,7 @@ WRONG = {
     "no name": (["translate", "mine"], "neither a folder nor paper/system/dataset/seed"),
     "no dataset": (
         ["translate", "attention/base"],
-        "name a dataset too, attention/base/DATASET; trained on: none at this scale",
+        "name a dataset too, attention/base/DATASET; with seed 1 it is trained on: none",
     ),
     "a folder of no run": (["translate", "data"], "no run.yaml in it"),
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),
