@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count, Probability
+from pipeline.schema import Closed, Count, Positive, Probability
 
 
 class TrainingConfig(Closed):
@@ -22,10 +22,8 @@ class TrainingConfig(Closed):
     warmup_steps: Count | None = Field(
         default=None, description="inverse_sqrt, cosine: updates of linear warm-up (eq. 3)"
     )
-    lr_factor: float = Field(default=1.0, gt=0, strict=False, description="inverse_sqrt: multiplier of the schedule")
-    lr: float | None = Field(
-        default=None, gt=0, strict=False, description="constant, plateau, cosine: (first, highest) learning rate"
-    )
+    lr_factor: Positive = Field(default=1.0, description="inverse_sqrt: multiplier of the schedule")
+    lr: Positive | None = Field(default=None, description="constant, plateau, cosine: (first, highest) learning rate")
     plateau_factor: float = Field(
         default=0.5, gt=0, lt=1, strict=False, description="plateau: what the rate is multiplied by"
     )
@@ -41,9 +39,9 @@ class TrainingConfig(Closed):
     )
     adam_beta1: Probability = 0.9
     adam_beta2: Probability = 0.98
-    adam_eps: float = Field(default=1e-9, gt=0, strict=False)
+    adam_eps: Positive = 1e-9
     adadelta_rho: Probability = 0.95
-    adadelta_eps: float = Field(default=1e-6, gt=0, strict=False)
+    adadelta_eps: Positive = 1e-6
     momentum: Probability = Field(default=0.99, description="nag")
     label_smoothing: Probability = Field(default=0.1, description="eps_ls: mass spread over the other symbols")
     tokens_per_update: Count | None = Field(
@@ -59,7 +57,7 @@ class TrainingConfig(Closed):
         default=8192, description="Tokens per side that a device holds at once; the rest is accumulated"
     )
     max_length: Count = Field(default=256, description="Longer pairs (subwords per side) are left out and counted")
-    clip_norm: float | None = Field(default=None, gt=0, strict=False, description="Global gradient norm; null = none")
+    clip_norm: Positive | None = Field(default=None, description="Global gradient norm; null = none")
     validate_every: Count = Field(description="Updates between validations")
     patience: Count | None = Field(
         default=None, description="Validations in a row without a new best that end the training; null = max_steps do"
@@ -68,9 +66,7 @@ class TrainingConfig(Closed):
     keep_checkpoints: Count = Field(default=20, description="Checkpoints kept, newest first")
     precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Autocast of matrix products")
     branch_warmup_steps: Count | None = Field(default=None, description="Warm-up of kappa and alpha (400 as printed)")
-    branch_lr_factor: float = Field(
-        default=1.0, gt=0, strict=False, description="Multiplier of the schedule of kappa and alpha"
-    )
+    branch_lr_factor: Positive = Field(default=1.0, description="Multiplier of the schedule of kappa and alpha")
     branch_freeze_steps: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Last updates during which kappa and alpha are frozen (10000 as printed)"
     )

@@ -250,15 +250,16 @@ def test_lexicon_has_hundreds_of_content_words():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sizes": {"valid": 1}}, r"generator\.sizes\.valid"),
-        ({"sizes": {"train": 0}}, r"generator\.sizes\.train"),
-        ({"domain": "news"}, r"generator\.domain"),
-        ({"chained": {"test3": 50}}, "chained: split test3 has no size"),
+        ({"tgt": "xx"}, r"tgt: .*'en', 'de', 'fr' or 'zh'"),
+        ({"generator": {"sizes": {"valid": 1}}}, r"generator\.sizes\.valid"),
+        ({"generator": {"sizes": {"train": 0}}}, r"generator\.sizes\.train: .*greater than or equal to 1"),
+        ({"generator": {"domain": "news"}}, r"generator\.domain: .*'film' or 'search'"),
+        ({"generator": {"chained": {"test3": 50}}}, "chained: split test3 has no size"),
     ],
 )
 def test_a_dataset_that_asks_for_what_the_grammar_has_not_is_refused(tmp_path, change, message):
     record = load_yaml(DATASETS / "grammar-en-de.yaml")
-    record["generator"] |= change
+    record |= change | {"generator": record["generator"] | change.get("generator", {})}
     path = tmp_path / "grammar-en-de.yaml"
     path.write_text(json.dumps(record))
     with pytest.raises(UserError, match=message):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count, nearest
+from pipeline.schema import Closed, Count, Positive, nearest
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 """A code of ISO 639; Moses has rules for most languages of Europe, and splits others at spaces and punctuation."""
@@ -39,8 +39,8 @@ class CorpusSize(Closed):
     """How large the encoded corpus is expected to be, for `plan`; once it is encoded, what it has is counted."""
 
     pairs: list[Count] = Field(min_length=3, description="Sentence pairs of train, dev, and each test set")
-    src_subwords: float = Field(gt=0, strict=False, description="Subwords of a source sentence, on average")
-    tgt_subwords: float = Field(gt=0, strict=False, description="Subwords of a target sentence, on average")
+    src_subwords: Positive = Field(description="Subwords of a source sentence, on average")
+    tgt_subwords: Positive = Field(description="Subwords of a target sentence, on average")
     tgt_vocab: Count | None = Field(default=None, description="Entries of the target vocabulary, if its own symbols")
     raw_bytes: Count = Field(description="Bytes of the raw splits, both sides")
 

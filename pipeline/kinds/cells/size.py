@@ -7,7 +7,7 @@ from pipeline.kinds.cells.shared.cell import Cell, Place, Row, in_our_unit, is_o
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.view import PaperView
 from pipeline.products import ModelSizes, Product
-from pipeline.schema import Count, unknown
+from pipeline.schema import Count, Positive, unknown
 
 
 class SizeCell(Cell):
@@ -17,7 +17,7 @@ class SizeCell(Cell):
     vocab: Count = Field(description="Rows of the embeddings")
     vocab_of: dict[SystemName, Count] = Field(default={}, description="The same for single systems")
     why: str = Field(description="Where these numbers are from; stands below the table")
-    unit: float = Field(default=1, gt=0, strict=False, description="Printed value x unit = ours")
+    unit: Positive = Field(default=1, description="Printed value x unit = ours")
     system: str = Field(default="system", description="Column of the printed table that names the system")
 
     def columns(self) -> set[str]:

@@ -10,7 +10,7 @@ from pipeline.kinds.measured import Measured
 from pipeline.kinds.names import DatasetName
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product, RunId, Trained
-from pipeline.schema import Closed
+from pipeline.schema import Closed, Positive
 
 Row = dict[str, str]
 """A row of a printed table, by column."""
@@ -123,7 +123,7 @@ class FactCell(RunCell):
 
     meaning: ClassVar[str]
     """In words, for below the table."""
-    unit: float = Field(default=1, gt=0, strict=False, description="Printed value x unit = ours")
+    unit: Positive = Field(default=1, description="Printed value x unit = ours")
 
     def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
         yield from map(Trained, self.runs(view, row))
