@@ -11,11 +11,13 @@ import numpy as np
 
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.score import ScoreCell
+from pipeline.kinds.claims.ratio import RatioClaim
 from pipeline.kinds.claims.shared.claim import Claim
 from pipeline.kinds.claims.shared.pools import Pools
 from pipeline.kinds.claims.shared.scores import UnderOneScore
-from pipeline.kinds.claims.shared.terms import NamedScore
-from pipeline.kinds.evidence import Evidence
+from pipeline.kinds.claims.shared.terms import NamedScore, Term
+from pipeline.kinds.evidence import Evidence, Scale
+from pipeline.kinds.scored import ScoredSplits
 from pipeline.kinds.view import PaperView
 from pipeline.metrics import metric_named, metric_names
 from pipeline.records.noise import MeasuredNoise
@@ -46,47 +48,60 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
             quantity, dataset, systems = compared
             families = {pools.family(system, dataset) for system in systems}
             noise = project.noise_of(families.pop()) if len(families) == 1 else None
-            if len(systems) == 2 and noise and quantity in noise.values:
+            if len(systems) >= 2 and noise and quantity in noise.values:
                 seeds = [len(view.runs(system, dataset)) for system in systems]
-                smallest = smallest_effect(noise, quantity, seeds, pools.design_freedom(systems[0], dataset))
-                printed = printed_effect(project, paper, link)
-                yield Design(name + end, name in claims.primary, quantity, seeds, smallest, printed, noise.title)
+                scale, shown = scale_of(quantity), quantity
+                if isinstance(link, RatioClaim):
+                    scale, shown = np.log, f"log {quantity}"
+                smallest = smallest_effect(noise, quantity, seeds, pools.design_freedom(systems[0], dataset), scale)
+                printed = printed_effect(project, paper, link, scale)
+                yield Design(name + end, name in claims.primary, shown, seeds, smallest, printed, noise.title)
 
 
-def smallest_effect(noise: MeasuredNoise, quantity: str, seeds: list[int], freedom: int) -> float:
-    """Told from zero four times in five at 5 %; freedom: 0 where no system has two trainings."""
-    values = on_scale(quantity, np.array(noise.values[quantity]))
+def smallest_effect(
+    noise: MeasuredNoise, quantity: str, seeds: list[int], freedom: int, scale: Scale | None = None
+) -> float:
+    """Told from zero four times in five at 5 %, on the quantity's own scale if none is given; freedom: 0 where no
+    system has two trainings."""
+    values = (scale or scale_of(quantity))(np.array(noise.values[quantity]))
     squared = float(values.var(ddof=1)) * sum(1 / count for count in seeds)
     return Evidence("", 0.0, squared**0.5, freedom or len(values) - 1).detectable
 
 
-def on_scale(quantity: str, values: np.ndarray) -> np.ndarray:
+def scale_of(quantity: str) -> Scale:
     """As the metric of that name is judged; a quantity that is none, as it is."""
-    return metric_named(quantity).judged_as(values) if quantity in metric_names() else values
+    return metric_named(quantity).judged_as if quantity in metric_names() else np.asarray
 
 
-def printed_effect(project: Project, paper: str, claim: Claim) -> float | None:
-    """By how much the better term's printed score exceeds the other's; None where a table has not both."""
+def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> float | None:
+    """By how much the larger term's printed score exceeds the other's, or the larger factor the other; None where no
+    table has all."""
     if not isinstance(claim, UnderOneScore):
         return None
     score = project.claims[paper].scores[claim.score]
-    found = [printed_score(project, paper, term.system, score) for term in claim.compared]
+    found = [printed_score(project, paper, term, score) for term in claim.compared]
     if None in found:
         return None
-    smaller, larger = on_scale(score.metric, np.array(found, dtype=float))
-    return float(larger - smaller)
+    effects = scale(np.array(found, dtype=float)).reshape(-1, 2)
+    return float(np.diff(np.diff(effects), axis=0).item() if len(effects) == 2 else np.diff(effects).item())
 
 
-def printed_score(project: Project, paper: str, system: str, score: NamedScore) -> float | None:
-    """In the first table of the paper, or of the system's own, that prints it."""
-    where = project.locate(system, paper)
+def printed_score(project: Project, paper: str, term: Term, score: NamedScore) -> float | None:
+    """In the first table of the paper, or of the system's own, that prints it of these outputs."""
+    where, decodings = project.locate(term.system, paper), term.decodings or [score.decoding]
     for owner in dict.fromkeys((paper, where[0])):
         for name, table in project.papers[owner].tables.items():
             for cell in table.cells.values():
                 if not isinstance(cell, ScoreCell) or cell.printed is None:
                     continue
-                if (cell.metric, cell.dataset, cell.splits) == (score.metric, score.dataset, score.splits):
+                if scored(cell) == scored(score):
                     for row in project.printed[owner][name]:
-                        if row[cell.printed] and row[cell.system] and project.locate(row[cell.system], owner) == where:
+                        named = row[cell.system] and project.locate(row[cell.system], owner) == where
+                        if row[cell.printed] and named and cell.decodings_of(row) == decodings:
                             return float(row[cell.printed])
     return None
+
+
+def scored(what: ScoredSplits) -> tuple[str, str, list[str]]:
+    """Metric, dataset and splits of a score."""
+    return what.metric, what.scored_on or what.dataset, [*what.splits]

@@ -16,6 +16,7 @@ NOISE = measured_noise(
     bleu_paper=np.random.default_rng(0).normal(25, 1, 20).tolist(),
     perplexity=np.exp(np.random.default_rng(1).normal(1.5, 0.02, 20)).tolist(),
 )
+RATES = measured_noise(wer=np.exp(np.random.default_rng(2).normal(3, 0.1, 20)).tolist())
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 5, 10])
@@ -36,7 +37,8 @@ def test_single_trainings_have_the_degrees_of_freedom_of_what_was_measured():
 @pytest.fixture
 def found(monkeypatch, tmp_path):
     """Designs of a paper by the name of their claim."""
-    monkeypatch.setattr(Project, "noise_of", lambda project, family: NOISE if family == "transformer" else None)
+    measured = {"transformer": NOISE, "recogniser": RATES}
+    monkeypatch.setattr(Project, "noise_of", lambda project, family: measured.get(family))
     project = load_project(ROOT, {"scale": "demo", "seeds": 3, "work": str(tmp_path)})
     return lambda paper: {one.name: one for one in designs(project, paper)}
 
@@ -49,9 +51,30 @@ def test_printed_effects_are_those_of_the_printed_tables(found):
     assert weighted["projection-over-softmax"].printed is None
 
 
+def test_printed_effects_are_of_the_test_set_and_the_outputs_that_a_claim_names(found):
+    """Table 3 of Cold Fusion prints two domains; shallow fusion of the attention model is printed nowhere."""
+    speech = found("coldfusion")
+    assert speech["target-order-1"].printed == pytest.approx(37.45 - 27.50)
+    assert speech["source-order-1"].printed == pytest.approx(13.54 - 11.52)
+    assert speech["domain-gap"].printed == pytest.approx(43.52 - 17.61)
+    assert speech["ctc-target"].printed == pytest.approx(47.46 - 43.52)
+    assert speech["shallow-fusion"].printed is None
+
+
+def test_a_claim_of_factors_has_the_noise_of_four_trainings_as_logarithms(found):
+    decoder = found("coldfusion")["decoder-size"]
+    assert decoder.quantity == "log wer" and decoder.seeds == [3, 3, 3, 3]
+    assert decoder.printed == pytest.approx(np.log((33.98 / 14.68) / (17.42 / 11.52)))
+    two = smallest_effect(RATES, "wer", [3, 3], 10, np.log)
+    assert smallest_effect(RATES, "wer", decoder.seeds, 10, np.log) == pytest.approx(two * 2**0.5)
+    assert two == pytest.approx(
+        np.std(np.log(RATES.values["wer"]), ddof=1) * (2 / 3) ** 0.5 * (stats.t.ppf(0.975, 10) + stats.t.ppf(0.8, 10))
+    )
+
+
 def test_a_claim_about_one_training_or_of_unknown_noise_has_no_design(found):
     assert "averaging" not in found("attention") and "more-trees" not in found("attention")
-    assert not found("coldfusion") and shown_designs("coldfusion", []) == ""
+    assert not found("multichannel") and shown_designs("multichannel", []) == ""
 
 
 def test_plan_shows_the_smallest_effect_beside_the_printed_one(found):

@@ -25,6 +25,9 @@ class RatioClaim(UnderOneScore):
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
         return [(term.system, scores[self.score].dataset) for term in self.compared]
 
+    def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
+        return scores[self.score].metric, scores[self.score].dataset, [term.system for term in self.compared]
+
     def judge(self, measured: Measurements) -> Findings:
         """The quotients of the values are compared, so that their logarithms have to be alike in their noise."""
         samples = self.samples(measured)
