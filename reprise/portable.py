@@ -70,7 +70,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
         UserError: the folder is not empty, or the decoding needs another model beside this one.
     """
     model, chosen = Model.of_run(found, decoding), decoding_of(found, decoding)
-    if chosen.language_model:
+    if chosen.language_model or chosen.config.ngram_order:
         raise UserError(f"--decoding {chosen.name}: a language model beside it isn't packed; choose another decoding")
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: is there and not empty; name a new folder")

@@ -31,7 +31,7 @@ class DecodingSettings(Closed):
         description="beside: shallow fusion; instead: in the place of the one that the model was fused with",
     )
     ngram_order: Annotated[int, Field(ge=2)] | None = Field(
-        default=None, description="In the place of a language model, an n-gram of the transcripts of the training"
+        default=None, description="An n-gram instead: of what language_model was trained on, or of one's own training"
     )
     lm_weight: float = Field(default=0.0, ge=0, strict=False, description="λ of shallow fusion")
     ctc_weight: float = Field(
@@ -55,8 +55,6 @@ class DecodingConfig(DecodingSettings):
         beside = self.ngram_order or (self.language_model and self.language_model_use == "beside")
         if (self.lm_weight or self.tuned) and not beside:
             raise ValueError("lm_weight and lm_weights need a language_model, used beside the model, or ngram_order")
-        if self.ngram_order and self.language_model:
-            raise ValueError("ngram_order stands in the place of a language_model: give one of them")
         return self
 
     @property

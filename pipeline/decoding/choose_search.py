@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.config import DecodingConfig
+from pipeline.config import DecodingConfig, load_run
 from pipeline.data.alphabet import IDS
 from pipeline.data.batches import TextBatch
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.data.token_store import TokenStore
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
+from pipeline.layout import RUN_FILE
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.language_model.model import LanguageModel
@@ -19,7 +20,7 @@ from pipeline.search.ctc_prefix_search import TextScores, prefix_search
 from pipeline.search.joint_search import joint_search
 from pipeline.search.ngram import Ngram
 from pipeline.search.scorers import Prior
-from pipeline.training.parts import load_language_model
+from pipeline.training.parts import check_vocabulary, load_language_model
 
 Search = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]
 """The best hypothesis of each sequence of a batch."""
@@ -33,23 +34,32 @@ def search_for(trained: TrainedModel, config: DecodingConfig, language_model: Pa
     """
     if (config.language_model is None) != (language_model is None):
         raise UserError(f"{trained.spec.name}: decoding.language_model and the folder of its run go together")
-    loaded = load_language_model(language_model, trained.spec).to(trained.device) if language_model else None
-    if loaded and config.language_model_use == "instead":
-        replace_language_model(trained, loaded)
-        loaded = None
-    return weighted_search(trained, config, loaded)
+    used = load_used(trained, config, language_model)
+    if used is not None and config.language_model_use == "instead":
+        replace_language_model(trained, used)
+        used = None
+    return weighted_search(trained, config, used)
 
 
-def weighted_search(trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel | None) -> Search:
-    """The search with the weights of `config`."""
+def load_used(trained: TrainedModel, config: DecodingConfig, run_folder: Path | None) -> LanguageModel | Ngram | None:
+    """The language model of a run, or n-grams of what it was trained on; without a run, of the model's own training."""
+    used: LanguageModel | Ngram | None = None
+    if config.ngram_order:
+        if run_folder:
+            check_vocabulary(trained.spec, run_folder, trained.corpus)
+        spec = load_run(run_folder / RUN_FILE) if run_folder else trained.spec
+        texts = TokenStore(Path(spec.corpus) / "train.tgt")
+        used = Ngram(config.ngram_order, trained.corpus.vocab_sizes[1], (texts[index] for index in range(len(texts))))
+    elif run_folder:
+        used = load_language_model(run_folder, trained.spec)
+    return used.to(trained.device) if used is not None else None
+
+
+def weighted_search(trained: TrainedModel, config: DecodingConfig, used: LanguageModel | Ngram | None) -> Search:
+    """The search with the weights of `config`, beside a language model."""
     if config.word_bonus and not isinstance(trained.model, FrameModel | JointRecogniser):
         raise UserError(f"{trained.spec.name}: decoding.word_bonus is for CTC; a decoder ends its output itself")
-    used: LanguageModel | Ngram | None = language_model
-    if config.ngram_order:
-        texts = TokenStore(Path(trained.spec.corpus) / "train.tgt")
-        used = Ngram(config.ngram_order, trained.corpus.vocab_sizes[1], (texts[index] for index in range(len(texts))))
-    prior = Prior(used, config.lm_weight) if used else None
-    return fitting_search(trained.model, config, prior)
+    return fitting_search(trained.model, config, Prior(used, config.lm_weight) if used is not None else None)
 
 
 def fitting_search(model: Seq2Seq, config: DecodingConfig, prior: Prior | None = None) -> Search:
@@ -62,7 +72,7 @@ def fitting_search(model: Seq2Seq, config: DecodingConfig, prior: Prior | None =
     return lambda batch: [best for best, *_ in beam_search(model, batch, config, prior=prior)]
 
 
-def replace_language_model(trained: TrainedModel, language_model: LanguageModel) -> None:
+def replace_language_model(trained: TrainedModel, language_model: LanguageModel | Ngram) -> None:
     """Cold Fusion, section 3. Raises UserError when the model has none, or reads its hidden state."""
     if not isinstance(trained.model, FusedModel):
         raise UserError(f"{trained.spec.name}: no language model is fused with it that could be replaced")

@@ -19,16 +19,14 @@ from pipeline.config import DecodingConfig
 from pipeline.data.batches import TextBatch
 from pipeline.data.corpus_batches import normalised_as, source_batches, vocabularies
 from pipeline.data.speech_batches import SpeechBatch
-from pipeline.decoding.choose_search import weighted_search
+from pipeline.decoding.choose_search import load_used, weighted_search
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.metrics.cer import METRIC as CER
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.wer import METRIC as WER
-from pipeline.models.language_model.model import LanguageModel
 from pipeline.records.decoding import Tuned, TunedPoint
-from pipeline.training.parts import load_language_model
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +44,15 @@ def run(args: argparse.Namespace) -> None:
     if not config.tuned:
         raise UserError("--decoding: has no `lm_weights`, so there is nothing to choose")
     trained = TrainedModel.load(args.weights, args.threads)
-    run_folder = args.language_model
-    language_model = load_language_model(run_folder, trained.spec).to(trained.device) if run_folder else None
-    grid = scored_grid(trained, config, language_model)
+    grid = scored_grid(trained, config, args.language_model)
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
     Tuned(**dict(best), sentences=config.tuning_sentences, grid=grid).write(args.out)
     log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best.lm_weight, best.word_bonus, best.wer)
 
 
-def scored_grid(
-    trained: TrainedModel, config: DecodingConfig, language_model: LanguageModel | None
-) -> list[TunedPoint]:
-    """Error rates of every pair of weights."""
+def scored_grid(trained: TrainedModel, config: DecodingConfig, run_folder: Path | None) -> list[TunedPoint]:
+    """Error rates of every pair of weights, with the language model of a run or n-grams."""
+    language_model = load_used(trained, config, run_folder)
     batches, references = sample(trained, config)
     points = []
     for weight, bonus in product(config.lm_weights, config.word_bonuses):

@@ -3,7 +3,7 @@
     p(w | h) = (c(h w) + T(h) p(w | h')) / (c(h) + T(h))
 
 T(h): distinct symbols seen after h; h': h without its oldest symbol; below the unigram all symbols are equally likely.
-It has the steps of a neural language model, so that searches take either.
+It has the steps of a neural language model, so that searches and fusions of logits take either.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
@@ -19,10 +19,14 @@ NEVER = 1e-30
 """Stands for the probability of what is never written, so that no weight times it is no number."""
 
 
-class Ngram:
-    """order: at least 2; vocab: V symbols; sentences: ids without BOS and EOS."""
+class Ngram(nn.Module):
+    """order: at least 2; vocab: V symbols; sentences: ids without BOS and EOS. It has no weights."""
+
+    none_read: Tensor
 
     def __init__(self, order: int, vocab: int, sentences: Iterable[np.ndarray]):
+        super().__init__()
+        self.register_buffer("none_read", torch.full((1, 1, order - 1), BOS), persistent=False)
         self.order, self.vocab = order, vocab
         self.counts: dict[tuple[int, ...], np.ndarray] = defaultdict(lambda: np.zeros(vocab, np.float32))
         self.known: dict[tuple[int, ...], Tensor] = {}
@@ -48,14 +52,14 @@ class Ngram:
 
     def begin(self, sentences: int) -> Tensor:
         """(B, K = 1, order - 1): nothing is read."""
-        return torch.full((sentences, 1, self.order - 1), BOS)
+        return self.none_read.expand(sentences, -1, -1)
 
     def advance(self, prev_tokens: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
         """prev_tokens (B, K), cache (B, K, order - 1) -> the symbols to predict from, twice."""
-        read = torch.cat((cache[..., 1:], prev_tokens.cpu().unsqueeze(-1)), dim=-1)
+        read = torch.cat((cache[..., 1:], prev_tokens.unsqueeze(-1)), dim=-1)
         return read, read
 
     def logits(self, states: Tensor) -> Tensor:
         """(…, order - 1) -> log-probabilities (…, V)"""
         rows = [self.log_probs(tuple(row)) for row in states.flatten(0, -2).tolist()]
-        return torch.stack(rows).unflatten(0, states.shape[:-1])
+        return torch.stack(rows).unflatten(0, states.shape[:-1]).to(states.device)

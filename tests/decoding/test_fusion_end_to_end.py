@@ -96,8 +96,9 @@ def workflow(tmp_path):
     return Workflow(tmp_path)
 
 
-def test_a_fused_recogniser_is_trained_with_its_language_model_and_scored_with_another(workflow):
-    target = Score(run_of("CF4", SOURCE), "scores", "swapped", "test", TARGET)
+@pytest.mark.parametrize("decoding", ["swapped", "swapped-ngrams"])
+def test_a_fused_recogniser_is_trained_with_its_language_model_and_scored_with_another(workflow, decoding):
+    target = Score(run_of("CF4", SOURCE), "scores", decoding, "test", TARGET)
     workflow.make(target)
     cold, lm, other = run_of("CF4", SOURCE), run_of("lm-full", FULL), run_of("lm-target", OTHER)
     steps = {name: workflow.made.index(one) for name, one in (("cold", Trained(cold)), ("lm", Trained(lm)))}

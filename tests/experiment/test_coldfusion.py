@@ -123,6 +123,7 @@ def test_the_controls_that_the_paper_lacks_are_rows_of_the_ablations(project):
         ("ctc", "final"),
         ("CF4", "final"),
         ("CF4", "swapped"),
+        ("CF4-source-lm", "swapped-ngrams"),
         ("CF4-source-lm", "final"),
         ("CF4-source-lm", "swapped"),
     }

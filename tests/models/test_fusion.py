@@ -3,6 +3,7 @@
 import copy
 from itertools import chain
 
+import numpy as np
 import pytest
 import torch
 from recurrent_models import convolutional_config, recurrent_config
@@ -16,6 +17,8 @@ from pipeline.models.layers.unrolling import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.models.transformer.model import Transformer
+from pipeline.search.ngram import Ngram
+from pipeline.symbols import BOS
 
 
 @pytest.fixture(params=FUSIONS)
@@ -184,6 +187,24 @@ def test_a_translation_model_is_fused_by_the_same_layer(task):
     stepwise = unrolled_logits(model, batch, 0.0)
     nll = -stepwise.log_softmax(-1).gather(-1, batch.tgt_out.unsqueeze(-1)).sum()
     torch.testing.assert_close(model.loss(batch, 0.0).nll, nll, rtol=1e-5, atol=0)
+
+
+@torch.no_grad()
+def test_n_grams_of_any_text_may_take_the_place_of_the_language_model():
+    """At every position the layer reads the logarithms of what follows the symbols before, counted by hand."""
+    task = build_model(TASKS["transformer"], (40, 40))
+    model = FusedModel(fusion_config("CF4"), task, LanguageModel(lm_config(), 40), 40).eval()
+    texts = [np.array(text) for text in ([7, 8, 9], [7, 8, 5], [9, 9])]
+    ngrams = Ngram(3, 40, texts)
+    batch = pairs([9, 4, 6], [7, 7, 7])
+    states = model.task.states(batch)
+    model.replace_language_model(ngrams)
+    read = [[BOS] * 2 + row for row in batch.tgt_in.tolist()]
+    after = [[ngrams.log_probs(tuple(row[t + 1 : t + 3])) for t in range(batch.tgt_in.shape[1])] for row in read]
+    by_hand = model.fusion(states, states, torch.stack([torch.stack(row) for row in after]))
+    torch.testing.assert_close(unrolled_logits(model, batch, 0.0), by_hand, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="hidden states"):
+        fused("CF3").replace_language_model(ngrams)
 
 
 def test_only_a_fusion_of_logits_takes_another_language_model():

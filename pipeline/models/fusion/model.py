@@ -6,6 +6,8 @@ consume the same symbol at each position, and the language model is never traine
 Dimensions: B sentences, K hypotheses, T symbols, D task state, H language model state, V vocabulary, W feature.
 """
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -108,15 +110,16 @@ class FusedModel(Seq2Seq):
         logits = self.fusion(task_states, lm_states, self.language_model.logits(lm_states))
         return masked_loss(logits, batch, label_smoothing)
 
-    def replace_language_model(self, language_model: LanguageModel) -> None:
-        """Swap the language model after training: possible where only its logits are read (section 3).
+    def replace_language_model(self, language_model: nn.Module) -> None:
+        """Swap the language model after training, in decoding also for n-grams: possible where only its logits are read
+        (section 3).
 
         Raises:
             ValueError: this fusion reads the language model's hidden state.
         """
         if self.config.lm_feature == "state":
             raise ValueError("a fusion of hidden states can't change its language model; only one of logits can")
-        self.language_model = language_model.requires_grad_(False).eval()
+        self.language_model = cast(LanguageModel, language_model.requires_grad_(False).eval())
 
 
 class Beside:
