@@ -27,7 +27,7 @@ FAMILIES = {
     "recurrent": ("multichannel", "RNN", "nist-zh-en"),
     "recogniser": ("coldfusion", "attention-source", "source"),
 }
-KINDS = {"transformer": 12, "recurrent": 12, "recogniser": 8}
+KINDS = {"transformer": 13, "recurrent": 13, "recogniser": 9}
 BY_MANY_DEALS = {"recogniser": {"curves"}}
 """Kinds that are judged by ten thousand deals instead: of the 360 judgements here 27 are false, by luck."""
 SINGLES_AT_MOST = {"transformer": LEVEL, "recurrent": LEVEL, "recogniser": 0.054}
@@ -86,6 +86,7 @@ def every_kind(many: ManySeeds, a: str, b: str, c: str, d: str, level: float) ->
         "long_sentences": {"kind": "long_sentences", "score": "bleu", **pair, "longer_than": 20},
         "beyond_training": {"kind": "beyond_training", "score": "ppl", **pair, "longer": "test2"},
         "steps": {"kind": "steps", "dataset": DATA, **pair, "share": 1.0},
+        "own_plateaus": {"kind": "own_plateaus", "dataset": DATA, **pair, "share": 1.0},
         "equal_time": {"kind": "equal_time", "dataset": DATA, **pair},
         "curves": {"kind": "curves", "dataset": DATA, **pair},
         "training_loss": {"kind": "training_loss", "dataset": DATA, "ascending": [a, b]},

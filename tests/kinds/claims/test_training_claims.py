@@ -66,6 +66,35 @@ def test_a_loss_is_reached_within_a_share_of_the_steps(project_with, dev, expect
     assert ours in row["ours"]
 
 
+@pytest.mark.parametrize(
+    ("ours", "expected", "said"),
+    [
+        ([4.0, 2.5, *[2.5] * 8], UPHELD, "C after 199 updates, A after 599"),
+        ([4.0, 3.8, 3.6, 3.4, 3.2, 3.0, 2.8, 2.5, 2.5, 2.5], CONTRADICTED, "C after 796 updates, A after 599"),
+    ],
+)
+def test_each_system_gets_to_its_own_plateau_whatever_its_height(project_with, ours, expected, said):
+    """The baseline falls to 2.0 at update 600, the system to 2.5 at 200 or 800; to half a per cent more just before,
+    when exactly depends on the seed."""
+    project = project_with(claims_of(kind="own_plateaus", dataset=DATA, system="C", baseline="A", share=0.85), seeds=3)
+    theirs = [4.0, 3.5, 3.2, 3.0, 2.8, *[2.0] * 5]
+    for one, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
+        for run, dev in ((one, theirs), (other, ours)):
+            near = [loss if loss == min(dev) else loss + 0.01 * run.seed for loss in dev]
+            write_training(project, run, near, [1.0] * 10)
+    row = row_of(project)
+    assert direction(row) == expected
+    assert said in row["ours"]
+
+
+def test_a_plateau_that_one_of_them_has_not_reached_decides_nothing(project_with):
+    project = project_with(claims_of(kind="own_plateaus", dataset=DATA, system="C", baseline="A", share=0.85), seeds=3)
+    for one, other in zip(runs(project, "A"), runs(project, "C"), strict=True):
+        write_training(project, one, [4.0, *[2.0] * 9], [1.0] * 10)
+        write_training(project, other, [4.0 - 0.2 * n for n in range(10)], [1.0] * 10)
+    assert row_of(project)["verdict"] == "not trained far enough"
+
+
 def test_steps_cannot_be_counted_without_a_validation_in_time(project_with):
     project = project_with(claims_of(kind="steps", dataset=DATA, system="C", baseline="A", share=0.3))
     for system in ("A", "C"):

@@ -1,0 +1,37 @@
+from typing import Literal
+
+from pydantic import Field
+
+from pipeline.kinds.claims.shared.claim import Findings, Number
+from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.pools import Values
+from pipeline.kinds.claims.shared.terms import Scores
+from pipeline.kinds.claims.shared.trainings import TrainedPair
+from pipeline.kinds.evidence import contrast
+from pipeline.products import RunId
+
+NEAR = 1.005
+"""Times its lowest dev loss: there a training has got to its plateau."""
+
+
+class OwnPlateausClaim(TrainedPair):
+    """A system gets to its own plateau within a share of the steps in which another gets to its own."""
+
+    quantity = "steps_to_plateau"
+    kind: Literal["own_plateaus"]
+    share: Number = Field(gt=0, description="Of the baseline's steps")
+
+    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
+        """Both, as one that still learns has none."""
+        return [(one, self.dataset) for one in self.systems]
+
+    def judge(self, measured: Measurements) -> Findings:
+        def steps(runs: list[RunId]) -> Values:
+            curves = [measured.curve(run) for run in runs]
+            return [curve.steps_to(NEAR * float(curve.dev.min())) for curve in curves]
+
+        ours, theirs = (measured.trainings(one, self.dataset, self.quantity, steps) for one in self.systems)
+        name = f"{self.share:.0%} of {self.baseline}'s steps to its plateau less those of {self.system}"
+        reached = f"{self.system} after {ours.mean:.0f} updates, {self.baseline} after {theirs.mean:.0f}"
+        evidence = contrast(name, [(self.share, theirs), (-1, ours)])
+        return Findings(f"within 0.5 % of its lowest dev loss: {reached}", [evidence], "steps of trainings")
