@@ -51,12 +51,15 @@ def test_other_papers_systems_are_made_by_no_reading_of_this_one(project):
     assert project.readings("weighted", "attention/C1") == {}
 
 
-@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
-def test_the_wide_control_has_as_many_multiply_adds_as_the_literal_reading(scale):
+@pytest.mark.parametrize(
+    ("scale", "systems"),
+    [(scale, ("C", "C1-wide")) for scale in ("demo", "small", "paper")]
+    + [(scale, ("A", "base-wide")) for scale in ("small", "paper")],
+)
+def test_the_wide_control_has_as_many_multiply_adds_as_the_literal_reading(scale, systems):
     project, shape = load_project(ROOT, {"scale": scale}), BatchShape(2000, 1000, 1000, 20, 20)
     counted = [
-        training_flops(project.run_spec(RunId("weighted", system, "wmt14-en-de", 1)).model, shape)
-        for system in ("C", "C1-wide")
+        training_flops(project.run_spec(RunId("weighted", system, "wmt14-en-de", 1)).model, shape) for system in systems
     ]
     assert counted[1] == pytest.approx(counted[0], rel=0.01)
 
