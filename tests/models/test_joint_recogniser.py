@@ -57,29 +57,9 @@ def test_what_lies_behind_an_utterances_end_changes_nothing(changes):
         assert int(real[row].sum()) == alone.shape[1] == joint.config.output_frames(int(batch.frame_counts[row]))
 
 
-def test_a_microphones_colour_is_taken_away_with_the_mean_and_heard_without():
-    batch, colour = speech([60, 41], [4, 7]), torch.randn(40)
-    for mean in ("removed", "kept"):
-        joint = model(utterance_mean=mean)
-        plain, _ = joint.speech_encoder(batch.frames, batch.frame_counts)
-        coloured, _ = joint.speech_encoder(batch.frames + colour, batch.frame_counts)
-        assert torch.allclose(plain, coloured, atol=1e-4) == (mean == "removed")
-
-
 def test_the_mean_is_over_an_utterances_own_frames():
     frames = torch.tensor([[[1.0], [3.0], [99.0]], [[2.0], [4.0], [9.0]]])
     assert centred(frames, torch.tensor([2, 3])).flatten().tolist() == [-1, 1, 0, -3, -1, 4]
-
-
-def test_a_louder_contrast_is_taken_away_with_the_deviation_and_heard_without():
-    batch = speech([60, 41], [4, 7])
-    for deviation in ("one", "kept"):
-        joint = model(utterance_mean="removed", utterance_deviation=deviation)
-        plain, _ = joint.speech_encoder(batch.frames, batch.frame_counts)
-        louder, _ = joint.speech_encoder(2 * batch.frames, batch.frame_counts)
-        assert torch.allclose(plain, louder, atol=2e-2) == (deviation == "one")
-    with pytest.raises(ValueError, match="whose utterance_mean is removed"):
-        joint_config(utterance_deviation="one")
 
 
 def test_the_deviation_is_over_an_utterances_own_frames():
@@ -105,9 +85,3 @@ def test_masked_frames_and_bands_are_zero_and_the_rest_is_as_it_was():
     whole = gone.all(2).sum(1)
     assert 0 < whole[0] <= 2 * 20 and whole[1] <= 2 * 10
     assert torch.equal(masked(frames, torch.tensor([80, 40]), (0, 30, 0.25), (0, 8)), frames)
-
-
-def test_training_alone_is_masked():
-    joint, batch = model(time_masks=2, frequency_masks=2), speech([60, 41], [4, 7])
-    assert torch.equal(joint.read(batch)[0], joint.read(batch)[0])
-    assert not torch.equal(joint.train().read(batch)[0], joint.read(batch)[0])

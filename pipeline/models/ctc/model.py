@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from pipeline.models.ctc.convolution import Convolution
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
+from pipeline.models.layers.frames_read import frames_read
 from pipeline.models.layers.gru_sequence import side_by_side
 from pipeline.models.layers.modules import Modules
-from pipeline.models.layers.reading import numbers_on, reordered, reversal, within, zero_behind
+from pipeline.models.layers.reading import numbers_on, reordered, reversal, within
 from pipeline.models.seq2seq import FrameModel, LossSums
 from pipeline.models.settings import ModelSettings
 from pipeline.symbols import BOS, EOS, PAD, UNK
@@ -96,7 +97,8 @@ class CTC(FrameModel):
 
     def log_probs(self, batch) -> tuple[Tensor, Tensor]:
         """log p(symbol | frame), (B, S', V) float32, and the output frames of each utterance (B,)."""
-        x, lengths = zero_behind(batch.frames, batch.frame_counts).unsqueeze(1), batch.frame_counts
+        lengths = batch.frame_counts
+        x = frames_read(self.config, batch.frames, lengths, self.training).unsqueeze(1)
         for convolution in self.convolutions:
             lengths = -(-lengths // convolution.stride[0])
             x = convolution(x).clamp(0, 20)  # section 3.1: ReLU clipped at 20

@@ -1,23 +1,20 @@
 """Settings of the CTC recogniser."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from pipeline.models.settings import ModelSettings, Reads
+from pipeline.models.speech_settings import SpeechSettings
 from pipeline.schema import Count
 
 KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
 """Width in frames and in features, stride in frames and in features, of the two convolutions."""
 
 
-class CTCConfig(ModelSettings):
+class CTCConfig(SpeechSettings):
     """Cold Fusion, Table 3, first row: Deep Speech 2's shape, trained with CTC."""
 
-    reads: ClassVar[Reads] = "speech"
-
     architecture: Literal["ctc"] = Field(description="Convolutions, bidirectional GRUs, CTC (Amodei et al. 2015)")
-    features: Count = Field(default=40, description="Log-mel filter banks of a frame")
     channels: Count = Field(default=32, description="Channels of both convolutions over time and frequency")
     num_layers: Count = Field(default=5, description="Bidirectional GRU layers")
     hidden_width: Count = Field(default=800, description="Units of a GRU layer, each direction; not printed")

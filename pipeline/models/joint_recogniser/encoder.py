@@ -7,10 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
+from pipeline.models.layers.frames_read import frames_read
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.reading import within, zero_behind
-from pipeline.models.layers.spec_augment import masked
-from pipeline.models.layers.utterance_norm import centred, of_deviation_one
 from pipeline.models.speech_attention.encoder import BidirectionalLSTM
 
 
@@ -30,7 +29,7 @@ class ConvolutionalEncoder(nn.Module):
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """frames (B, S, F), lengths (B,) -> annotations (B, S', D), zero behind the end, and positions (B,)."""
-        x = self.augmented(frames, lengths).unsqueeze(1)
+        x = frames_read(self.config, frames, lengths, self.training).unsqueeze(1)
         for stride, convolution in zip(self.config.strides, self.convolutions, strict=True):
             lengths = -(-lengths // stride)
             x = convolution(x).relu()
@@ -39,14 +38,3 @@ class ConvolutionalEncoder(nn.Module):
         for norm, layer in zip(self.norms, self.layers, strict=True):
             x = x + F.dropout(layer(norm(x), lengths), self.config.encoder_dropout, self.training)
         return zero_behind(self.norm(x), lengths), lengths
-
-    def augmented(self, frames: Tensor, lengths: Tensor) -> Tensor:
-        """What is read: normalised, and in training masked, where the settings say so."""
-        config = self.config
-        frames = centred(frames, lengths) if config.utterance_mean == "removed" else zero_behind(frames, lengths)
-        if config.utterance_deviation == "one":
-            frames = of_deviation_one(frames, lengths)
-        if not self.training or not (config.time_masks or config.frequency_masks):
-            return frames
-        times = (config.time_masks, config.time_mask_frames, config.time_mask_share)
-        return masked(frames, lengths, times, (config.frequency_masks, config.frequency_mask_bands))

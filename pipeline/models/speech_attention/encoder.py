@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pipeline.models.layers.frames_read import frames_read
 from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.reading import reordered, reversal, within, zero_behind
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
@@ -44,7 +45,8 @@ class SpeechEncoder(nn.Module):
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """frames (B, S, F), lengths (B,) -> annotations (B, S', 2 H), zero behind the end, and mask (B, S')."""
-        x, lengths = stacked(zero_behind(frames, lengths), lengths, self.config.frame_stacking)
+        frames = frames_read(self.config, frames, lengths, self.training)
+        x, lengths = stacked(frames, lengths, self.config.frame_stacking)
         for number, layer in enumerate(self.layers):
             update = layer(x, lengths)
             x = x + update if x.shape == update.shape else update

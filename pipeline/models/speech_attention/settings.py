@@ -1,20 +1,17 @@
 """Settings of the attention recogniser."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.models.settings import ModelSettings, Reads
+from pipeline.models.speech_settings import SpeechSettings
 from pipeline.schema import Count
 
 
-class AttentionRecogniserConfig(ModelSettings):
+class AttentionRecogniserConfig(SpeechSettings):
     """Cold Fusion, section 4.2: the plain Seq2Seq recogniser."""
 
-    reads: ClassVar[Reads] = "speech"
-
     architecture: Literal["speech_attention"] = Field(description="BLSTM encoder, GRU decoder with hybrid attention")
-    features: Count = Field(default=40, description="Log-mel filter banks of a frame")
     frame_stacking: Count = Field(default=1, description="Neighbouring frames joined into one input of the encoder")
     encoder_layers: Count = Field(default=6, description="BLSTM layers")
     encoder_width: Count = Field(description="Units of a BLSTM layer, each direction")

@@ -1,0 +1,59 @@
+"""What any recogniser makes of frames before it reads them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from speech_batches import VOCAB, attention_config, ctc_config, joint_config, speech
+from torch import Tensor
+
+from pipeline.models.build import build_model
+
+CONFIGS = {"attention": attention_config, "ctc": ctc_config, "joint": joint_config}
+
+
+@pytest.fixture(params=CONFIGS)
+def heard(request) -> Callable[..., Tensor]:
+    """What a recogniser of the same weights makes of a batch, with some settings."""
+
+    def of(batch, training=False, **changes) -> Tensor:
+        torch.manual_seed(3)
+        model = build_model(CONFIGS[request.param](**changes), (VOCAB, VOCAB)).train(training)
+        if request.param == "ctc":
+            return model.log_probs(batch)[0]
+        encoder = model.encoder if request.param == "attention" else model.speech_encoder
+        return encoder(batch.frames, batch.frame_counts)[0]
+
+    return of
+
+
+def test_a_microphones_colour_is_taken_away_with_the_mean_and_heard_without(heard):
+    batch, colour = speech([60, 41], [4, 7]), torch.randn(40)
+    coloured = replace(batch, frames=batch.frames + colour)
+    for mean in ("removed", "kept"):
+        same = torch.allclose(heard(batch, utterance_mean=mean), heard(coloured, utterance_mean=mean), atol=1e-4)
+        assert same == (mean == "removed")
+
+
+def test_a_louder_contrast_is_taken_away_with_the_deviation_and_heard_without(heard):
+    batch = speech([60, 41], [4, 7])
+    louder = replace(batch, frames=2 * batch.frames)
+    apart = {
+        deviation: (heard(batch, **settings) - heard(louder, **settings)).abs().max()
+        for deviation in ("one", "kept")
+        for settings in ({"utterance_mean": "removed", "utterance_deviation": deviation},)
+    }
+    assert apart["one"] < 0.1 * apart["kept"]
+
+
+def test_training_alone_is_masked(heard):
+    batch, masks = speech([60, 41], [4, 7]), {"time_masks": 2, "frequency_masks": 2}
+    assert torch.equal(heard(batch, **masks), heard(batch))
+    assert not torch.equal(heard(batch, training=True, **masks), heard(batch, training=True))
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_deviation_needs_a_mean_to_deviate_from(config):
+    with pytest.raises(ValueError, match="whose utterance_mean is removed"):
+        config(utterance_deviation="one")
