@@ -25,6 +25,9 @@ GOALS = {
     "literal": "at most 1.3 x its operations",
     "ours fp32": "1 x CTranslate2",
     "ours bf16": "1.2 x CTranslate2",
+    "ctc": "134 times real time",
+    "attention": "506 times real time",
+    "joint": "400 times real time",
 }
 
 
@@ -47,13 +50,29 @@ def rows(common: list[str], ratio: str) -> Iterator[Row]:
         yield f"demo, {name}", f"{updates:.0f} updates/s", f"{line[f'{ratio}_plain_fp32']} x plain", ""
     for line in lines("train_recognisers.py", *common):
         heard = f"{line['times_real_time_a_core']} times real time a core"
-        yield f"recogniser, {line['system']}", heard, f"{line[f'{ratio}_plain']} x plain", ""
+        yield (
+            f"recogniser, {line['system']}",
+            heard,
+            f"{line[f'{ratio}_plain']} x plain",
+            GOALS.get(line["system"].split()[0], ""),
+        )
     for shape, sentences in (("small", 100), ("base", 25)):
         for line in lines("decode.py", "--shape", shape, "--sentences", str(sentences), *common):
             rate, rivals = f"{line['sentences_per_second']} sentences/s", f"{line['ratio']} x plain"
             if "ratio_ct2" in line:
                 rivals += f", {line['ratio_ct2']} x CTranslate2"
             yield f"beam 4, {shape}, {line['search']}", rate, rivals, GOALS.get(line["search"], "")
+    for line in lines("train_recurrent.py", *common):
+        if "best_cpu_s" in line:
+            name = f"recurrent, {line['system']} {line['precision']}"
+            yield name, f"{line['best_cpu_s']} s a step", f"{line[f'{ratio}_plain']} x plain", ""
+    for line in lines("batched_seeds.py"):
+        yield (
+            f"seeds at once, {line['system']}",
+            f"{line['of_one_seed_ms']} ms a seed's update",
+            "",
+            "half of one alone",
+        )
 
 
 def training(line: dict, ratio: str) -> Row:

@@ -2,10 +2,11 @@
 
     python bench/precision.py work/demo/runs/attention/base/grammar-en-de/seed1-*
     python bench/precision.py --steps 100 --seeds 1 -- RUN …
+    python bench/precision.py --libraries -- RUN …       # float32 products by MKL and by oneDNN instead
 
 RUN is a run's folder, of which only run.yaml is read; its corpus has to be there. One JSON line a system: of each
-precision and seed the loss on the development set at the end, nats a target symbol; how far apart the means of both
-precisions are; by how much a loss is away from the mean of its precision, on average, which is what another seed does;
+way and seed the loss on the development set at the end, nats a target symbol; how far apart the means of both
+ways are; by how much a loss is away from the mean of its way, on average, which is what another seed does;
 the largest difference at any validation between their losses on training data; and the processor seconds of an update.
 For one seed both have the same initial weights, data and masks. Beside other work begin with `chrt -i 0`.
 """
@@ -23,8 +24,9 @@ import yaml
 
 from pipeline.kinds.training_curves import fit_curve
 from pipeline.records.training import TrainedRun, TrainingCost
+from pipeline.training.products import Choice, remembered
 
-PRECISIONS = ("fp32", "bf16")
+PRECISIONS, LIBRARIES = ("fp32", "bf16"), ("mkl", "onednn")
 
 
 def main() -> None:
@@ -32,17 +34,17 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--libraries", action="store_true", help="compare those that multiply float32 matrices")
     args = parser.parse_args()
     for run in args.runs:
-        print(json.dumps(compare(run, args.steps, args.seeds)), flush=True)
+        print(json.dumps(compare(run, args.steps, args.seeds, LIBRARIES if args.libraries else PRECISIONS)), flush=True)
 
 
-def compare(run: Path, steps: int, seeds: list[int]) -> dict:
+def compare(run: Path, steps: int, seeds: list[int], ways: tuple[str, str]) -> dict:
     spec = yaml.safe_load((run / "run.yaml").read_text())
     with tempfile.TemporaryDirectory() as folder:
         trained = {
-            precision: [train(Path(folder, precision, str(seed)), run, spec, steps, seed, precision) for seed in seeds]
-            for precision in PRECISIONS
+            way: [train(Path(folder, way, str(seed)), run, spec, steps, seed, way) for seed in seeds] for way in ways
         }
         ends = {
             name: [TrainedRun.read(one / "done.json").dev.nll_per_token for one in own] for name, own in trained.items()
@@ -51,14 +53,14 @@ def compare(run: Path, steps: int, seeds: list[int]) -> dict:
         costs = {
             name: [TrainingCost.read(one / "cost.json").starts[-1] for one in own] for name, own in trained.items()
         }
-    wide, narrow = (ends[name] for name in PRECISIONS)
-    gaps = [abs(a - b).max() for a, b in zip(*(curves[name] for name in PRECISIONS), strict=True)]
+    first, second = (ends[name] for name in ways)
+    gaps = [abs(a - b).max() for a, b in zip(*(curves[name] for name in ways), strict=True)]
     return {
         "system": f"{spec['paper']}/{spec['system']}",
         "steps": steps,
         "seeds": seeds,
         **{f"dev_{name}": [round(value, 4) for value in own] for name, own in ends.items()},
-        "means_apart": round(abs(statistics.mean(wide) - statistics.mean(narrow)), 4),
+        "means_apart": round(abs(statistics.mean(first) - statistics.mean(second)), 4),
         "seeds_apart": round(statistics.mean(abs(x - statistics.mean(own)) for own in ends.values() for x in own), 4),
         "largest_gap": round(float(max(gaps)), 4),
         **{
@@ -68,15 +70,21 @@ def compare(run: Path, steps: int, seeds: list[int]) -> dict:
     }
 
 
-def train(folder: Path, run: Path, spec: dict, steps: int, seed: int, precision: str) -> Path:
-    """The run again, in `folder`, for so many updates."""
+def train(folder: Path, run: Path, spec: dict, steps: int, seed: int, way: str) -> Path:
+    """The run again, in `folder`, for so many updates, in a precision or by a library."""
     folder.mkdir(parents=True)
-    own = {"max_steps": steps, "precision": precision, "validate_every": max(1, steps // 10)}
+    own = {"max_steps": steps, "precision": way if way in PRECISIONS else "fp32", "validate_every": max(1, steps // 10)}
     changed = spec | {"seed": seed, "training": spec["training"] | own}
     changed["corpus"] = os.path.relpath((run / spec["corpus"]).resolve(), folder.resolve())
     (folder / "run.yaml").write_text(yaml.safe_dump(changed))
     command = [sys.executable, "-m", "pipeline", "train", "--run", str(folder), "--device", "cpu", "--threads", "1"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    environment = dict(os.environ)
+    if way in LIBRARIES:
+        environment["XDG_CACHE_HOME"] = str(folder / "cache")
+        path = remembered(folder / "cache/reprise")
+        path.parent.mkdir(parents=True)
+        Choice.model_validate({"library": way}).write(path)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
     return folder

@@ -34,7 +34,7 @@ class Choice(Record):
 
 def choose(folder: Path) -> Library:
     """What was found on a processor of this kind, or is now; MKL where that can't be remembered."""
-    path = folder / "products" / torch.__version__ / f"{processor().replace('/', ' ')}.json"
+    path = remembered(folder)
     if (before := read_note(Choice, path)) is None:
         before = Choice(library="onednn" if lead() >= WORTH else "mkl")
         try:
@@ -43,6 +43,11 @@ def choose(folder: Path) -> Library:
             log.warning("%s: matrices are multiplied by MKL", error)
             return "mkl"
     return before.library
+
+
+def remembered(folder: Path) -> Path:
+    """Where the choice for this kind of processor lies."""
+    return folder / "products" / torch.__version__ / f"{processor().replace('/', ' ')}.json"
 
 
 def lead() -> float:

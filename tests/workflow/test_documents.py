@@ -169,7 +169,9 @@ def try_sinfo(root: Path, arguments: list[str]) -> None:
     """Where there is Slurm, whose daemons need not be up: a wrong option is told without them."""
     if shutil.which("sinfo"):
         done = call(root, "sinfo", *arguments)
-        assert done.returncode == 0 or re.search("slurmctld|contact|munge|configuration source", done.stderr), done.stderr
+        assert done.returncode == 0 or re.search("slurmctld|contact|munge|configuration source", done.stderr), (
+            done.stderr
+        )
 
 
 TRIED = {
