@@ -5,7 +5,8 @@
 
 One JSON line a number of seeds: processor milliseconds of an update of them all on one thread, and of one of them.
 Their matrices are stacked, and every product of the library's Transformer is a batch of as many (`torch.func`); each
-seed has dropout of its own. Last come the same Transformer and ours, one seed alone.
+seed has dropout of its own. Products of stacked matrices are MKL's, as torch has no others. Last come the same
+Transformer and ours, one seed alone.
 """
 
 import argparse

@@ -69,9 +69,10 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
     Raises:
         UserError: the folder is not empty, or the decoding needs another model beside this one.
     """
-    model, chosen = Model.of_run(found, decoding), decoding_of(found, decoding)
+    chosen = decoding_of(found, decoding)
     if chosen.language_model or chosen.config.ngram_order:
         raise UserError(f"--decoding {chosen.name}: a language model beside it isn't packed; choose another decoding")
+    model = Model.of_run(found, decoding)
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: is there and not empty; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
@@ -152,6 +153,8 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     name, changes = split_decoding(decoding)
     if name:
         raise UserError(f"--decoding: {name}: a packed model has one decoding; change keys of it, such as beam=8")
+    if "ngram_order" in changes:
+        raise UserError("--decoding: ngram_order: the text that it would count isn't packed")
     device = choose_device("auto", local_rank=0)
     prepare(device, choose_threads(threads))
     model = build_run(record.spec, record.corpus.vocab_sizes).requires_grad_(True)

@@ -52,9 +52,11 @@ class DecodingConfig(DecodingSettings):
 
     @model_validator(mode="after")
     def has_a_language_model_to_weigh(self):
-        beside = self.ngram_order or (self.language_model and self.language_model_use == "beside")
-        if (self.lm_weight or self.tuned) and not beside:
-            raise ValueError("lm_weight and lm_weights need a language_model, used beside the model, or ngram_order")
+        there, beside = self.language_model or self.ngram_order, self.language_model_use == "beside"
+        if (self.lm_weight or self.tuned) and not (there and beside):
+            raise ValueError("lm_weight and lm_weights need a language_model or ngram_order, used beside the model")
+        if not (there or beside):
+            raise ValueError("language_model_use instead needs a language_model or ngram_order")
         return self
 
     @property

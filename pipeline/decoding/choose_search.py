@@ -32,8 +32,6 @@ def search_for(trained: TrainedModel, config: DecodingConfig, language_model: Pa
     Raises:
         UserError: the language model is missing or does not fit, or the model can't use it as asked for.
     """
-    if (config.language_model is None) != (language_model is None):
-        raise UserError(f"{trained.spec.name}: decoding.language_model and the folder of its run go together")
     used = load_used(trained, config, language_model)
     if used is not None and config.language_model_use == "instead":
         replace_language_model(trained, used)
@@ -43,6 +41,8 @@ def search_for(trained: TrainedModel, config: DecodingConfig, language_model: Pa
 
 def load_used(trained: TrainedModel, config: DecodingConfig, run_folder: Path | None) -> LanguageModel | Ngram | None:
     """The language model of a run, or n-grams of what it was trained on; without a run, of the model's own training."""
+    if (config.language_model is None) != (run_folder is None):
+        raise UserError(f"{trained.spec.name}: decoding.language_model and the folder of its run go together")
     used: LanguageModel | Ngram | None = None
     if config.ngram_order:
         if run_folder:

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
     parser.add_argument("--decoding", required=True, metavar="JSON", help="a decoding with `lm_weights`")
-    parser.add_argument("--language-model", type=Path, metavar="FOLDER", help="its run; an n-gram has none")
+    parser.add_argument("--language-model", type=Path, metavar="FOLDER", help="its run, if the decoding names one")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
     parser.add_argument("--out", type=Path, required=True, help="a .json file")
 

@@ -28,7 +28,7 @@ class Ngram(nn.Module):
         super().__init__()
         self.register_buffer("none_read", torch.full((1, 1, order - 1), BOS), persistent=False)
         self.order, self.vocab = order, vocab
-        self.counts: dict[tuple[int, ...], np.ndarray] = defaultdict(lambda: np.zeros(vocab, np.float32))
+        self.counts: dict[tuple[int, ...], np.ndarray] = defaultdict(lambda: np.zeros(vocab, np.int64))
         self.known: dict[tuple[int, ...], Tensor] = {}
         for sentence in sentences:
             symbols = [BOS] * (order - 1) + [int(one) for one in sentence] + [EOS]

@@ -25,7 +25,7 @@ from pipeline.records.noise import MeasuredNoise
 
 @dataclass(frozen=True)
 class Design:
-    """Of one link of a claim between two systems; effects in the unit in which its metric is judged."""
+    """Of one link of a claim between two systems, or of two factors; effects in the unit of its metric as judged."""
 
     name: str
     primary: bool
@@ -37,9 +37,10 @@ class Design:
 
 
 def designs(project: Project, paper: str) -> Iterator[Design]:
-    """Of all claims between two systems of a kind whose noise was measured."""
+    """Of all claims between systems of a kind whose noise was measured."""
     claims, view = project.claims[paper], PaperView(project, paper)
-    pools = Pools(view, claims.systems)
+    tested = {name: claim for name, claim in claims.claims.items() if claim.is_tested(project.config.scale)}
+    pools = Pools(view, claims.model_copy(update={"claims": tested}).systems)
     for name, claim in claims.claims.items():
         for end, link in claim.links().items():
             compared = link.design(claims.scores)

@@ -113,7 +113,7 @@ def shown_designs(paper: str, found: list[Design]) -> str:
     about = (
         f"Claims of {paper}: the smallest effect that is told from zero four times in five at 5 %, before claims are "
         f"adjusted for each other, with noise between trainings {found[0].noise}; perplexities in nats."
-        " What is not here compares outputs of one training, or has no measured noise."
+        " Claims of other kinds, and those of one training, have none."
     )
     return "\n\n".join([about, grid(header, rows)]) + "\n"
 

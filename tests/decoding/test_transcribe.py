@@ -1,6 +1,7 @@
 """Transcribing, choosing weights on the development set, and scoring, through the stages."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from pipeline.config import DecodingConfig, load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import evaluation_batches, normalised_as, training_batches
 from pipeline.data.token_store import TokenStore
+from pipeline.decoding.choose_search import load_used
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.tune import sample
 from pipeline.files import read_json
@@ -21,6 +23,7 @@ from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.wer import METRIC as WER
 from pipeline.records.corpus import SpeechCorpus
 from pipeline.records.decoding import Tuned, TunedPoint
+from pipeline.symbols import BOS
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
 DECODING = {"beam_size": 3, "length_normalisation": "none", "max_extra_length": 1, "batch_tokens": 200}
@@ -215,6 +218,31 @@ def test_the_language_model_and_its_run_go_together(tmp_path, corpus, lm, capsys
     assert "go together" in capsys.readouterr().err
     assert transcribe(run, corpus, lm_weight=0.5) is None
     assert "need a language_model" in capsys.readouterr().err
+
+
+def test_n_grams_are_of_what_the_language_model_was_trained_on_where_one_is_named(tmp_path, corpus):
+    other = write_corpus(tmp_path / "corpora/target/encoded", seed=2)
+    run, lm = write_run(tmp_path / "run", corpus, RECOGNISER), write_run(tmp_path / "lm-other", other, LM)
+    trained = TrainedModel.load(run / "model.safetensors", threads=1)
+    for folder, texts in ((None, corpus), (lm, other)):
+        named = {"language_model": "lm@other"} if folder else {}
+        used = load_used(trained, DecodingConfig(ngram_order=2, **named), folder)
+        store = TokenStore(texts / "train.tgt")
+        first = Counter(int(store[index][0]) for index in range(len(store)))
+        assert {symbol: int(count) for symbol, count in enumerate(used.counts[(BOS,)]) if count} == first
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"ngram_order": 3, "lm_weight": 0.5}, "used beside the model"),
+        ({"ngram_order": 3, "lm_weights": [0.1]}, "used beside the model"),
+        ({}, "instead needs a language_model or ngram_order"),
+    ],
+)
+def test_what_takes_a_language_models_place_is_there_and_has_no_weight(settings, said):
+    with pytest.raises(ValueError, match=said):
+        DecodingConfig(language_model_use="instead", **settings)
 
 
 @pytest.mark.parametrize("model", [RECOGNISER, CTC, JOINT], ids=["attention", "ctc", "joint"])

@@ -1,5 +1,6 @@
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings, Number
@@ -31,7 +32,7 @@ class OwnPlateausClaim(TrainedPair):
             return [curve.steps_to(NEAR * float(curve.dev.min())) for curve in curves]
 
         ours, theirs = (measured.trainings(one, self.dataset, self.quantity, steps) for one in self.systems)
-        name = f"{self.share:.0%} of {self.baseline}'s steps to its plateau less those of {self.system}"
+        name = f"logarithm of {self.share:.0%} of {self.baseline}'s steps to its plateau over those of {self.system}"
         reached = f"{self.system} after {ours.mean:.0f} updates, {self.baseline} after {theirs.mean:.0f}"
-        evidence = contrast(name, [(self.share, theirs), (-1, ours)])
+        evidence = contrast(name, [(1, theirs), (-1, ours)], float(np.log(self.share)), np.log)
         return Findings(f"within 0.5 % of its lowest dev loss: {reached}", [evidence], "steps of trainings")
