@@ -60,6 +60,17 @@ def test_files_are_transcribed_as_the_workflow_does_by_the_run_and_by_the_model_
     assert model.transcribe(samples, rate) == model.transcribe(np.stack([samples, samples], 1), rate)
 
 
+def test_n_grams_are_for_the_run_as_a_packed_model_has_no_text_to_count(tmp_path, capsys):
+    run, (audio, *_) = RUNS[0], recordings()
+    counted = ["--decoding", "ngram_order=2,lm_weight=0.5"]
+    assert reprise(["transcribe", run, *SMOKE, *counted, str(audio.resolve())]) == 0
+    assert reprise(["pack", run, str(tmp_path / "model"), *SMOKE, *counted]) == 1
+    assert "isn't packed" in capsys.readouterr().err and not (tmp_path / "model").exists()
+    assert reprise(["pack", run, str(tmp_path / "model"), *SMOKE]) == 0
+    assert reprise(["transcribe", str(tmp_path / "model"), *counted, str(audio.resolve())]) == 1
+    assert "the text that it would count isn't packed" in capsys.readouterr().err
+
+
 def test_a_file_gives_the_features_that_the_corpus_has():
     (encoded,) = Path("work/corpora").glob(f"{CORPUS}*/encoded")
     split = SpeechSplit(encoded, "test")
