@@ -67,7 +67,7 @@ def rows(common: list[str], ratio: str) -> Iterator[Row]:
             name = f"recurrent, {line['system']} {line['precision']}"
             yield name, f"{line['best_cpu_s']} s a step", f"{line[f'{ratio}_plain']} x plain", ""
     for line in lines("batched_seeds.py"):
-        goal = "" if line["system"].startswith("1 ") else "half of one alone"
+        goal = "" if line["system"].endswith(" 1") else "half of one alone"
         yield f"seeds at once, {line['system']}", f"{line['of_one_seed_ms']} ms a seed's update", "", goal
 
 

@@ -11,22 +11,17 @@ Transformer and ours, one seed alone.
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
-from train_step import ADAM, SHAPES, SMOOTHING, Plain, Shape, Step, batches, our_step, plain
+from train_step import ADAM, SHAPES, SMOOTHING, Plain, Shape, Step, measure, our_step, plain
 
 from pipeline.data.batches import TextBatch
-from pipeline.records.training import Library
 from pipeline.symbols import PAD
 from pipeline.training.machine import prepare
-from pipeline.training.products import installed, multiply_by
-
-WARM_UP = 3
 
 
 def main() -> None:
@@ -35,20 +30,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     args = parser.parse_args()
     prepare(torch.device("cpu"), 1)
-    library: Library = "onednn" if installed else "mkl"
     shape = SHAPES["demo"]
-    systems: dict[str, tuple[int, Step]] = {f"{n} stacked": (n, stacked(shape, n)) for n in args.seeds}
-    systems["1 plain"] = (1, plain(shape, narrow=False))
-    systems["1 ours"] = (1, our_step(shape, shape.models()["transformer"], narrow=False))
-    spent: dict[str, list[float]] = {name: [] for name in systems}
-    for batch in batches(shape, WARM_UP + args.rounds):
-        for name, (_, step) in systems.items():
-            multiply_by("mkl" if name == "1 plain" else library)
-            began = time.process_time()
-            step(batch)
-            spent[name].append(1000 * (time.process_time() - began))
-    for name, (seeds, _) in systems.items():
-        least = min(spent[name][WARM_UP:])
+    systems = {f"stacked {seeds}": stacked(shape, seeds) for seeds in args.seeds}
+    systems["plain 1"] = plain(shape, narrow=False)
+    systems["ours 1"] = our_step(shape, shape.models()["transformer"], narrow=False)
+    for name, times in measure(shape, systems, args.rounds).items():
+        least, seeds = 1000 * min(times.cpu), int(name.split()[1])
         print(json.dumps({"system": name, "update_ms": round(least, 2), "of_one_seed_ms": round(least / seeds, 2)}))
 
 

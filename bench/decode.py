@@ -34,11 +34,10 @@ from pipeline.data.batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
-from pipeline.records.training import Library
 from pipeline.search.beam_search import beam_search
 from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
-from pipeline.training.products import installed, multiply_by
+from pipeline.training.products import in_use, multiply_by
 from reprise.commands.export import write
 
 SHAPES = {
@@ -71,7 +70,7 @@ def main() -> None:
     searches |= {f"ours {name}": partial(ours, model, narrow=name == "bf16") for name in ("fp32", "bf16")}
     searches |= ctranslate2_searches(model, vocabulary, args.threads)
     sizes = [size for size in SIZES if size <= args.sentences]
-    library: Library = "onednn" if installed else "mkl"
+    library = in_use()
     chosen: dict[str, int] = {}
     rates: dict[str, list[float]] = {name: [] for name in searches}
     for name, search in searches.items():

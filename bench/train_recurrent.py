@@ -31,10 +31,9 @@ from torch.nn import functional as F
 from pipeline.data.batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
-from pipeline.records.training import Library
 from pipeline.symbols import BOS, EOS
 from pipeline.training.machine import prepare
-from pipeline.training.products import installed, multiply_by
+from pipeline.training.products import in_use, multiply_by
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Times:
 
 
 def measure(systems: dict[str, Callable], batch: TextBatch, rounds: int) -> dict[str, Times]:
-    library: Library = "onednn" if installed else "mkl"
+    library = in_use()
     times = {name: Times() for name in systems}
     for number in range(WARM_UP + rounds):
         for name, step in systems.items():

@@ -45,10 +45,9 @@ from pipeline.models.layers.positions import sinusoids
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.records.training import Library
 from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
-from pipeline.training.products import installed, multiply_by
+from pipeline.training.products import in_use, multiply_by
 
 SMOOTHING, DROPOUT = 0.1, 0.1
 
@@ -122,7 +121,7 @@ class Times:
 
 def measure(shape: Shape, systems: dict[str, Step], rounds: int) -> dict[str, Times]:
     """Two rounds come first that are not counted."""
-    library: Library = "onednn" if installed else "mkl"
+    library = in_use()
     times = {name: Times() for name in systems}
     for number, batch in enumerate(batches(shape, rounds + 2)):
         for name, step in systems.items():

@@ -171,9 +171,5 @@ def usual_decoding(found: FoundRun) -> str:
     products = (product for paper, table in tables for product in table_products(project, paper, table))
     scored = (one for one in products if isinstance(one, Score) and one.measure != "perplexities")
     names = [one.decoding for one in scored if (one.run.paper, one.run.system) == (run.paper, run.system)]
-
-    def is_plain(name: str) -> bool:
-        decoding = project.decoding(run.paper, run.system, name)
-        return not (decoding.language_model or decoding.ngram_order)
-
-    return next(filter(is_plain, names), next(iter(names or found.decodings)))
+    plain = (one for one in names if not project.decoding(run.paper, run.system, one).reads_language_model)
+    return next(plain, next(iter(names or found.decodings)))

@@ -70,7 +70,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
         UserError: the folder is not empty, or the decoding needs another model beside this one.
     """
     chosen = decoding_of(found, decoding)
-    if chosen.language_model or chosen.config.ngram_order:
+    if chosen.config.reads_language_model:
         raise UserError(f"--decoding {chosen.name}: a language model beside it isn't packed; choose another decoding")
     model = Model.of_run(found, decoding)
     if folder.exists() and any(folder.iterdir()):
@@ -153,7 +153,8 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     name, changes = split_decoding(decoding)
     if name:
         raise UserError(f"--decoding: {name}: a packed model has one decoding; change keys of it, such as beam=8")
-    if "ngram_order" in changes:
+    config = changed(record.decoding, changes)
+    if config.reads_language_model:
         raise UserError("--decoding: ngram_order: the text that it would count isn't packed")
     device = choose_device("auto", local_rank=0)
     prepare(device, choose_threads(threads))
@@ -164,7 +165,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
         raise UserError(f"{folder / WEIGHTS_FILE}: {error}; get the model anew") from error
     trained = TrainedModel(record.spec, model.to(device).eval(), device, record.corpus, record.weights, record.training)
     symbols = load_vocabularies(folder) if record.corpus.kind == "parallel" else (None, Alphabet())
-    return Model.ready(trained, changed(record.decoding, changes), record.preparation, symbols)
+    return Model.ready(trained, config, record.preparation, symbols)
 
 
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:

@@ -52,7 +52,7 @@ class DecodingConfig(DecodingSettings):
 
     @model_validator(mode="after")
     def has_a_language_model_to_weigh(self):
-        there, beside = self.language_model or self.ngram_order, self.language_model_use == "beside"
+        there, beside = self.reads_language_model, self.language_model_use == "beside"
         if (self.lm_weight or self.tuned) and not (there and beside):
             raise ValueError("lm_weight and lm_weights need a language_model or ngram_order, used beside the model")
         if not (there or beside):
@@ -63,6 +63,11 @@ class DecodingConfig(DecodingSettings):
     def reads_checkpoints(self) -> bool:
         """Whether it reads other weights than those that the training ended in."""
         return self.average_last > 1 or self.averaged == "best"
+
+    @property
+    def reads_language_model(self) -> bool:
+        """Whether a language model or n-grams take part that are not the model's own."""
+        return bool(self.language_model or self.ngram_order)
 
     @property
     def tuned(self) -> bool:

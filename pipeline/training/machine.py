@@ -13,8 +13,8 @@ from pipeline.config import RunSpec
 from pipeline.errors import UserError
 from pipeline.files import cache_folder
 from pipeline.provenance import processor
-from pipeline.records.training import Library, Machine
-from pipeline.training.products import choose, installed, multiply_by
+from pipeline.records.training import Machine
+from pipeline.training.products import choose, in_use, multiply_by
 
 log = logging.getLogger(__name__)
 DeviceChoice = Literal["auto", "cpu", "cuda"]
@@ -141,5 +141,4 @@ def keep_heap() -> None:
 
 def facts(device: torch.device, threads: int, processes: int) -> Machine:
     kind = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
-    products: Library = "onednn" if installed else "mkl"
-    return Machine(device=kind, threads=threads, processes=processes, torch=str(torch.__version__), products=products)
+    return Machine(device=kind, threads=threads, processes=processes, torch=str(torch.__version__), products=in_use())

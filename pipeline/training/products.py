@@ -50,6 +50,11 @@ def remembered(folder: Path) -> Path:
     return folder / "products" / torch.__version__ / f"{processor().replace('/', ' ')}.json"
 
 
+def in_use() -> Library:
+    """The one that multiplies now."""
+    return "onednn" if installed else "mkl"
+
+
 def lead() -> float:
     """Processor time of MKL over that of oneDNN, of the products of a linear layer forward and backward."""
     x, weight, grad = torch.ones(ROWS, WIDTH), torch.ones(WIDTH, WIDTH), torch.ones(ROWS, WIDTH)

@@ -41,10 +41,9 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = {name: claim for name, claim in claims.claims.items() if claim.is_tested(project.config.scale)}
     pools = Pools(view, claims.model_copy(update={"claims": tested}).systems)
-    for name, claim in claims.claims.items():
+    for name, claim in tested.items():
         for end, link in claim.links().items():
-            compared = link.design(claims.scores)
-            if compared is None or not link.is_tested(project.config.scale):
+            if (compared := link.design(claims.scores)) is None:
                 continue
             quantity, dataset, systems = compared
             families = {pools.family(system, dataset) for system in systems}
@@ -83,8 +82,8 @@ def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> 
     found = [printed_score(project, paper, term, score) for term in claim.compared]
     if None in found:
         return None
-    effects = scale(np.array(found, dtype=float)).reshape(-1, 2)
-    return float(np.diff(np.diff(effects), axis=0).item() if len(effects) == 2 else np.diff(effects).item())
+    first, *second = np.diff(scale(np.array(found, dtype=float)).reshape(-1, 2)).flatten().tolist()
+    return second[0] - first if second else first
 
 
 def printed_score(project: Project, paper: str, term: Term, score: NamedScore) -> float | None:

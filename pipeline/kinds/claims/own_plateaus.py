@@ -4,15 +4,13 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings, Number
+from pipeline.kinds.claims.shared.judged import PLATEAU
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import Values
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import TrainedPair
 from pipeline.kinds.evidence import contrast
 from pipeline.products import RunId
-
-NEAR = 1.005
-"""Times its lowest dev loss: there a training has got to its plateau."""
 
 
 class OwnPlateausClaim(TrainedPair):
@@ -29,10 +27,12 @@ class OwnPlateausClaim(TrainedPair):
     def judge(self, measured: Measurements) -> Findings:
         def steps(runs: list[RunId]) -> Values:
             curves = [measured.curve(run) for run in runs]
-            return [curve.steps_to(NEAR * float(curve.dev.min())) for curve in curves]
+            return [curve.steps_to((1 + PLATEAU) * float(curve.dev.min())) for curve in curves]
 
         ours, theirs = (measured.trainings(one, self.dataset, self.quantity, steps) for one in self.systems)
         name = f"logarithm of {self.share:.0%} of {self.baseline}'s steps to its plateau over those of {self.system}"
         reached = f"{self.system} after {ours.mean:.0f} updates, {self.baseline} after {theirs.mean:.0f}"
         evidence = contrast(name, [(1, theirs), (-1, ours)], float(np.log(self.share)), np.log)
-        return Findings(f"within 0.5 % of its lowest dev loss: {reached}", [evidence], "steps of trainings")
+        return Findings(
+            f"within {100 * PLATEAU:g} % of its lowest dev loss: {reached}", [evidence], "steps of trainings"
+        )
