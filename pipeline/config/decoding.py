@@ -11,7 +11,7 @@ class DecodingSettings(Closed):
     """Settings of a decoding, each on its own."""
 
     beam_size: Count = 4
-    length_penalty: float = Field(default=0.6, ge=0, strict=False, description="alpha of ((5+|Y|)/6)^alpha")
+    length_penalty: float = Field(default=0.6, ge=0, strict=False, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha")
     length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
     max_extra_length: Count = Field(default=50, description="Output may exceed the source by so many subwords")
     average_last: Count = Field(default=1, description="Checkpoints averaged; 1 = the final weights alone")

@@ -63,7 +63,7 @@ def test_beam_ten_and_scores_divided_by_length():
     project = load_project(ROOT, {"scale": "paper"})
     for system in project.papers["multichannel"].systems:
         decoding = project.decoding("multichannel", system, "beam10")
-        assert (decoding.beam_size, decoding.length_normalisation) == (10, "length")
+        assert (decoding.beam_size, decoding.length_normalisation, decoding.length_penalty) == (10, "length", 1)
 
 
 @pytest.mark.parametrize("scale", SCALES)

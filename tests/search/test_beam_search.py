@@ -20,7 +20,7 @@ def sentences(lengths: list[int]) -> Sentences:
 
 
 def penalty(length: int, config: DecodingConfig) -> float:
-    formulas = {"gnmt": ((5 + length) / 6) ** config.length_penalty, "length": length, "none": 1}
+    formulas = {"gnmt": ((5 + length) / 6) ** config.length_penalty, "length": length**config.length_penalty, "none": 1}
     return formulas[config.length_normalisation]
 
 

@@ -9,7 +9,8 @@ def test_gnmt_penalty_is_the_formula_of_wu_et_al(length, expected):
 
 
 def test_other_normalisations():
-    assert length_penalty(9, 0.6, "length") == 9
+    assert length_penalty(9, 1.0, "length") == 9
+    assert length_penalty(9, 0.5, "length") == pytest.approx(3)
     assert length_penalty(9, 0.6, "none") == length_penalty(9, 0.0, "gnmt") == 1
 
 
