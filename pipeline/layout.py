@@ -8,34 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.products import (
-    Alignments,
-    AttentionMaps,
-    Averaged,
-    Calibration,
-    Claims,
-    Encoded,
-    Figure,
-    Gates,
-    LayerTimes,
-    ModelSizes,
-    OfDataset,
-    OfRun,
-    Parse,
-    Prepared,
-    Product,
-    Raw,
-    RunId,
-    Score,
-    Specification,
-    Spoken,
-    Table,
-    Trained,
-    Transcript,
-    Translation,
-    Tuned,
-    Vocabulary,
-)
+from pipeline import products
 
 RESULTS = Path("results")
 RUN_FILE, TRAINED_FILE, DONE_FILE = "run.yaml", "trained.json", "done.json"
@@ -53,7 +26,7 @@ class Layout:
 
     work: Path
     scale: str
-    run_content: Callable[[RunId], str]
+    run_content: Callable[[products.RunId], str]
     corpus_content: Callable[[str], str]
     """What a run, or the corpus of a dataset, is made of, as the digits that end its folder's name."""
 
@@ -78,91 +51,91 @@ class Layout:
         """The folder of a corpus; scales share it."""
         return self.work / "corpora" / f"{dataset}-{self.corpus_content(dataset)}"
 
-    def run(self, run: RunId) -> Path:
+    def run(self, run: products.RunId) -> Path:
         """The folder of a run."""
         return self.runs / f"{run.folder}-{self.run_content(run)}"
 
-    def weights(self, run: RunId) -> Path:
+    def weights(self, run: products.RunId) -> Path:
         """A training's final weights; no rule declares them, so that they survive its failure."""
         return self.run(run) / WEIGHTS_FILE
 
-    def log(self, product: Product, stage: str, *distinct: str) -> Path:
+    def log(self, product: products.Product, stage: str, *distinct: str) -> Path:
         """Of the stage that makes `product`; distinct: what tells its logs in one folder apart."""
         match product:
-            case OfDataset():
+            case products.OfDataset():
                 folder = self.corpus(product.dataset)
-            case OfRun():
+            case products.OfRun():
                 folder = self.run(product.run)
             case _:
                 folder = self.scale_folder
         return folder / "logs" / ("-".join((stage, *distinct)) + ".log")
 
-    def job(self, product: Product, stage: str, *distinct: str) -> Path:
+    def job(self, product: products.Product, stage: str, *distinct: str) -> Path:
         """The folder of the cluster job that makes `product`."""
-        folder = self.run(product.run) if isinstance(product, OfRun) else self.scale_folder
+        folder = self.run(product.run) if isinstance(product, products.OfRun) else self.scale_folder
         return folder / "jobs" / "-".join((stage, *distinct))
 
-    def path(self, product: Product) -> Path:
+    def path(self, product: products.Product) -> Path:
         """The file that says that `product` is there."""
         match product:
-            case OfDataset():
+            case products.OfDataset():
                 return self.corpus(product.dataset) / IN_CORPUS[type(product)]
-            case OfRun():
+            case products.OfRun():
                 return self.run(product.run) / path_in_run(product)
-            case LayerTimes():
+            case products.LayerTimes():
                 return self.scale_folder / "layer_times.json"
-            case Calibration():
+            case products.Calibration():
                 return self.scale_folder / "calibration.json"
-            case ModelSizes(paper):
+            case products.ModelSizes(paper):
                 return self.scale_folder / "model_sizes" / f"{paper}.json"
-            case Table(paper, table):
+            case products.Table(paper, table):
                 return self.results / paper / f"{table}.csv"
-            case Figure(paper, figure):
+            case products.Figure(paper, figure):
                 return self.results / paper / f"{figure}.svg"
-            case Claims(paper):
+            case products.Claims(paper):
                 return self.results / paper / "claims.csv"
         raise TypeError(f"no path of {product!r}")
 
-    def text(self, product: Translation) -> Path:
+    def text(self, product: products.Translation) -> Path:
         """A translation's detokenised twin."""
         return self.path(product).with_suffix(".txt")
 
-    def trees(self, product: Score, words: str = "") -> Path:
+    def trees(self, product: products.Score, words: str = "") -> Path:
         """The trees that a score of parses was counted on. words: `.aligned`, or set on tags in order."""
         return self.run(product.run) / f"parses/{product.decoding}/{product.split}{words}.trees"
 
 
-IN_CORPUS: dict[type[OfDataset], str] = {
-    Raw: "raw.done",
-    Spoken: "spoken.json",
-    Prepared: "prepared/report.json",
-    Vocabulary: "subwords.model",
-    Encoded: f"encoded/{CORPUS_FILE}",
+IN_CORPUS: dict[type[products.OfDataset], str] = {
+    products.Raw: "raw.done",
+    products.Spoken: "spoken.json",
+    products.Prepared: "prepared/report.json",
+    products.Vocabulary: "subwords.model",
+    products.Encoded: f"encoded/{CORPUS_FILE}",
 }
 """Of products of a dataset, in the folder of its corpus."""
 
 
-def path_in_run(product: OfRun) -> str:
+def path_in_run(product: products.OfRun) -> str:
     """Of products of a run, in its folder."""
     match product:
-        case Specification():
+        case products.Specification():
             return RUN_FILE
-        case Trained():
+        case products.Trained():
             return TRAINED_FILE
-        case Gates():
+        case products.Gates():
             return "gates.json"
-        case Averaged(_, decoding):
+        case products.Averaged(_, decoding):
             return f"averaged/{decoding}.safetensors"
-        case Tuned(_, decoding):
+        case products.Tuned(_, decoding):
             return f"tuned/{decoding}.json"
-        case Translation(_, decoding, split) | Parse(_, decoding, split):
+        case products.Translation(_, decoding, split) | products.Parse(_, decoding, split):
             return f"translations/{decoding}/{split}.tok"
-        case Transcript(_, decoding, split, scored_on):
+        case products.Transcript(_, decoding, split, scored_on):
             return f"transcripts/{decoding}/{split}@{scored_on}.txt"
-        case Score(_, measure, decoding, split, scored_on):
+        case products.Score(_, measure, decoding, split, scored_on):
             return f"{measure}/{decoding}/{f'{split}@{scored_on}' if scored_on else split}.json"
-        case AttentionMaps(_, decoding, split, choice):
+        case products.AttentionMaps(_, decoding, split, choice):
             return f"attention/{decoding}/{split}-{choice}.json"
-        case Alignments(_, split):
+        case products.Alignments(_, split):
             return f"alignments/{split}.json"
     raise TypeError(f"no path of {product!r}")

@@ -6,40 +6,11 @@ runs that others start from, and corpora that are only scored on.
 
 from collections.abc import Iterable, Mapping
 
+from pipeline import products
 from pipeline.experiment import reports
 from pipeline.experiment.project import Project
-from pipeline.products import (
-    Alignments,
-    AttentionMaps,
-    Averaged,
-    Claims,
-    Encoded,
-    ExampleTable,
-    Figure,
-    Gates,
-    LayerTable,
-    LayerTimes,
-    OfDataset,
-    OfRun,
-    Parse,
-    Prepared,
-    Product,
-    Raw,
-    Report,
-    RunId,
-    Score,
-    Specification,
-    Spoken,
-    Table,
-    Trained,
-    Transcript,
-    TranscriptTable,
-    Translation,
-    Tuned,
-    Vocabulary,
-)
 
-Inputs = Mapping[str, Product | list[Product]]
+Inputs = Mapping[str, products.Product | list[products.Product]]
 
 
 class Graph:
@@ -48,40 +19,44 @@ class Graph:
     def __init__(self, project: Project):
         self.project = project
 
-    def reports(self, papers: Iterable[str]) -> list[Report]:
+    def reports(self, papers: Iterable[str]) -> list[products.Report]:
         """Every table, claim and figure that can be made of some papers at this scale."""
-        found: list[Report] = []
+        found: list[products.Report] = []
         for paper in papers:
             record = self.project.papers[paper]
             found += [
-                Table(paper, name) for name in self.project.tables_here(paper) if not record.tables[name].on_request
+                products.Table(paper, name)
+                for name in self.project.tables_here(paper)
+                if not record.tables[name].on_request
             ]
-            found += [ExampleTable(paper, name) for name in record.examples]
-            found += [TranscriptTable(paper, name) for name in record.transcripts]
-            found += [LayerTable(paper, name) for name in record.layer_costs]
-            found += [Figure(paper, name) for name in record.figures]
+            found += [products.ExampleTable(paper, name) for name in record.examples]
+            found += [products.TranscriptTable(paper, name) for name in record.transcripts]
+            found += [products.LayerTable(paper, name) for name in record.layer_costs]
+            found += [products.Figure(paper, name) for name in record.figures]
             claims = self.project.claims[paper].claims.values()
-            found += [Claims(paper)] if any(claim.is_tested(self.project.config.scale) for claim in claims) else []
+            found += (
+                [products.Claims(paper)] if any(claim.is_tested(self.project.config.scale) for claim in claims) else []
+            )
         return found
 
-    def has(self, report: Product) -> bool:
+    def has(self, report: products.Product) -> bool:
         """Whether a paper's file describes a report of this kind under its name; all else is taken to be there."""
         match report:
-            case ExampleTable(paper, name):
+            case products.ExampleTable(paper, name):
                 return name in self.project.papers[paper].examples
-            case TranscriptTable(paper, name):
+            case products.TranscriptTable(paper, name):
                 return name in self.project.papers[paper].transcripts
-            case LayerTable(paper, name):
+            case products.LayerTable(paper, name):
                 return name in self.project.papers[paper].layer_costs
-            case Table(paper, name):
+            case products.Table(paper, name):
                 return name in self.project.papers[paper].tables
         return True
 
-    def closure(self, targets: Iterable[Product]) -> list[Product]:
+    def closure(self, targets: Iterable[products.Product]) -> list[products.Product]:
         """`targets` and all that they are made from, each once, what is needed before what needs it."""
-        found: dict[Product, None] = {}
+        found: dict[products.Product, None] = {}
 
-        def visit(product: Product) -> None:
+        def visit(product: products.Product) -> None:
             if product in found:
                 return
             for needed in flat(self.inputs(product)):
@@ -92,115 +67,117 @@ class Graph:
             visit(target)
         return list(found)
 
-    def inputs(self, product: Product) -> Inputs:
+    def inputs(self, product: products.Product) -> Inputs:
         """What `product` is made from, by the name that its rule gives it.
 
         Raises:
             UserError: something that it refers to does not exist.
         """
         match product:
-            case OfDataset():
+            case products.OfDataset():
                 return self.of_corpus(product)
-            case OfRun():
+            case products.OfRun():
                 return self.of_run(product)
-            case LayerTable():
-                return {"times": LayerTimes()}
-            case ExampleTable(paper, table):
+            case products.LayerTable():
+                return {"times": products.LayerTimes()}
+            case products.ExampleTable(paper, table):
                 return {"measured": reports.example_products(self.project, paper, table)}
-            case TranscriptTable(paper, table):
+            case products.TranscriptTable(paper, table):
                 return {"measured": reports.transcript_products(self.project, paper, table)}
-            case Table(paper, table):
+            case products.Table(paper, table):
                 return {"measured": reports.table_products(self.project, paper, table)}
-            case Figure(paper, figure):
+            case products.Figure(paper, figure):
                 return {"measured": reports.figure_products(self.project, paper, figure)}
-            case Claims(paper):
+            case products.Claims(paper):
                 return {"measured": reports.claim_products(self.project, paper)}
         return {}
 
-    def of_corpus(self, product: OfDataset) -> Inputs:
+    def of_corpus(self, product: products.OfDataset) -> Inputs:
         record = self.project.dataset_records[product.dataset]
-        raw: dict[str, Product | list[Product]] = {"raw": Raw(product.dataset)} if record.collector else {}
-        prepared = {"prepared": Prepared(product.dataset)}
-        if isinstance(product, Raw):
+        raw: dict[str, products.Product | list[products.Product]] = (
+            {"raw": products.Raw(product.dataset)} if record.collector else {}
+        )
+        prepared = {"prepared": products.Prepared(product.dataset)}
+        if isinstance(product, products.Raw):
             return {}
-        if isinstance(product, Spoken):
+        if isinstance(product, products.Spoken):
             return raw
         match record.form:
             case "speech":  # features are prepared and encoded in one stage
-                return {"spoken": Spoken(product.dataset)} if record.is_read_aloud else raw
+                return {"spoken": products.Spoken(product.dataset)} if record.is_read_aloud else raw
             case "characters":
                 return raw
         match product:
-            case Vocabulary():
+            case products.Vocabulary():
                 return prepared
-            case Encoded():
-                return {**prepared, "vocabulary": Vocabulary(product.dataset)}
+            case products.Encoded():
+                return {**prepared, "vocabulary": products.Vocabulary(product.dataset)}
         return raw
 
-    def of_run(self, product: OfRun) -> Inputs:
+    def of_run(self, product: products.OfRun) -> Inputs:
         run = product.run
-        corpus = {"corpus": Encoded(run.dataset)}
+        corpus = {"corpus": products.Encoded(run.dataset)}
         match product:
-            case Specification():
+            case products.Specification():
                 return {}
-            case Trained():
-                taken: list[Product] = [Trained(other) for other in self.project.runs_taken(run)]
-                return {"specification": Specification(run), **corpus, "others": taken}
-            case Averaged():
-                return {"trained": Trained(run)}
-            case Gates() | Alignments():
-                return {"trained": Trained(run), **corpus}
-            case Translation(_, decoding, _) | Parse(_, decoding, _) | Tuned(_, decoding):
+            case products.Trained():
+                taken: list[products.Product] = [products.Trained(other) for other in self.project.runs_taken(run)]
+                return {"specification": products.Specification(run), **corpus, "others": taken}
+            case products.Averaged():
+                return {"trained": products.Trained(run)}
+            case products.Gates() | products.Alignments():
+                return {"trained": products.Trained(run), **corpus}
+            case products.Translation(_, decoding, _) | products.Parse(_, decoding, _) | products.Tuned(_, decoding):
                 return {**self.decoded_with(run, decoding), **corpus}
-            case AttentionMaps(_, decoding, _, _):
+            case products.AttentionMaps(_, decoding, _, _):
                 return {"weights": self.weights(run, decoding), **corpus}
-            case Transcript(_, decoding, _, scored_on):
+            case products.Transcript(_, decoding, _, scored_on):
                 tuned = self.project.decoding(run.paper, run.system, decoding).tuned
-                chosen = {"tuned": Tuned(run, decoding)} if tuned else {}
-                return {**self.decoded_with(run, decoding), **chosen, "scored_on": Encoded(scored_on)}
-            case Score():
+                chosen = {"tuned": products.Tuned(run, decoding)} if tuned else {}
+                return {**self.decoded_with(run, decoding), **chosen, "scored_on": products.Encoded(scored_on)}
+            case products.Score():
                 return self.of_score(product)
         raise TypeError(f"nothing is known of {product!r}")
 
-    def of_score(self, score: Score) -> Inputs:
+    def of_score(self, score: products.Score) -> Inputs:
         """By what is scored: log-likelihoods, translations, transcripts or parses."""
         run, decoding, split = score.run, score.decoding, score.split
-        corpus = {"corpus": Encoded(run.dataset)}
-        elsewhere = {"scored_on": Encoded(score.scored_on)} if score.scored_on else {}
+        corpus = {"corpus": products.Encoded(run.dataset)}
+        elsewhere = {"scored_on": products.Encoded(score.scored_on)} if score.scored_on else {}
         if score.measure == "perplexities":
             return {"weights": self.weights(run, decoding), **corpus, **elsewhere}
         if score.scored_on:
-            return {"transcript": Transcript(run, decoding, split, score.scored_on), **elsewhere}
+            return {"transcript": products.Transcript(run, decoding, split, score.scored_on), **elsewhere}
         if self.project.dataset_records[run.dataset].form == "trees":
-            return {"parse": Parse(run, decoding, split), "prepared": Prepared(run.dataset)}
-        translation = {"translation": Translation(run, decoding, split)}
-        prepared: dict[str, Product] = {"prepared": Prepared(run.dataset)}
+            return {"parse": products.Parse(run, decoding, split), "prepared": products.Prepared(run.dataset)}
+        translation = {"translation": products.Translation(run, decoding, split)}
+        prepared: dict[str, products.Product] = {"prepared": products.Prepared(run.dataset)}
         if score.measure == "phenomena":  # what is right lies beside the raw text
-            return translation | corpus | prepared | {"raw": Raw(run.dataset)}
+            return translation | corpus | prepared | {"raw": products.Raw(run.dataset)}
         return translation | prepared
 
-    def weights(self, run: RunId, decoding: str) -> Product:
+    def weights(self, run: products.RunId, decoding: str) -> products.Product:
         """What a decoding reads: averaged checkpoints where it averages, else the training's own final weights."""
         averages = self.project.decoding(run.paper, run.system, decoding).reads_checkpoints
-        return Averaged(run, decoding) if averages else Trained(run)
+        return products.Averaged(run, decoding) if averages else products.Trained(run)
 
-    def decoded_with(self, run: RunId, decoding: str) -> Inputs:
+    def decoded_with(self, run: products.RunId, decoding: str) -> Inputs:
         """The weights of a decoding, and the language model beside them if there is one."""
         other = self.project.decoding_language_model(run, decoding)
-        language_model = {"language_model": Trained(other)} if other else {}
+        language_model = {"language_model": products.Trained(other)} if other else {}
         return {"weights": self.weights(run, decoding), **language_model}
 
 
-def flat(inputs: Inputs) -> list[Product]:
+def flat(inputs: Inputs) -> list[products.Product]:
     """All products of some inputs."""
     return [one for value in inputs.values() for one in (value if isinstance(value, list) else [value])]
 
 
-def runs_in(products: Iterable[Product]) -> list[RunId]:
+def runs_in(found: Iterable[products.Product]) -> list[products.RunId]:
     """Runs that are trained for some products, in order."""
-    return list(dict.fromkeys(product.run for product in products if isinstance(product, Trained)))
+    return list(dict.fromkeys(product.run for product in found if isinstance(product, products.Trained)))
 
 
-def datasets_in(products: Iterable[Product]) -> list[str]:
+def datasets_in(found: Iterable[products.Product]) -> list[str]:
     """Datasets whose corpora some products are made from, in alphabetical order."""
-    return sorted({product.dataset for product in products if isinstance(product, OfDataset)})
+    return sorted({product.dataset for product in found if isinstance(product, products.OfDataset)})

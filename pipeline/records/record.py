@@ -2,15 +2,14 @@
 
 import json
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from pipeline.errors import UserError
 from pipeline.files import whole_lines, write_json
-from pipeline.schema import Closed
+from pipeline.schema import Closed, adapter
 
 Note = TypeVar("Note", bound="Record")
 
@@ -89,11 +88,6 @@ def parsed(kind: Any, content: bytes, where: str, remedy: str = Record.remedy) -
         return adapter(kind).validate_json(content)
     except ValidationError as error:
         raise UserError(f"{where}: {explained(error)}; remove it and {remedy}") from error
-
-
-@cache
-def adapter(kind: Any) -> TypeAdapter:
-    return TypeAdapter(kind)
 
 
 def explained(error: ValidationError) -> str:

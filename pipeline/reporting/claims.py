@@ -100,12 +100,6 @@ def shortened(text: str) -> str:
 
 
 def described(row: dict[str, str]) -> str:
-    lines = [
-        ("Printed", row["printed"]),
-        ("Ours", row["ours"]),
-        ("Evidence", row["evidence"]),
-        ("Detectable", row["detectable"]),
-        ("Test", row["test"]),
-        ("Verdict", row["verdict"]),
-    ]
-    return "\n".join([f"## {row['claim']}", "", row["statement"], "", *(f"- {k}: {literal(v)}" for k, v in lines if v)])
+    keys = ("printed", "ours", "evidence", "detectable", "test", "verdict")
+    lines = [f"- {key.capitalize()}: {literal(row[key])}" for key in keys if row[key]]
+    return "\n".join([f"## {row['claim']}", "", row["statement"], "", *lines])

@@ -20,7 +20,7 @@ from pipeline.experiment.paper import Row
 from pipeline.experiment.project import Project
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.layer_times import LayerTimes
-from pipeline.kinds.picture import COLOURS, GREY, MARKERS, new_figure, save
+from pipeline.kinds.picture import COLOURS, GREY, curve_style, new_figure, save
 from pipeline.reporting.markdown import grid, write_twins
 from pipeline.schema import known
 
@@ -128,16 +128,8 @@ def plot(printed: list[Row], times: LayerTimes) -> Figure:
             seconds = [times.seconds[row["layer"], n, d] for n, d in places]
             middle = 1000 * np.median(seconds, axis=1)
             spread = 1000 * np.abs(np.percentile(seconds, [0, 100], axis=1) - middle / 1000)
-            axes.errorbar(
-                sizes,
-                middle,
-                spread,
-                color=COLOURS[number],
-                marker=MARKERS[number],
-                markersize=4,
-                linewidth=1.2,
-                label=f"{row['layer_type']}, {row['complexity_per_layer']}",
-            )
+            label = f"{row['layer_type']}, {row['complexity_per_layer']}"
+            axes.errorbar(sizes, middle, spread, linewidth=1.2, label=label, **curve_style(number))
             power = middle[-1] * (sizes / sizes[-1]) ** float(row[f"exponent_{variable}"])
             axes.plot(sizes, power, color=COLOURS[number], linestyle=":", linewidth=1)
         axes.set(xscale="log", yscale="log")

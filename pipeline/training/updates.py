@@ -2,25 +2,22 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from pipeline.data.corpus_batches import AnyBatch
 
-Part = TypeVar("Part", bound=AnyBatch)
-
 
 @dataclass(frozen=True)
-class Update(Generic[Part]):
+class Update:
     """The micro-batches of this process, and what is known of all without them.
 
     Attributes:
         tokens, sentences: of the update over all processes; flops: of this one.
     """
 
-    parts: list[Part]
+    parts: list[AnyBatch]
     tokens: int
     sentences: int
     flops: float
