@@ -4,7 +4,8 @@ import difflib
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Annotated, Any
+from itertools import chain
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -21,6 +22,23 @@ class Closed(BaseModel):
     """A frozen record that refuses keys it does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
+
+    read_by: ClassVar[dict[str, dict[str, list[str]]]] = {}
+    """By a setting, and what it may be: the settings that are read then, of those that are not always."""
+
+
+def refuse_unread(settings: Closed, where: str) -> None:
+    """Raises UserError for a setting that is not at its default though a choice beside it leaves it unread."""
+    for key, readers in settings.read_by.items():
+        chosen = getattr(settings, key)
+        for name in dict.fromkeys(chain(*readers.values())):
+            value, default = getattr(settings, name), type(settings).model_fields[name].default
+            if name not in readers.get(chosen, ()) and value != default:
+                among = " or ".join(choice for choice, names in readers.items() if name in names)
+                raise UserError(
+                    f"{where}: {name}: is read where {key} is {among}, not {chosen}; leave it at {shown(default)}, "
+                    f"got {shown(value)}"
+                )
 
 
 Probability = Annotated[float, Field(ge=0, lt=1, strict=False)]

@@ -17,7 +17,8 @@ from pipeline.config import RunSpec
 from pipeline.errors import UserError
 from pipeline.experiment.content import DIGITS, run_content
 from pipeline.files import atomic_write
-from pipeline.layout import RUN_FILE
+from pipeline.layout import DONE_FILE, RUN_FILE
+from pipeline.records.training import TrainedRun
 from pipeline.schema import load_yaml, validate
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.job import add_machine_arguments, train_held
@@ -42,6 +43,12 @@ def run(args: argparse.Namespace) -> None:
     written: RunSpec = validate(RunSpec, load_yaml(args.run / RUN_FILE), str(args.run / RUN_FILE))
     if args.steps <= written.training.max_steps:
         raise UserError(f"--steps {args.steps}: {args.run} is of {written.training.max_steps} updates; ask for more")
+    done = args.run / DONE_FILE
+    if done.exists() and (ended := TrainedRun.read(done).steps) < (asked := written.training.max_steps):
+        raise UserError(
+            f"{args.run}: ended after {ended} of {asked} updates, as its patience or min_lr says, and would end there "
+            "again: change these for its system and train it anew"
+        )
     spec = of_length(written, args.steps)
     folder = beside(args.run, spec)
     if not (folder / RUN_FILE).exists():

@@ -151,7 +151,9 @@ def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
     given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
     if unfit := {"average_last", "averaged", "language_model", "lm_weights"} & set(given):
         raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
-    return validate(DecodingConfig, config.model_dump() | given, "--decoding")
+    settings = validate(DecodingConfig, config.model_dump() | given, "--decoding")
+    settings.check_given("--decoding")
+    return settings
 
 
 def made(found: FoundRun, product: Averaged | Tuned) -> Path:

@@ -1,17 +1,24 @@
 """Settings of a decoding."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count
+from pipeline.errors import UserError
+from pipeline.schema import Closed, Count, refuse_unread
 
 
 class DecodingSettings(Closed):
     """Settings of a decoding, each on its own."""
 
+    read_by: ClassVar[dict[str, dict[str, list[str]]]] = {
+        "length_normalisation": {"gnmt": ["length_penalty"], "length": ["length_penalty"], "none": []}
+    }
+
     beam_size: Count = 4
-    length_penalty: float = Field(default=0.6, ge=0, strict=False, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha")
+    length_penalty: float = Field(
+        default=0.6, ge=0, strict=False, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha"
+    )
     length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
     max_extra_length: Count = Field(default=50, description="Output may exceed the source by so many subwords")
     average_last: Count = Field(default=1, description="Checkpoints averaged; 1 = the final weights alone")
@@ -55,9 +62,18 @@ class DecodingConfig(DecodingSettings):
         there, beside = self.reads_language_model, self.language_model_use == "beside"
         if (self.lm_weight or self.tuned) and not (there and beside):
             raise ValueError("lm_weight and lm_weights need a language_model or ngram_order, used beside the model")
+        if self.tuned and (self.lm_weight or self.word_bonus):
+            raise ValueError("lm_weights are to choose among: lm_weight and word_bonus are then chosen, too")
         if not (there or beside):
             raise ValueError("language_model_use instead needs a language_model or ngram_order")
         return self
+
+    def check_given(self, where: str) -> None:
+        """Raises UserError where what was given would have no effect. (The best of `lm_weights` may be 0.)"""
+        refuse_unread(self, where)
+        unweighed = self.language_model_use == "beside" and not (self.lm_weight or self.tuned)
+        if self.reads_language_model and unweighed:
+            raise UserError(f"{where}: its language model has no weight: set lm_weight, or lm_weights to choose among")
 
     @property
     def reads_checkpoints(self) -> bool:

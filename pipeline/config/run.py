@@ -55,8 +55,13 @@ class RunSpec(Closed):
 
     @model_validator(mode="after")
     def model_can_be_trained_so(self):
-        if self.fusion and self.model.state_width is None:
-            raise ValueError(f"fusion: a model of architecture {self.model.architecture} has no decoder to fuse")
+        kind = self.model.architecture
+        if self.fusion and not (self.model.fusable and self.model.state_width):
+            raise ValueError(f"fusion: a model of architecture {kind} has no decoder that learns by its own loss alone")
+        if self.training.scheduled_sampling and not (self.fusion or self.model.samples):
+            raise ValueError(f"training.scheduled_sampling: a model of architecture {kind} reads references alone")
+        if self.training.train_share < 1 and self.model.reads == "parallel":
+            raise ValueError("training.train_share is for speech and text: this model reads sentence pairs")
         if self.model.reads != "parallel" and self.training.sentences_per_update is None:
             raise ValueError(
                 f"updates on {self.model.reads} are counted in sentences: set training.sentences_per_update"

@@ -1,6 +1,6 @@
 """Settings of a training."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -9,6 +9,20 @@ from pipeline.schema import Closed, Count, Positive, Probability
 
 class TrainingConfig(Closed):
     """How a model is trained. Token counts are target subwords, padding included."""
+
+    read_by: ClassVar[dict[str, dict[str, list[str]]]] = {
+        "schedule": {
+            "inverse_sqrt": ["warmup_steps", "lr_factor"],
+            "constant": ["lr"],
+            "plateau": ["lr", "plateau_factor", "plateau_annealing", "min_lr"],
+            "cosine": ["lr", "warmup_steps"],
+        },
+        "optimiser": {
+            "adam": ["adam_beta1", "adam_beta2", "adam_eps"],
+            "adadelta": ["adadelta_rho", "adadelta_eps"],
+            "nag": ["momentum"],
+        },
+    }
 
     max_steps: Count = Field(description="Updates at most")
     optimiser: Literal["adam", "adadelta", "nag"] = Field(
@@ -107,4 +121,8 @@ class TrainingConfig(Closed):
         needed = "warmup_steps" if self.schedule == "inverse_sqrt" else "lr"
         if getattr(self, needed) is None:
             raise ValueError(f"schedule {self.schedule} needs {needed}")
+        if self.min_lr and self.lr and self.min_lr >= self.lr:
+            raise ValueError(f"min_lr {self.min_lr} must be below lr {self.lr}: the training would end before it began")
+        if self.noise_snr_db[0] > self.noise_snr_db[1]:
+            raise ValueError("noise_snr_db: the lowest ratio comes first, got {}, {}".format(*self.noise_snr_db))
         return self

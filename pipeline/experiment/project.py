@@ -16,7 +16,7 @@ from pipeline.experiment.references import check_references
 from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.products import Encoded, RunId, Score, Transcript, Translation
-from pipeline.schema import Closed, load_yaml, validate
+from pipeline.schema import Closed, load_yaml, refuse_unread, validate
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Settings of a run by the record that they have to be."""
@@ -71,6 +71,8 @@ class Project(Catalogue):
             model = self.section(language_model, "model").model_dump()
             settings["fusion"] = self.section(run, "fusion").model_dump()
             settings["language_model"] = {"run": language_model.folder, "model": model}
+        elif self.settings(run.paper, run.system, "fusion"):
+            raise UserError(f"{self.where(run)}: fusion: there is no language_model to be fused")
         if initial := self.initial(run):
             settings["initial"] = initial.folder
         return validate(RunSpec, settings, self.where(run))
@@ -102,7 +104,9 @@ class Project(Catalogue):
     def full_section(self, paper: str, system: str, section: str) -> Closed:
         """One section of a system's settings as the paper has them."""
         where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: {section}"
-        return validate(SECTIONS[section], self.settings(paper, system, section), where)
+        settings = validate(SECTIONS[section], self.settings(paper, system, section), where)
+        refuse_unread(settings, where)  # here: a scale's rules are for all systems
+        return settings
 
     def readings(self, paper: str, system: str) -> dict[str, str]:
         """The choices of a paper's readings by which a system, as it is written there, is made. Raises UserError."""
@@ -171,7 +175,9 @@ class Project(Catalogue):
         for entry in self.lineage(paper, system).values():
             settings |= entry.decodings.get(name, {})
         where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: decodings.{name}"
-        scaled = self.scaled("decoding", validate(DecodingConfig, settings, where).model_dump(), paper, system)
+        full = validate(DecodingConfig, settings, where)
+        full.check_given(where)
+        scaled = self.scaled("decoding", full.model_dump(), paper, system)
         return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 
     def runs_of(self, paper: str, system: str, dataset: str) -> list[RunId]:
@@ -205,6 +211,12 @@ class Project(Catalogue):
             for product in chain(*products, reports.claim_products(self, paper)):
                 if isinstance(product, Score | Translation | Transcript):
                     self.decoding_language_model(product.run, product.decoding)
+                    self.check_tuning(product.run, product.decoding)
+
+    def check_tuning(self, run: RunId, name: str) -> None:
+        """Raises UserError where weights would have to be chosen for text: the workflow chooses recognisers'."""
+        if self.decoding(run.paper, run.system, name).tuned and self.run_spec(run).model.reads != "speech":
+            raise UserError(f"{self.where(run)}: decodings.{name}: lm_weights are for speech; set lm_weight")
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:

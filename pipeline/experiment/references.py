@@ -193,6 +193,9 @@ class References:
         for name, rules in scale.systems.items():
             yield unknown(name, systems, f"{where}systems")
             yield from rule_faults(rules, f"{where}systems.{name}.")
+            paper = self.papers.get(name.partition("/")[0])
+            if paper and paper.as_published and (rules.model or rules.training or rules.fusion or rules.decoding):
+                yield f"{where}systems.{name}: is trained as published: no rules apply"
 
     def of_datasets(self) -> Faults:
         """Of the stand-ins of licensed data, and of the packages that config.yaml names."""

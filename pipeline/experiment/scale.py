@@ -25,6 +25,8 @@ class Rule(Closed):
     def one_operation(self):
         if sum(value is not None for value in (self.divide, self.multiply, self.set)) != 1:
             raise ValueError("needs exactly one of divide, multiply, set")
+        if self.set is not None and (self.minimum is not None or self.maximum is not None):
+            raise ValueError("set needs no minimum or maximum")
         if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
             raise ValueError(f"minimum {self.minimum} is above maximum {self.maximum}")
         return self

@@ -15,6 +15,11 @@ class ModelSettings(Closed):
     reads: ClassVar[Reads] = "parallel"
     """What a model takes of a corpus; one that reads text takes the target side of any."""
 
+    fusable: ClassVar[bool] = True
+    """Whether what it learns by is its decoder's output alone, and one rule moves its weights."""
+    samples: ClassVar[bool] = False
+    """Whether its decoder may read its own predictions in training."""
+
     architecture: str
 
     @property

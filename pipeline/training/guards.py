@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
+from pipeline.config import TrainingConfig
 from pipeline.data.corpus_batches import AnyBatch
+from pipeline.data.speech_batches import SpeechBatch
 from pipeline.errors import UserError
 from pipeline.training.state import TrainingState
 
@@ -38,16 +40,18 @@ def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 @contextlib.contextmanager
-def out_of_memory_explained(name: str, step: int, batch: AnyBatch, micro_batch_tokens: int) -> Iterator[None]:
+def out_of_memory_explained(name: str, step: int, batch: AnyBatch, training: TrainingConfig) -> Iterator[None]:
     """Turn a device's or the machine's refusal of memory into a UserError that says what to set."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
+        key = "micro_batch_frames" if isinstance(batch, SpeechBatch) else "micro_batch_tokens"
+        now = getattr(training, key)
         raise UserError(
             f"{name}: out of memory in update {step} with a micro-batch of {describe([batch])}; set "
-            f"training.micro_batch_tokens to {micro_batch_tokens // 2} (now {micro_batch_tokens}): an update stays "
+            f"training.{key} to {now // 2} (now {now}): an update stays "
             "as large as it is, in more parts"
         ) from error
 

@@ -225,7 +225,7 @@ class Trainer:
 
     def backward(self, step: int, batch: AnyBatch, divisor: float) -> torch.Tensor:
         """Add a micro-batch's share to the gradients; returns its summed loss and negative log-likelihood, (2,)."""
-        with out_of_memory_explained(self.spec.name, step, batch, self.spec.training.micro_batch_tokens):
+        with out_of_memory_explained(self.spec.name, step, batch, self.spec.training):
             with autocast(self.device, self.spec):
                 sums = self.model.loss(batch.to(self.device), self.spec.training.label_smoothing)
             sums.loss.backward(torch.full_like(sums.loss, 1 / divisor))

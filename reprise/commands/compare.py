@@ -26,18 +26,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs", nargs=2, metavar="RUN", help="paper/system/dataset/seed, a run's folder, or a score file"
     )
     parser.add_argument("--metric", help="default: bleu_paper, f1 or wer, by what the models make")
-    parser.add_argument("--split", default="test", help="dev, test, test2, … (default: test)")
+    parser.add_argument("--split", help="dev, test, test2, … (default: test)")
     parser.add_argument("--decoding", default="", metavar="NAME", help="of both (default: the usual)")
     add_settings_argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     if all(name.endswith(".json") for name in args.runs):
+        if args.decoding or args.split:
+            raise UserError("--split, --decoding: are of runs; score files are of one")
         metric, (ours, theirs) = args.metric or USUAL["sentences"], map(Path, args.runs)
     else:
         first, second = (find_run(name, parse_settings(args.set)) for name in args.runs)
         metric = args.metric or USUAL[first.dataset.form]
-        ours, theirs = (score_of(one, metric, args.split, args.decoding) for one in (first, second))
+        ours, theirs = (score_of(one, metric, args.split or "test", args.decoding) for one in (first, second))
     found = compare_scores(ours, theirs, metric)
     between = f"95 % between {found.low:+.2f} and {found.high:+.2f}, p = {found.p_value:.4f}"
     print(f"{metric}: {args.runs[0]} less {args.runs[1]}: {found.difference:+.2f} ({between})")

@@ -30,6 +30,8 @@ from reprise.scaffold import SCAFFOLD, filled, write_paper
 
 log = logging.getLogger(__name__)
 NAME, LANGUAGE = re.compile(r"[a-z][a-z0-9-]*"), re.compile(r"[a-z]{2,3}")
+SPLIT = "0.98/0.01/0.01"
+OF_DATASETS = ("src", "tgt", "pairs", "trees", "recordings", "dev", "test", "split", "languages", "redistributable")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dev", type=Path, nargs="+", metavar="FILE", help="development set: SRC TGT, or one of trees")
     parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="test set, likewise")
-    parser.add_argument("--split", default="0.98/0.01/0.01", help="without --dev and --test (default: %(default)s)")
+    parser.add_argument("--split", help=f"without --dev and --test (default: {SPLIT})")
     parser.add_argument("--languages", nargs=2, metavar=("SRC", "TGT"), help="ISO 639; default: the files' endings")
     parser.add_argument("--licence", default="not known; ask its owner before you pass it on")
     parser.add_argument("--citation", default="none given")
@@ -55,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     if not NAME.fullmatch(args.name):
         raise UserError(f"{args.name}: a name is of small letters, digits and `-`, beginning with a letter")
+    if unused := unused_options(args):
+        raise UserError(f"--{unused[0]}: has no effect beside the other options")
     root = find_root()
     if args.what == "dataset":
         made = write_dataset(args, root)
@@ -65,6 +69,14 @@ def run(args: argparse.Namespace) -> None:
     made = write_paper(load_project(root), args.name, args.dataset)
     load_project(root)  # says what is wrong with it, if anything is
     log.info("%s: `snakemake -n %s` shows what it would run", made, args.name)
+
+
+def unused_options(args: argparse.Namespace) -> list[str]:
+    """Those given that the others leave without effect."""
+    unused = {"dataset": True, "split": args.dev and args.test, "languages": args.trees or args.recordings}
+    unused["redistributable"] = args.recordings  # recordings are never passed on
+    found = OF_DATASETS if args.what == "paper" else [option for option, is_unused in unused.items() if is_unused]
+    return [option for option in found if getattr(args, option)]
 
 
 def write_dataset(args: argparse.Namespace, root: Path) -> Path:
@@ -95,7 +107,7 @@ def facts_of(args: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any
             if args.dev or args.test:
                 raise UserError("--recordings are split (--split); for splits of your own, edit the tables it writes")
             utterances = recordings.read_table(args.recordings, args.name)
-            facts = recordings.split_recordings(utterances, read_shares(args.split), folder)
+            facts = recordings.split_recordings(utterances, read_shares(args.split or SPLIT), folder)
             return "recordings.yaml", facts | {"folder": json.dumps(os.path.relpath(folder))}
     languages = languages_of(args)
     splits = text_splits(args, folder, languages)
@@ -119,7 +131,7 @@ def text_splits(args: argparse.Namespace, folder: Path, languages: tuple[str, st
             raise UserError("--pairs are split (--split); --dev and --test go with --src and --tgt")
         return {"train": (args.src, args.tgt), "dev": tuple(args.dev), "test": tuple(args.test)}
     pairs = text.read_columns(args.pairs) if args.pairs else text.read_pairs((args.src, args.tgt))
-    files, empty = text.split_pairs(pairs, read_shares(args.split), folder, languages)
+    files, empty = text.split_pairs(pairs, read_shares(args.split or SPLIT), folder, languages)
     log.info("%s: train, dev and test, no source sentence in two of them; %d empty pairs left out", folder, empty)
     return files
 
@@ -128,7 +140,7 @@ def tree_splits(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
     if has_splits(args, 1):
         return {"train": args.trees, "dev": args.dev[0], "test": args.test[0]}
     log.info("%s: train, dev and test, no sentence in two of them", folder)
-    return trees.split_trees(args.trees, read_shares(args.split), folder)
+    return trees.split_trees(args.trees, read_shares(args.split or SPLIT), folder)
 
 
 def has_splits(args: argparse.Namespace, files: int) -> bool:

@@ -39,11 +39,12 @@ WIDTH = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("papers", nargs="*", metavar="PAPER", help="of which papers (default: all)")
-    parser.add_argument("--watch", action="store_true", help="show it again and again, until Ctrl-C")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--watch", action="store_true", help="show it again and again, until Ctrl-C")
+    shown.add_argument("--json", action="store_true", help="write it as one JSON record, for programs")
     parser.add_argument(
         "--every", type=float, default=5.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
     )
-    parser.add_argument("--json", action="store_true", help="write it as one JSON record, for programs")
     parser.add_argument(
         "--no-forecast", action="store_true", help="leave out what is to come, which takes seconds to count"
     )

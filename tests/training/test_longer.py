@@ -132,6 +132,15 @@ def test_continue_refuses_fewer_updates_and_a_run_without_checkpoints(stored, ca
     assert "has no checkpoint to go on from" in capsys.readouterr().err
 
 
+def test_continue_refuses_a_run_that_ended_by_itself_as_it_would_again(new_run, copy_corpus, capsys):
+    run = new_run("seed1-00000002", max_steps=40, validate_every=2, patience=1, lr_factor=50.0)
+    train_run(run, threads=1)
+    ended = read_json(run / "done.json")["steps"]
+    assert ended < 40
+    assert main(["continue", "--run", str(run), "--steps", "60"]) == 1
+    assert f"ended after {ended} of 40 updates" in capsys.readouterr().err
+
+
 def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

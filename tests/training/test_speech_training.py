@@ -14,6 +14,7 @@ from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.files import read_json
+from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training.job import train_run
 from pipeline.training.tensor_file import read_tensor_file
 from pipeline.training.trainer import Trainer
@@ -105,6 +106,16 @@ def test_a_training_stopped_at_any_update_ends_in_the_same_bytes(kind, make, mon
     train_run(stopped, threads=1)
     names = ("model.safetensors", "done.json")
     assert all((stopped / name).read_bytes() == (whole / name).read_bytes() for name in names)
+
+
+def test_a_recogniser_out_of_memory_is_told_to_hold_fewer_frames(make, monkeypatch):
+    def refuse(self, batch, label_smoothing):
+        raise MemoryError
+
+    run = make("large", CTC, {"micro_batch_frames": 5000})
+    monkeypatch.setattr(CTCModel, "loss", refuse)
+    with pytest.raises(UserError, match=r"out of memory in update 0.*micro_batch_frames to 2500 \(now 5000\)"):
+        train_run(run, threads=1)
 
 
 def test_what_a_run_takes_from_others_is_neither_changed_nor_stored(make):

@@ -99,3 +99,21 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(tmp_path, monkeypatch, 
     assert reprise(["new", "dataset", "mine", *words]) == 1
     assert message in capsys.readouterr().err
     assert not (root / "workflow/datasets/mine.yaml").exists()
+
+
+SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["dataset", "mine", *SENTENCES, "--dev", "a", "b", "--test", "c", "d", "--split", "0.8/0.1/0.1"], "split"),
+        (["dataset", "mine", *SENTENCES, "--dataset", "other"], "dataset"),
+        (["dataset", "mine", "--recordings", "calls.tsv", "--languages", "en", "uk"], "languages"),
+        (["dataset", "mine", "--recordings", "calls.tsv", "--redistributable"], "redistributable"),
+        (["paper", "mine", "--dataset", "other", "--trees", "news.mrg"], "trees"),
+    ],
+)
+def test_an_option_without_effect_is_refused(capsys, words, option):
+    assert reprise(["new", *words]) == 1
+    assert f"--{option}: has no effect beside the other options" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """Settings of the joint recogniser."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,7 @@ from pipeline.schema import Count, Probability
 class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
     """Strided convolutions and residual BLSTMs, read by CTC and by the decoder of a Transformer of `num_layers`."""
 
+    fusable: ClassVar[bool] = False
     architecture: Literal["joint_recogniser"] = Field(description="CTC and attention (Watanabe et al. 2017)")
     channels: Count = Field(default=32, description="Channels of both 3 x 3 convolutions, of stride 2 in frequency")
     subsampling: Literal[2, 4] = Field(

@@ -1,6 +1,6 @@
 """Settings of the attention recogniser."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from pipeline.schema import Count
 class AttentionRecogniserConfig(SpeechSettings):
     """Cold Fusion, section 4.2: the plain Seq2Seq recogniser."""
 
+    samples: ClassVar[bool] = True
     architecture: Literal["speech_attention"] = Field(description="BLSTM encoder, GRU decoder with hybrid attention")
     frame_stacking: Count = Field(default=1, description="Neighbouring frames joined into one input of the encoder")
     encoder_layers: Count = Field(default=6, description="BLSTM layers")

@@ -1,6 +1,6 @@
 """Settings of the Weighted Transformer."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,7 @@ from pipeline.schema import Count
 class WeightedTransformerConfig(AnyTransformerConfig):
     """Weighted Transformer Network, section 3."""
 
+    fusable: ClassVar[bool] = False
     architecture: Literal["weighted_transformer"] = Field(description="Branched attention (Ahmed et al. 2017)")
     num_branches: Count | None = Field(default=None, description="M: branches; null = num_heads")
     ffn_mode: Literal["split", "shared"] = Field(

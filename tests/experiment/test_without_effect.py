@@ -1,0 +1,114 @@
+"""Settings that another one leaves without effect stop the run: what somebody writes is what is done."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipeline.config import TrainingConfig
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+
+ROOT = Path(__file__).resolve().parents[2]
+ATTENTION, COLD_FUSION = "attention", "coldfusion"
+
+
+@pytest.fixture
+def checked(tmp_path, parsed_once):
+    """Checks a project one of whose papers was changed, as every start of the workflow does."""
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+
+    def check(path: str, change, scale: str = "demo") -> None:
+        file = tmp_path / "workflow" / path
+        value = yaml.safe_load(file.read_text(encoding="utf-8"))
+        change(value)
+        file.write_text(yaml.safe_dump(value, sort_keys=False), encoding="utf-8")
+        load_project(tmp_path, {"scale": scale}).check()
+
+    return check
+
+
+def training_of_base(**settings):
+    return ATTENTION, lambda paper: paper["systems"]["base"]["training"].update(settings)
+
+
+def decoding(paper: str, name: str, **settings):
+    return paper, lambda record: record["decodings"][name].update(settings)
+
+
+CHOSEN = {"language_model": "coldfusion/lm-target@target-text", "lm_weights": [0.1, 0.2]}
+FUSED_BRANCHES = {"base": "weighted/C", "description": "branches and a language model", "fusion": {"kind": "cold"}}
+FUSED_BRANCHES |= {"language_model": "lm-full@full-text"}
+WITHOUT_EFFECT = {
+    "a rate of another schedule": (
+        training_of_base(lr=0.0003),
+        r"base: training: lr: is read where schedule is constant",
+    ),
+    "an inherited warm-up": (
+        training_of_base(schedule="constant", lr=0.0003),
+        "warmup_steps: is read where schedule is inverse_sqrt or cosine, not constant; leave it at None, got 4000",
+    ),
+    "another optimiser's": (training_of_base(momentum=0.9), "momentum: is read where optimiser is nag, not adam"),
+    "a share of sentence pairs": (training_of_base(train_share=0.1), "train_share is for speech and text"),
+    "sampling by who reads references": (
+        training_of_base(scheduled_sampling=0.2),
+        "transformer reads references alone",
+    ),
+    "a penalty without normalisation": (
+        decoding(COLD_FUSION, "final", length_penalty=1.0),
+        "decodings.final: length_penalty: is read where length_normalisation is gnmt or length, not none",
+    ),
+    "a language model without weight": (
+        decoding(COLD_FUSION, "final", language_model="lm-target@target-text"),
+        "decodings.final: its language model has no weight",
+    ),
+    "a weight beside those to choose among": (
+        decoding(COLD_FUSION, "final", ngram_order=3, lm_weights=[0.1, 0.2], word_bonus=1.5),
+        "lm_weight and word_bonus are then chosen, too",
+    ),
+    "weights to choose for text": (
+        decoding("multichannel", "beam10", **CHOSEN),
+        "decodings.beam10: lm_weights are for speech; set lm_weight",
+    ),
+    "a fusion with what its own loss would not teach": (
+        (COLD_FUSION, lambda paper: paper["systems"].update(mine=FUSED_BRANCHES)),
+        "a model of architecture weighted_transformer has no decoder that learns by its own loss alone",
+    ),
+    "a fusion without language model": (
+        (COLD_FUSION, lambda paper: paper["systems"]["CF1"].pop("language_model")),
+        "fusion: there is no language_model to be fused",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_EFFECT)
+def test_what_a_paper_sets_without_effect_is_named(checked, case):
+    (paper, change), message = WITHOUT_EFFECT[case]
+    with pytest.raises(UserError, match=message):
+        checked(f"papers/{paper}/paper.yaml", change)
+
+
+def test_a_scale_has_no_rules_for_a_recipe_that_is_trained_as_published(checked):
+    def change(scale):
+        scale["systems"]["anchors/tiny-transformer"] = {"training": {"max_steps": {"divide": 10}}}
+
+    with pytest.raises(UserError, match="tiny-transformer: is trained as published: no rules apply"):
+        checked("scales/small.yaml", change, "small")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"schedule": "plateau", "lr": 1e-4, "min_lr": 1e-3}, r"min_lr 0\.001 must be below lr 0\.0001"),
+        (
+            {"schedule": "constant", "lr": 1e-4, "noise_snr_db": [15, 0]},
+            r"the lowest ratio comes first, got 15\.0, 0\.0",
+        ),
+    ],
+)
+def test_bounds_the_wrong_way_round_are_refused(settings, message):
+    usual = {"max_steps": 9, "tokens_per_update": 64, "validate_every": 9, "checkpoint_every": 9}
+    with pytest.raises(ValueError, match=message):
+        TrainingConfig(**usual, **settings)
