@@ -14,7 +14,7 @@ from pipeline.layout import RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.products import Averaged, RunId, Score, Trained, Tuned
 from pipeline.provenance import ROOT
 from pipeline.records.decoding import Tuned as TunedWeights
-from pipeline.schema import known, validate
+from pipeline.schema import known, refuse_unread, validate
 from pipeline.yaml_file import parse_yaml
 
 SHORT = {"beam": "beam_size", "alpha": "length_penalty"}
@@ -152,7 +152,9 @@ def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
     if unfit := {"average_last", "averaged", "language_model", "lm_weights"} & set(given):
         raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
     settings = validate(DecodingConfig, config.model_dump() | given, "--decoding")
-    settings.check_given("--decoding")
+    refuse_unread(settings, "--decoding")
+    if settings.unweighed:
+        raise UserError(f"--decoding: {settings.unweighed}")
     return settings
 
 

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.errors import UserError
-from pipeline.schema import Closed, Count, refuse_unread
+from pipeline.schema import Closed, Count
 
 
 class DecodingSettings(Closed):
@@ -68,13 +67,6 @@ class DecodingConfig(DecodingSettings):
             raise ValueError("language_model_use instead needs a language_model or ngram_order")
         return self
 
-    def check_given(self, where: str) -> None:
-        """Raises UserError where what was given would have no effect. (The best of `lm_weights` may be 0.)"""
-        refuse_unread(self, where)
-        unweighed = self.language_model_use == "beside" and not (self.lm_weight or self.tuned)
-        if self.reads_language_model and unweighed:
-            raise UserError(f"{where}: its language model has no weight: set lm_weight, or lm_weights to choose among")
-
     @property
     def reads_checkpoints(self) -> bool:
         """Whether it reads other weights than those that the training ended in."""
@@ -84,6 +76,12 @@ class DecodingConfig(DecodingSettings):
     def reads_language_model(self) -> bool:
         """Whether a language model or n-grams take part that are not the model's own."""
         return bool(self.language_model or self.ngram_order)
+
+    @property
+    def unweighed(self) -> str:
+        """What to say where a language model beside the model counts nothing; the best of lm_weights may be 0."""
+        counts = self.lm_weight or self.tuned or self.language_model_use == "instead" or not self.reads_language_model
+        return "" if counts else "its language model has no weight: set lm_weight, or lm_weights to choose among"
 
     @property
     def tuned(self) -> bool:

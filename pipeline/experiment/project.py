@@ -176,7 +176,7 @@ class Project(Catalogue):
             settings |= entry.decodings.get(name, {})
         where = f"workflow/papers/{paper}/paper.yaml: systems.{system}: decodings.{name}"
         full = validate(DecodingConfig, settings, where)
-        full.check_given(where)
+        refuse_unread(full, where)
         scaled = self.scaled("decoding", full.model_dump(), paper, system)
         return validate(DecodingConfig, scaled, f"{where} at scale {self.config.scale}")
 

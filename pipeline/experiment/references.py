@@ -248,12 +248,14 @@ def misused(project: Project) -> Faults:
             for name in record.decodings:
                 where = f"workflow/papers/{paper}/paper.yaml: systems.{system}, decodings.{name}"
                 try:
-                    reference = project.decoding(paper, system, name).language_model
+                    decoding = project.decoding(paper, system, name)
                 except UserError as error:
                     yield str(error)
                     continue
-                if reference:
+                if reference := decoding.language_model:
                     owner, model = project.locate(reference.partition("@")[0], paper)
                     architecture = project.settings(owner, model, "model").get("architecture")
                     if architecture != "language_model":
                         yield f"{where}.language_model: {reference!r} is no language model but of kind {architecture}"
+                if decoding.unweighed:
+                    yield f"{where}: {decoding.unweighed}"

@@ -267,6 +267,11 @@ WRONG = {
     "no such decoding": (["translate", RUN, "--decoding", "finl"], "did you mean 'final'?"),
     "no such setting": (["translate", RUN, "--decoding", "beem=4"], "beem: unknown key"),
     "a bad setting": (["translate", RUN, "--decoding", "beam=0"], "beam_size: Input should be greater"),
+    "no effect": (
+        ["translate", RUN, "--decoding", "length_normalisation=none,alpha=1"],
+        "length_penalty: is read where",
+    ),
+    "no weight": (["translate", RUN, "--decoding", "ngram_order=3"], "its language model has no weight"),
     "other weights": (["translate", RUN, "--decoding", "average_last=5"], "name a decoding of paper.yaml"),
     "not averaged": (["translate", "attention/base/cipher"], "not trained"),
     "not speech": (["transcribe", RUN, "talk.en"], "no audio that can be read"),
