@@ -27,17 +27,21 @@ class Closed(BaseModel):
     """By a setting, and what it may be: the settings that are read then, of those that are not always."""
 
 
-def refuse_unread(settings: Closed, where: str) -> None:
-    """Raises UserError for a setting that is not at its default though a choice beside it leaves it unread."""
+def refuse_unread(settings: Closed, where: str, written: Iterable[str] | None = None) -> None:
+    """Raises UserError for a setting that is not at its default though a choice beside it leaves it unread.
+
+    written: those that may be at fault; None: all.
+    """
     for key, readers in settings.read_by.items():
         chosen = getattr(settings, key)
         for name in dict.fromkeys(chain(*readers.values())):
             value, default = getattr(settings, name), type(settings).model_fields[name].default
-            if name not in readers.get(chosen, ()) and value != default:
+            is_asked = written is None or name in written
+            if is_asked and name not in readers.get(chosen, ()) and value != default:
                 among = " or ".join(choice for choice, names in readers.items() if name in names)
                 raise UserError(
-                    f"{where}: {name}: is read where {key} is {among}, not {chosen}; leave it at {shown(default)}, "
-                    f"got {shown(value)}"
+                    f"{where}: {name}: is read where {key} is {among}, not {chosen}, got {shown(value)}; "
+                    f"where it is inherited, write `{name}: {'null' if default is None else shown(default)}`"
                 )
 
 

@@ -148,12 +148,14 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
 
 def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
     """Raises UserError for an unknown key or a bad value, or where other weights would be needed."""
+    if not changes:
+        return config
     given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
     if unfit := {"average_last", "averaged", "language_model", "lm_weights"} & set(given):
         raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
     settings = validate(DecodingConfig, config.model_dump() | given, "--decoding")
-    refuse_unread(settings, "--decoding")
-    if settings.unweighed:
+    refuse_unread(settings, "--decoding", given)
+    if settings.unweighed and {"ngram_order", "lm_weight", "language_model_use"} & set(given):
         raise UserError(f"--decoding: {settings.unweighed}")
     return settings
 

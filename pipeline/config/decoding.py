@@ -62,7 +62,9 @@ class DecodingConfig(DecodingSettings):
         if (self.lm_weight or self.tuned) and not (there and beside):
             raise ValueError("lm_weight and lm_weights need a language_model or ngram_order, used beside the model")
         if self.tuned and (self.lm_weight or self.word_bonus):
-            raise ValueError("lm_weights are to choose among: lm_weight and word_bonus are then chosen, too")
+            raise ValueError(
+                "lm_weight and word_bonus are 0 where lm_weights are to choose among; or leave lm_weights out"
+            )
         if not (there or beside):
             raise ValueError("language_model_use instead needs a language_model or ngram_order")
         return self

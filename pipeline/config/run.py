@@ -55,13 +55,8 @@ class RunSpec(Closed):
 
     @model_validator(mode="after")
     def model_can_be_trained_so(self):
-        kind = self.model.architecture
-        if self.fusion and not (self.model.fusable and self.model.state_width):
-            raise ValueError(f"fusion: a model of architecture {kind} has no decoder that learns by its own loss alone")
-        if self.training.scheduled_sampling and not (self.fusion or self.model.samples):
-            raise ValueError(f"training.scheduled_sampling: a model of architecture {kind} reads references alone")
-        if self.training.train_share < 1 and self.model.reads == "parallel":
-            raise ValueError("training.train_share is for speech and text: this model reads sentence pairs")
+        if self.fusion and self.model.state_width is None:
+            raise ValueError(f"fusion: a model of architecture {self.model.architecture} has no decoder to fuse")
         if self.model.reads != "parallel" and self.training.sentences_per_update is None:
             raise ValueError(
                 f"updates on {self.model.reads} are counted in sentences: set training.sentences_per_update"
@@ -71,6 +66,18 @@ class RunSpec(Closed):
                 raise ValueError(f"training.{key} is for speech: this model reads {self.model.reads}")
         self.model.check_training(self.training)
         return self
+
+    @property
+    def without_effect(self) -> str:
+        """What of it would not be done as it is written, or nothing; runs of before are read all the same."""
+        kind = self.model.architecture
+        if self.fusion and self.fusion.kind == "cold" and not self.model.fusable:
+            return f"fusion: a model of architecture {kind} does not learn by the loss of its decoder alone"
+        if self.training.scheduled_sampling and not (self.fusion or self.model.samples):
+            return f"training.scheduled_sampling: a model of architecture {kind} reads references alone"
+        if self.training.train_share < 1 and self.model.reads == "parallel":
+            return "training.train_share is for speech and text: this model reads sentence pairs"
+        return ""
 
     @property
     def name(self) -> str:

@@ -121,8 +121,8 @@ class TrainingConfig(Closed):
         needed = "warmup_steps" if self.schedule == "inverse_sqrt" else "lr"
         if getattr(self, needed) is None:
             raise ValueError(f"schedule {self.schedule} needs {needed}")
-        if self.min_lr and self.lr and self.min_lr >= self.lr:
-            raise ValueError(f"min_lr {self.min_lr} must be below lr {self.lr}: the training would end before it began")
-        if self.noise_snr_db[0] > self.noise_snr_db[1]:
+        if self.min_lr and self.lr and self.min_lr > self.lr:
+            raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}: the training would end before it began")
+        if self.noise_probability and self.noise_snr_db[0] > self.noise_snr_db[1]:
             raise ValueError("noise_snr_db: the lowest ratio comes first, got {}, {}".format(*self.noise_snr_db))
         return self

@@ -75,7 +75,10 @@ class Project(Catalogue):
             raise UserError(f"{self.where(run)}: fusion: there is no language_model to be fused")
         if initial := self.initial(run):
             settings["initial"] = initial.folder
-        return validate(RunSpec, settings, self.where(run))
+        spec = validate(RunSpec, settings, self.where(run))
+        if spec.without_effect:
+            raise UserError(f"{self.where(run)}: {spec.without_effect}")
+        return spec
 
     def where(self, run: RunId) -> str:
         return f"workflow/papers/{run.paper}/paper.yaml: systems.{run.system} at scale {self.config.scale}"
@@ -211,12 +214,15 @@ class Project(Catalogue):
             for product in chain(*products, reports.claim_products(self, paper)):
                 if isinstance(product, Score | Translation | Transcript):
                     self.decoding_language_model(product.run, product.decoding)
-                    self.check_tuning(product.run, product.decoding)
+                    self.check_weights(product.run, product.decoding)
 
-    def check_tuning(self, run: RunId, name: str) -> None:
-        """Raises UserError where weights would have to be chosen for text: the workflow chooses recognisers'."""
-        if self.decoding(run.paper, run.system, name).tuned and self.run_spec(run).model.reads != "speech":
-            raise UserError(f"{self.where(run)}: decodings.{name}: lm_weights are for speech; set lm_weight")
+    def check_weights(self, run: RunId, name: str) -> None:
+        """Raises UserError where a language model has no weight, or one to be chosen for text: only speech has that."""
+        decoding, where = self.decoding(run.paper, run.system, name), f"{self.where(run)}: decodings.{name}: "
+        if decoding.unweighed:
+            raise UserError(where + decoding.unweighed)
+        if decoding.tuned and self.run_spec(run).model.reads != "speech":
+            raise UserError(f"{where}lm_weights are for speech; set lm_weight")
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:

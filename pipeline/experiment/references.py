@@ -248,14 +248,12 @@ def misused(project: Project) -> Faults:
             for name in record.decodings:
                 where = f"workflow/papers/{paper}/paper.yaml: systems.{system}, decodings.{name}"
                 try:
-                    decoding = project.decoding(paper, system, name)
+                    reference = project.decoding(paper, system, name).language_model
                 except UserError as error:
                     yield str(error)
                     continue
-                if reference := decoding.language_model:
+                if reference:
                     owner, model = project.locate(reference.partition("@")[0], paper)
                     architecture = project.settings(owner, model, "model").get("architecture")
                     if architecture != "language_model":
                         yield f"{where}.language_model: {reference!r} is no language model but of kind {architecture}"
-                if decoding.unweighed:
-                    yield f"{where}: {decoding.unweighed}"

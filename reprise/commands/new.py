@@ -73,7 +73,11 @@ def run(args: argparse.Namespace) -> None:
 
 def unused_options(args: argparse.Namespace) -> list[str]:
     """Those given that the others leave without effect."""
-    unused = {"dataset": True, "split": args.dev and args.test, "languages": args.trees or args.recordings}
+    unused = {
+        "dataset": True,
+        "split": args.dev and args.test and not args.pairs,
+        "languages": args.trees or args.recordings,
+    }
     unused["redistributable"] = args.recordings  # recordings are never passed on
     found = OF_DATASETS if args.what == "paper" else [option for option, is_unused in unused.items() if is_unused]
     return [option for option in found if getattr(args, option)]

@@ -7,8 +7,10 @@ import pytest
 import yaml
 
 from pipeline.config import TrainingConfig
+from pipeline.config.run import load_run
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
+from reprise.named_run import changed
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION, COLD_FUSION = "attention", "coldfusion"
@@ -48,7 +50,7 @@ WITHOUT_EFFECT = {
     ),
     "an inherited warm-up": (
         training_of_base(schedule="constant", lr=0.0003),
-        "warmup_steps: is read where schedule is inverse_sqrt or cosine, not constant; leave it at None, got 4000",
+        "warmup_steps: is read where schedule is inverse_sqrt or cosine, not constant, got 4000; .*: null`",
     ),
     "another optimiser's": (training_of_base(momentum=0.9), "momentum: is read where optimiser is nag, not adam"),
     "a share of sentence pairs": (training_of_base(train_share=0.1), "train_share is for speech and text"),
@@ -66,7 +68,7 @@ WITHOUT_EFFECT = {
     ),
     "a weight beside those to choose among": (
         decoding(COLD_FUSION, "final", ngram_order=3, lm_weights=[0.1, 0.2], word_bonus=1.5),
-        "lm_weight and word_bonus are then chosen, too",
+        "lm_weight and word_bonus are 0 where lm_weights are to choose among",
     ),
     "weights to choose for text": (
         decoding("multichannel", "beam10", **CHOSEN),
@@ -74,7 +76,7 @@ WITHOUT_EFFECT = {
     ),
     "a fusion with what its own loss would not teach": (
         (COLD_FUSION, lambda paper: paper["systems"].update(mine=FUSED_BRANCHES)),
-        "a model of architecture weighted_transformer has no decoder that learns by its own loss alone",
+        "a model of architecture weighted_transformer does not learn by the loss of its decoder alone",
     ),
     "a fusion without language model": (
         (COLD_FUSION, lambda paper: paper["systems"]["CF1"].pop("language_model")),
@@ -101,9 +103,9 @@ def test_a_scale_has_no_rules_for_a_recipe_that_is_trained_as_published(checked)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"schedule": "plateau", "lr": 1e-4, "min_lr": 1e-3}, r"min_lr 0\.001 must be below lr 0\.0001"),
+        ({"schedule": "plateau", "lr": 1e-4, "min_lr": 1e-3}, r"min_lr 0\.001 is above lr 0\.0001"),
         (
-            {"schedule": "constant", "lr": 1e-4, "noise_snr_db": [15, 0]},
+            {"schedule": "constant", "lr": 1e-4, "noise_probability": 0.4, "noise_snr_db": [15, 0]},
             r"the lowest ratio comes first, got 15\.0, 0\.0",
         ),
     ],
@@ -112,3 +114,20 @@ def test_bounds_the_wrong_way_round_are_refused(settings, message):
     usual = {"max_steps": 9, "tokens_per_update": 64, "validate_every": 9, "checkpoint_every": 9}
     with pytest.raises(ValueError, match=message):
         TrainingConfig(**usual, **settings)
+
+
+def test_a_run_of_before_is_read_though_its_settings_had_no_effect(tmp_path):
+    project = load_project(ROOT, {"scale": "smoke"})
+    settings = project.run_yaml(project.runs_of("attention", "base", "wmt14-en-de")[0])
+    settings["training"] |= {"scheduled_sampling": 0.2, "train_share": 0.5, "noise_snr_db": [15.0, 0.0]}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    assert load_run(tmp_path / "run.yaml").training.train_share == 0.5
+
+
+def test_a_decoding_is_refused_for_what_is_changed_and_not_for_what_a_scale_made_of_it():
+    final = load_project(ROOT).decoding(COLD_FUSION, "attention-source", "final")
+    scaled = final.model_copy(update={"length_penalty": 1.0})
+    assert changed(scaled, {}) == scaled
+    assert changed(scaled, {"beam": "3"}).beam_size == 3
+    with pytest.raises(UserError, match="--decoding: length_penalty: is read where length_normalisation"):
+        changed(scaled, {"alpha": "0.9"})

@@ -43,13 +43,9 @@ class GRU(nn.Module):
         """W x and its biases, (…, D) -> (…, 3H)"""
         return F.linear(x, self.weight_input, self.biases()[0])
 
-    def recur(self, state: Tensor) -> Tensor:
-        """U h and its biases, (…, H) -> (…, 3H)"""
-        return F.linear(state, self.weight_state, self.biases()[1])
-
     def step(self, projected: Tensor, state: Tensor) -> Tensor:
         """The state after `state` (…, H), given `projected` (…, 3H)."""
-        recurrent = self.recur(state).to(state.dtype)
+        recurrent = F.linear(state, self.weight_state, self.biases()[1]).to(state.dtype)
         projected = projected.to(state.dtype)
         gates, candidate = projected.split([2 * self.width, self.width], dim=-1)
         r, z = (gates + recurrent[..., : 2 * self.width]).sigmoid().chunk(2, dim=-1)

@@ -59,7 +59,8 @@ class UnderOneScore(AboutScores):
     def found(self, measured: Measurements, samples: Sequence[Sample], evidence: list[Evidence]) -> Findings:
         """evidence: from the terms' samples."""
         score = measured.scores[self.score]
-        ours = term_means(self.compared, samples)
+        means = zip(self.compared, samples, strict=True)
+        ours = ", ".join(f"{term.label} {one.mean:.2f}" for term, one in means)
         return Findings(ours, evidence, RESAMPLED, untrained(measured, score, self.compared, samples))
 
 
@@ -104,8 +105,3 @@ def untrained(measured: Measurements, score: NamedScore, terms: Sequence[Term], 
         if fault := below_floor(measured.view.experiment.floors, score.metric, own):
             found[term.system] = f"{term.system}: {fault}"
     return "; ".join(found.values())
-
-
-def term_means(terms: Sequence[Term], samples: Sequence[Sample]) -> str:
-    """Each term with its mean score."""
-    return ", ".join(f"{term.label} {one.mean:.2f}" for term, one in zip(terms, samples, strict=True))
