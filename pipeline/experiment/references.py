@@ -14,7 +14,7 @@ from pipeline.data.dataset import LicensedPackages
 from pipeline.errors import UserError
 from pipeline.experiment.named import Named, names_in
 from pipeline.experiment.paper import SystemEntry
-from pipeline.experiment.rule_faults import rule_faults
+from pipeline.experiment.rule_faults import RECORDS, rule_faults
 from pipeline.experiment.scale import Job, Scale
 from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
 from pipeline.kinds.names import Names
@@ -194,7 +194,7 @@ class References:
             yield unknown(name, systems, f"{where}systems")
             yield from rule_faults(rules, f"{where}systems.{name}.")
             paper = self.papers.get(name.partition("/")[0])
-            if paper and paper.as_published and (rules.model or rules.training or rules.fusion or rules.decoding):
+            if paper and paper.as_published and any(getattr(rules, section) for section in RECORDS):
                 yield f"{where}systems.{name}: is trained as published: no rules apply"
 
     def of_datasets(self) -> Faults:

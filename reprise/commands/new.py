@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{args.name}: a name is of small letters, digits and `-`, beginning with a letter")
     if unused := unused_options(args):
         raise UserError(f"--{unused[0]}: has no effect beside the other options")
+    args.split = args.split or SPLIT
     root = find_root()
     if args.what == "dataset":
         made = write_dataset(args, root)
@@ -77,8 +78,8 @@ def unused_options(args: argparse.Namespace) -> list[str]:
         "dataset": True,
         "split": args.dev and args.test and not args.pairs,
         "languages": args.trees or args.recordings,
+        "redistributable": args.recordings,  # they are never passed on
     }
-    unused["redistributable"] = args.recordings  # recordings are never passed on
     found = OF_DATASETS if args.what == "paper" else [option for option, is_unused in unused.items() if is_unused]
     return [option for option in found if getattr(args, option)]
 
@@ -111,7 +112,7 @@ def facts_of(args: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any
             if args.dev or args.test:
                 raise UserError("--recordings are split (--split); for splits of your own, edit the tables it writes")
             utterances = recordings.read_table(args.recordings, args.name)
-            facts = recordings.split_recordings(utterances, read_shares(args.split or SPLIT), folder)
+            facts = recordings.split_recordings(utterances, read_shares(args.split), folder)
             return "recordings.yaml", facts | {"folder": json.dumps(os.path.relpath(folder))}
     languages = languages_of(args)
     splits = text_splits(args, folder, languages)
@@ -135,7 +136,7 @@ def text_splits(args: argparse.Namespace, folder: Path, languages: tuple[str, st
             raise UserError("--pairs are split (--split); --dev and --test go with --src and --tgt")
         return {"train": (args.src, args.tgt), "dev": tuple(args.dev), "test": tuple(args.test)}
     pairs = text.read_columns(args.pairs) if args.pairs else text.read_pairs((args.src, args.tgt))
-    files, empty = text.split_pairs(pairs, read_shares(args.split or SPLIT), folder, languages)
+    files, empty = text.split_pairs(pairs, read_shares(args.split), folder, languages)
     log.info("%s: train, dev and test, no source sentence in two of them; %d empty pairs left out", folder, empty)
     return files
 
@@ -144,7 +145,7 @@ def tree_splits(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
     if has_splits(args, 1):
         return {"train": args.trees, "dev": args.dev[0], "test": args.test[0]}
     log.info("%s: train, dev and test, no sentence in two of them", folder)
-    return trees.split_trees(args.trees, read_shares(args.split or SPLIT), folder)
+    return trees.split_trees(args.trees, read_shares(args.split), folder)
 
 
 def has_splits(args: argparse.Namespace, files: int) -> bool:
