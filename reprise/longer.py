@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
             f"{args.run}: ended after {ended} of {asked} updates, as its patience or min_lr says, and would end there "
             "again: change these for its system and train it anew"
         )
-    spec = of_length(written, args.steps)
+    spec = of_length(written, args.steps, written.training.patience)
     folder = beside(args.run, spec)
     if not (folder / RUN_FILE).exists():
         with atomic_write(folder / RUN_FILE) as handle:

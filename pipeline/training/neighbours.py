@@ -2,6 +2,7 @@
 shorter one."""
 
 import logging
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,14 @@ def depends_on_length(spec: RunSpec) -> bool:
 
 
 def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
-    """Neighbours that differ in their number of updates alone, which is smaller; the longest first."""
+    """Neighbours that differ in their number of updates or patience alone, and end no later; the longest first."""
+    most, patience = spec.training.max_steps, spec.training.patience or math.inf
 
     def is_shorter(other: RunSpec) -> bool:
-        steps = other.training.max_steps
+        training = other.training
         try:
-            return steps < spec.training.max_steps and key_of(other) == key_of(of_length(spec, steps))
+            ends_sooner = training.max_steps <= most and (training.patience or math.inf) <= patience
+            return ends_sooner and key_of(other) == key_of(of_length(spec, training.max_steps, training.patience))
         except UserError:
             return False  # its corpus is gone
 
@@ -66,9 +69,10 @@ def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
     return sorted(found, key=lambda folder: -found[folder])
 
 
-def of_length(spec: RunSpec, steps: int) -> RunSpec:
-    """The same with another number of updates."""
-    return spec.model_copy(update={"training": spec.training.model_copy(update={"max_steps": steps})})
+def of_length(spec: RunSpec, steps: int, patience: int | None) -> RunSpec:
+    """The same with another number of updates, and another patience."""
+    length = {"max_steps": steps, "patience": patience}
+    return spec.model_copy(update={"training": spec.training.model_copy(update=length)})
 
 
 def take_up(checkpoints: Checkpoints, shorter: Path, continued: bool = False) -> int | None:

@@ -38,6 +38,32 @@ def test_a_longer_training_ends_in_the_bytes_of_one_that_was_as_long_at_once(
     assert outcome(longer) == outcome(at_once)
 
 
+ENDS_EARLY = {"validate_every": 1, "lr_factor": 8.0, "max_steps": 20}
+
+
+@pytest.mark.parametrize("more", [None, 4])
+def test_with_more_patience_a_training_that_ended_goes_on_and_ends_as_one_that_always_had_it(
+    new_run, outcome, updates, more
+):
+    at_once = new_run("elsewhere-00000000", **ENDS_EARLY, patience=more)
+    train_run(at_once, threads=1)
+    impatient = new_run("seed1-00000001", **ENDS_EARLY, patience=1)
+    train_run(impatient, threads=1)
+    ended = read_json(impatient / "done.json")["steps"]
+    updates.clear()
+    patient = new_run("seed1-00000002", **ENDS_EARLY, patience=more)
+    train_run(patient, threads=1)
+    assert 2 <= ended < 20 and updates[0] == ended
+    assert outcome(patient) == outcome(at_once)
+
+
+def test_a_training_with_less_patience_does_not_go_on_from_one_with_more(new_run, updates):
+    train_run(new_run("seed1-00000001", **ENDS_EARLY, patience=None), threads=1)
+    updates.clear()
+    train_run(new_run("seed1-00000002", **ENDS_EARLY, patience=1), threads=1)
+    assert updates[0] == 0 and len(updates) < 20
+
+
 def test_the_shorter_training_stays_as_it_was(new_run, outcome):
     shorter = new_run("seed1-00000001", max_steps=10)
     train_run(shorter, threads=1)
