@@ -25,8 +25,8 @@ from pipeline.records.record import read_lines_as
 from pipeline.records.training import AnyProgress, TrainedRun, ValidationLine
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.key import run_key
-from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
-from pipeline.training.tensor_header import DamagedFileError, read_facts
+from pipeline.training.tensor_file import read_weights, write_tensor_file
+from pipeline.training.tensor_header import read_facts
 
 log = logging.getLogger(__name__)
 
@@ -112,25 +112,11 @@ def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[s
     kinds: dict[str, torch.dtype] = {}
     all_facts = []
     for path in paths:
-        tensors, facts = read(path, key)
+        tensors, facts = read_weights(path, key, REPAIR)
         if sums and {name: one.shape for name, one in sums.items()} != {n: one.shape for n, one in tensors.items()}:
             raise UserError(f"{path}: holds other tensors than {paths[0]}; train the run again")
         kinds = kinds or {name: tensor.dtype for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
             sums[name] = sums[name] + tensor.double() if name in sums else tensor.double()
-        all_facts.append(facts)
+        all_facts.append({**facts, "digest": read_facts(path)["digest"]})
     return {name: (total / len(paths)).to(kinds[name]) for name, total in sums.items()}, all_facts
-
-
-def read(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and facts (its digest among them) of one file. Raises UserError."""
-    try:
-        tensors, facts = read_tensor_file(path)
-    except DamagedFileError as error:
-        raise UserError(f"{error}; {REPAIR}") from error
-    if facts["key"] != key:
-        raise UserError(
-            f"{path}: of another run (key {facts['key'][:12]}, not {key[:12]}): only checkpoints of one run are "
-            "averaged; train the run again"
-        )
-    return tensors, {**facts, "digest": read_facts(path)["digest"]}

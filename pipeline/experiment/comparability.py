@@ -108,7 +108,7 @@ class Comparability:
             for key in sorted(key for key in here if here[key] != there[key]):
                 if key not in OF_THE_MACHINE | without_effect(theirs):
                     yield self.by_scale(f"{section}.{key}")
-        for taken in zip(self.project.runs_taken(used), self.printed.runs_taken(named), strict=True):
+        for taken in zip(self.project.taken(used).values(), self.printed.taken(named).values(), strict=True):
             yield from self.run_changes(*taken)
 
     def by_scale(self, setting: str) -> Reason:

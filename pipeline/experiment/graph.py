@@ -121,7 +121,7 @@ class Graph:
             case products.Specification():
                 return {}
             case products.Trained():
-                taken: list[products.Product] = [products.Trained(other) for other in self.project.runs_taken(run)]
+                taken: list[products.Product] = [products.Trained(other) for other in self.project.taken(run).values()]
                 return {"specification": products.Specification(run), **corpus, "others": taken}
             case products.Averaged():
                 return {"trained": products.Trained(run)}

@@ -44,7 +44,7 @@ class Project(Catalogue):
     def run_content(self, run: RunId) -> str:
         """Of a run, what ends its folder's name."""
         if run not in self.run_contents:
-            data, parts = self.corpus_content(run.dataset), map(self.run_content, self.runs_taken(run))
+            data, parts = self.corpus_content(run.dataset), map(self.run_content, self.taken(run).values())
             self.run_contents[run] = run_content(self.run_spec(run), data, parts)
         return self.run_contents[run]
 
@@ -67,13 +67,14 @@ class Project(Catalogue):
             "model": self.section(run, "model").model_dump(),
             "training": self.section(run, "training").model_dump(),
         }
-        if language_model := self.language_model(run):
+        taken = self.taken(run)
+        if language_model := taken.get("language_model"):
             model = self.section(language_model, "model").model_dump()
             settings["fusion"] = self.section(run, "fusion").model_dump()
             settings["language_model"] = {"run": language_model.folder, "model": model}
         elif self.settings(run.paper, run.system, "fusion"):
             raise UserError(f"{self.where(run)}: fusion: there is no language_model to be fused")
-        if initial := self.initial(run):
+        if initial := taken.get("initial"):
             settings["initial"] = initial.folder
         spec = validate(RunSpec, settings, self.where(run))
         if spec.without_effect:
@@ -86,7 +87,7 @@ class Project(Catalogue):
     def run_yaml(self, run: RunId) -> dict[str, Any]:
         """The content of `run.yaml`: folders are as seen from the run's own, so that the work folder may move."""
         here = self.layout.run(run)
-        at = {other.folder: self.layout.run(other) for other in self.runs_taken(run)}
+        at = {other.folder: self.layout.run(other) for other in self.taken(run).values()}
         at[run.dataset] = self.layout.path(Encoded(run.dataset)).parent
         return self.run_spec(run).placed(lambda name: os.path.relpath(at[name], here)).model_dump()
 
@@ -134,25 +135,15 @@ class Project(Catalogue):
             if missing := [choice for choice in reading.choices if (name, choice) not in tried]:
                 raise UserError(f"{where}.choices.{missing[0]}: no system has its settings")
 
-    def language_model(self, run: RunId) -> RunId | None:
-        """The run that is fused with this one's decoder."""
-        return self.run_taken(run, "language_model")
-
-    def initial(self, run: RunId) -> RunId | None:
-        """The run whose weights this one starts from."""
-        return self.run_taken(run, "initial")
-
-    def run_taken(self, run: RunId, key: str) -> RunId | None:
-        """What `language_model` or `initial` of a system names, or else of the nearest of its bases that has one."""
-        found = None
-        for name, entry in self.lineage(run.paper, run.system).items():
-            if reference := getattr(entry, key):
-                found = self.referred(reference, name.partition("/")[0], run.seed)
+    def taken(self, run: RunId) -> dict[str, RunId]:
+        """Runs that have to be trained before this one: its `language_model`, which is fused with its decoder, and
+        `initial`, whose weights it starts from; those of a system, or else of the nearest of its bases that has one."""
+        found = {}
+        for key in ("language_model", "initial"):
+            for name, entry in self.lineage(run.paper, run.system).items():
+                if reference := getattr(entry, key):
+                    found[key] = self.referred(reference, name.partition("/")[0], run.seed)
         return found
-
-    def runs_taken(self, run: RunId) -> list[RunId]:
-        """Runs that have to be trained before this one."""
-        return [other for other in (self.language_model(run), self.initial(run)) if other]
 
     def referred(self, reference: str, paper: str, seed: int) -> RunId:
         """The run of `system@dataset`, written in `paper`. Raises UserError when there is none."""

@@ -33,7 +33,7 @@ from pipeline.training.background import Background
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.resume_point import ResumePoint, everything
 from pipeline.training.state import TrainingState
-from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of, write_tensor_file
+from pipeline.training.tensor_file import load_into, read_tensor_file, read_weights, tensors_of, write_tensor_file
 from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 log = logging.getLogger(__name__)
@@ -58,16 +58,11 @@ def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> 
     Raises:
         UserError: the file is damaged, does not fit the model, or is of another run than `key`.
     """
-    try:
-        tensors, facts = read_tensor_file(path)
-    except DamagedFileError as error:
-        raise UserError(f"{path}: can't be loaded: {error}; {REPAIR}") from error
+    tensors, facts = read_weights(path, key, REPAIR)
     try:
         load_into(model, tensors)
     except DamagedFileError as error:
         raise UserError(f"{path}: can't be loaded: {error}; train the run again") from error
-    if key is not None and facts["key"] != key:
-        raise UserError(f"{path}: belongs to another run (key {facts['key'][:12]}, not {key[:12]}); train again")
     return facts
 
 

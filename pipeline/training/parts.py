@@ -13,8 +13,7 @@ from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq, TaskModel
 from pipeline.records.corpus import EncodedCorpus, read_corpus
 from pipeline.training.key import run_key
-from pipeline.training.tensor_file import read_tensor_file
-from pipeline.training.tensor_header import DamagedFileError
+from pipeline.training.tensor_file import read_weights
 
 
 def build_run(spec: RunSpec, vocab_sizes: tuple[int, int]) -> Seq2Seq:
@@ -100,12 +99,7 @@ def fill(part: torch.nn.Module, run_folder: Path, spec: RunSpec, without: str | 
     path = run_folder / WEIGHTS_FILE
     if not path.exists():
         raise UserError(f"{spec.name}: {path}: no such weights; train that run first")
-    try:
-        tensors, facts = read_tensor_file(path)
-    except DamagedFileError as error:
-        raise UserError(f"{path}: can't be loaded: {error}; train that run again") from error
-    if facts["key"] != run_key(run_folder):
-        raise UserError(f"{path}: is of other settings than its run.yaml; train that run again")
+    tensors, _ = read_weights(path, run_key(run_folder), "train that run again")
     own = part.state_dict()
     given = {name: value for name, value in tensors.items() if without is None or not name.startswith(without)}
     strange = sorted(name for name, value in given.items() if name not in own or own[name].shape != value.shape)

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from pipeline.errors import UserError
 from pipeline.files import atomic_write, read_patiently
 from pipeline.training.tensor_header import FACTS, DamagedFileError, facts_in
 
@@ -44,6 +45,17 @@ def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     facts = facts_in(content, path)
     if facts.pop("digest") != digest_of(tensors, facts):
         raise DamagedFileError(f"{path}: content does not match its digest")
+    return tensors, facts
+
+
+def read_weights(path: Path, key: str | None, remedy: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The same of weights of the run `key`, or of any. Raises UserError: they are damaged or another run's; `remedy`"""
+    try:
+        tensors, facts = read_tensor_file(path)
+    except DamagedFileError as error:
+        raise UserError(f"{path}: can't be loaded: {error}; {remedy}") from error
+    if key is not None and facts["key"] != key:
+        raise UserError(f"{path}: belongs to another run (key {facts['key'][:12]}, not {key[:12]}); train again")
     return tensors, facts
 
 

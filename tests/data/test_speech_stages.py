@@ -203,7 +203,7 @@ def test_a_manifest_is_closed(tmp_path):
     path.write_bytes(good.encode() + b"\xff\tb\tc\td\t1\n")
     with pytest.raises(UserError, match="not UTF-8"):
         list(read_manifest(path))
-    with pytest.raises(UserError, match="no such manifest"):
+    with pytest.raises(UserError, match="a manifest lists audio, text"):
         list(read_manifest(tmp_path / "dev.tsv"))
 
 

@@ -52,7 +52,7 @@ def test_checkpoints_of_another_run_are_refused(folders, capsys):
     stray = "checkpoints/step-3.safetensors"
     (folders[0] / stray).write_bytes((folders[1] / stray).read_bytes())
     assert average(folders[0], 3) == 1
-    assert "step-3.safetensors: of another run" in capsys.readouterr().err
+    assert "step-3.safetensors: belongs to another run" in capsys.readouterr().err
     assert not (folders[0] / "averaged/mean.safetensors").exists()
 
 

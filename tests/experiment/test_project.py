@@ -221,9 +221,9 @@ def test_every_seed_is_trained_and_takes_what_was_trained_with_it(seeded, paper)
     for run in runs:
         assert replace(run, seed=2) in runs
         assert seeded.run_spec(run).seed == seeded.run_yaml(run)["seed"] == run.seed
-        assert {taken.seed for taken in seeded.runs_taken(run)} <= {run.seed}
+        assert {taken.seed for taken in seeded.taken(run).values()} <= {run.seed}
     if paper == "coldfusion":
-        assert sum(bool(seeded.language_model(run)) for run in runs) >= 3 * 8
+        assert sum(bool(seeded.taken(run).get("language_model")) for run in runs) >= 3 * 8
 
 
 def test_a_decoding_uses_the_language_model_of_the_same_seed(seeded):

@@ -34,7 +34,7 @@ class OldStore:
         """The folder of a run and of its corpus; the runs that it takes weights from are to be there."""
         corpus = self.work / "corpora" / run.dataset / "encoded"
         parallel_corpus(7, digest=f"digest of {run.dataset}").write(corpus / "corpus.json")
-        places = {other.folder: str(self.folder(other)) for other in self.project.runs_taken(run)}
+        places = {other.folder: str(self.folder(other)) for other in self.project.taken(run).values()}
         spec = self.project.run_spec(run).placed(lambda name: places.get(name, str(corpus)))
         self.folder(run).mkdir(parents=True)
         (self.folder(run) / "run.yaml").write_text(yaml.safe_dump(spec.model_dump()))
@@ -46,7 +46,9 @@ class OldStore:
     def key(self, spec: RunSpec, run):
         """As earlier versions made it."""
         names = {"language_model": spec.language_model, "initial": spec.initial}
-        used = dict(zip((name for name, value in names.items() if value), self.project.runs_taken(run), strict=True))
+        used = dict(
+            zip((name for name, value in names.items() if value), self.project.taken(run).values(), strict=True)
+        )
         content = {
             "spec": spec.model_dump(mode="json", exclude_defaults=True),
             "corpus": f"digest of {run.dataset}",
@@ -62,7 +64,7 @@ def store(tmp_path):
 
 def chain(project, run):
     """The run after those that it takes weights from."""
-    return [one for other in project.runs_taken(run) for one in chain(project, other)] + [run]
+    return [one for other in project.taken(run).values() for one in chain(project, other)] + [run]
 
 
 def test_runs_and_corpora_are_renamed_and_keep_the_keys_that_their_files_carry(store):

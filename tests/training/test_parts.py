@@ -136,7 +136,7 @@ def test_weights_of_other_settings_are_refused(make):
     spec = yaml.safe_load((lm / "run.yaml").read_text())
     (lm / "run.yaml").write_text(yaml.safe_dump(spec | {"seed": 2}))
     cold = make.run("CF4", TASK, fusion=COLD, **lm_of(lm))
-    with pytest.raises(UserError, match="other settings"):
+    with pytest.raises(UserError, match="belongs to another run"):
         assemble(load_run(cold / "run.yaml"))
 
 

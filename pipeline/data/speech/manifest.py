@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.data.text_files import lines_of
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 
@@ -60,19 +61,14 @@ def read_manifest(path: Path) -> Iterator[Utterance]:
     Raises:
         UserError: the file is missing or no manifest: a column is missing, unknown or no number, by line.
     """
-    try:
-        with open(path, encoding="utf-8", newline="\n") as lines:
-            columns = header(path, next(lines, ""))
-            for number, line in enumerate(lines, start=2):
-                yield utterance(path, number, columns, line.removesuffix("\n"))
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such manifest; it lists {', '.join(REQUIRED)} of each utterance") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from error
+    lines = lines_of(path, f"a manifest lists {', '.join(REQUIRED)} of each utterance")
+    columns = header(path, next(lines, ""))
+    for number, line in enumerate(lines, start=2):
+        yield utterance(path, number, columns, line)
 
 
 def header(path: Path, line: str) -> list[str]:
-    columns = line.removesuffix("\n").split("\t")
+    columns = line.split("\t")
     missing, unknown = set(REQUIRED) - set(columns), set(columns) - set(COLUMNS)
     if missing or unknown or len(set(columns)) != len(columns):
         raise UserError(

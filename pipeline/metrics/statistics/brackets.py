@@ -13,7 +13,7 @@ gold tree decides for both, so that no sentence is lost to a wrong tag.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,11 +94,11 @@ def counted(gold: list[Tree], parses: list[Tree]) -> np.ndarray:
     return np.array([sentence_counts(*pair) for pair in zip(gold, parses, strict=True)])
 
 
-def parse_rate(name: str, successes: Callable[[Parses], Iterable[bool]], signature: str) -> Metric[Parses]:
-    """The share of sentences with a success."""
+def parse_rate(name: str, success: Callable[[Repairs], bool], signature: str) -> Metric[Parses]:
+    """The share of outputs whose repairs are a success."""
 
     def statistics(parses: Parses) -> np.ndarray:
-        return np.array([(success, 1) for success in successes(parses)], dtype=np.int64)
+        return np.array([(success(repairs), 1) for repairs in parses.repairs], dtype=np.int64)
 
     return Metric(name, Parses, statistics, rate, lambda _: signature)
 
