@@ -114,8 +114,8 @@ class Model:
         return self.transcribe_all({"the recording": (samples, rate)})[0]
 
     def transcribe_all(self, sounds: dict[str, tuple[np.ndarray, int]]) -> list[str]:
-        """`transcribe` of several recordings, by name, at once."""
-        from reprise.sound import features  # only speech needs what reads it
+        """`transcribe` of several recordings, by name, at once; of one speaker, where `speaker_cmvn` was trained on."""
+        from reprise.sound import features, of_one_speaker  # only speech needs what reads it
 
         self.require("speech", "transcribe")
         known, corpus = self.preparation, self.trained.corpus
@@ -124,6 +124,8 @@ class Model:
             if known.max_seconds and (seconds := len(samples) / max(rate, 1)) > known.max_seconds:
                 log.warning("%s: %.1f s; no training utterance is above %g s", name, seconds, known.max_seconds)
         frames = [features(name, *sound, known.sample_rate, known.high_hz) for name, sound in sounds.items()]
+        if corpus.speaker_cmvn:
+            frames = of_one_speaker(frames, corpus.statistics)
         return self.decoded(GivenSpeech("the recordings", frames, corpus.statistics))
 
 

@@ -7,8 +7,10 @@ import soundfile
 
 from pipeline.data.frame_store import STORED
 from pipeline.data.speech.audio import LARGEST
+from pipeline.data.speech.cmvn import Moments, normalised
 from pipeline.data.speech.mel import MelFilters
 from pipeline.errors import UserError
+from pipeline.records.corpus import Statistics
 
 
 def read_sound(path: Path) -> tuple[np.ndarray, int]:
@@ -36,6 +38,14 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
     if not len(frames):
         raise UserError(f"{name}: {len(mono) / rate:.3f} s long, too short for a single frame of 25 ms")
     return frames.astype(STORED)
+
+
+def of_one_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.ndarray]:
+    """Features of all that somebody says, with the mean and deviation that every speaker had in training."""
+    heard = Moments()
+    for frames in utterances:
+        heard.add(frames)
+    return [normalised(frames, heard.statistics(), wanted) for frames in utterances]
 
 
 def resampled(samples: np.ndarray, rate: int, wanted: int) -> np.ndarray:

@@ -69,10 +69,16 @@ class SpeechSplit(EncodedSplit):
 
     def __init__(self, corpus_folder: Path, split: str, normalised_as: Path | None = None):
         super().__init__(corpus_folder, split)
-        features = SpeechCorpus.read(self.folder / CORPUS_FILE).features
-        statistics = SpeechCorpus.read(Path(normalised_as or self.folder) / CORPUS_FILE).statistics
-        self.mean, self.deviation = (np.array(one, np.float32) for one in (statistics.mean, statistics.deviation))
-        self.src = FrameStore(self.folder / split, features)
+        corpus = SpeechCorpus.read(self.folder / CORPUS_FILE)
+        heard = SpeechCorpus.read(Path(normalised_as or self.folder) / CORPUS_FILE)
+        if heard.speaker_cmvn != corpus.speaker_cmvn:
+            raise UserError(
+                f"{self.name}: speaker_cmvn of {corpus.dataset} is {corpus.speaker_cmvn}, but {heard.speaker_cmvn} of "
+                f"{heard.dataset}, on which the model learnt to hear; make them the same in workflow/datasets"
+            )
+        normal = (heard.statistics.mean, heard.statistics.deviation)
+        self.mean, self.deviation = (np.array(one, np.float32) for one in normal)
+        self.src = FrameStore(self.folder / split, corpus.features)
         if len(self.src) != len(self.tgt):
             raise UserError(
                 f"{self.name}: {len(self.src)} utterances but {len(self.tgt)} transcripts; run `features` again"

@@ -90,6 +90,7 @@ class SpeechCorpus(EncodedCorpus):
     src: Literal["speech"] = "speech"
     features: Count = Field(description="Of a frame")
     statistics: Statistics
+    speaker_cmvn: bool = Field(default=False, description="Whether every speaker's features have these statistics")
     splits: dict[str, SpeechSplit]
 
 

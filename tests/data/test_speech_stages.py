@@ -99,12 +99,12 @@ def test_statistics_are_those_of_all_frames_however_they_come_and_divide_by_no_z
     kept, utterance = Kept(), Utterance(Path("a.wav"), "a", "me", "x", 1.0)
     for part in np.split(frames, [1, 20, 50]):
         kept.add(utterance, "a b", part)
-    found, exact = kept.statistics(), frames.astype(np.float64)
+    found, exact = kept.moments.statistics(), frames.astype(np.float64)
     np.testing.assert_allclose(found.mean, exact.mean(0))
     varied = np.arange(FEATURES) != 7
     np.testing.assert_allclose(np.array(found.deviation)[varied], exact.std(0)[varied], rtol=1e-4, atol=1e-4)
     assert 0 < found.deviation[7] < 1e-3
-    assert (kept.words, kept.characters, kept.frames, kept.utterances) == (8, 12, 60, 4)
+    assert (kept.words, kept.characters, kept.moments.frames, kept.utterances) == (8, 12, 60, 4)
 
 
 def test_filters_end_at_half_the_rate_at_most():

@@ -106,6 +106,10 @@ class SpokenRecord(DatasetRecord):
     speeds: list[Positive] = Field(
         default=[1.0], min_length=1, description="Training utterances are heard at each of these speeds, resampled"
     )
+    speaker_cmvn: bool = Field(
+        default=False,
+        description="Give each feature of a speaker, at each speed, the mean and deviation that it has in training",
+    )
     disjoint_speakers: bool = Field(default=False, description="Whether a speaker in two splits is an error")
     expected: dict[SplitName, ExpectedUtterances] = Field(default={}, description="Asserted of what is kept")
     size: SpeechSize | None = Field(default=None, description="Expected size; null = `plan` waits until it is encoded")

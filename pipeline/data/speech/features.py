@@ -12,8 +12,8 @@ writes  <corpus>/prepared/<split>.en             transcripts of the utterances t
         <corpus>/encoded/noise.frames[.offsets]  background noises for training (noises.py)
         <corpus>/encoded/corpus.json             sizes, statistics and digests, written last
 
-Features are stored as they are; what normalises them, mean and standard deviation of each over all training frames, is
-in corpus.json.
+Features are stored as they are, or made alike for all speakers (cmvn.py); what normalises them, mean and standard
+deviation of each over all training frames, is in corpus.json.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from pipeline.data.packages import own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.audio import RejectedError, read_audio
+from pipeline.data.speech.cmvn import Moments, rewrite_alike
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
@@ -47,7 +48,7 @@ from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 from pipeline.layout import CORPUS_FILE
-from pipeline.records.corpus import SpeechCorpus, SpeechSplit, Statistics
+from pipeline.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.records.preparation import PreparedSpeech, UtterancesReport
 
 log = logging.getLogger(__name__)
@@ -71,19 +72,18 @@ class Kept:
     """What is known of the utterances of one split.
 
     Attributes:
-        sums, squares: (FEATURES,) over all frames.
+        speakers: of each that is kept; at another speed, another one.
     """
 
     read: int = 0
     utterances: int = 0
-    frames: int = 0
     seconds: float = 0.0
     characters: int = 0
     words: int = 0
     rejected: Counter = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
-    sums: np.ndarray = field(default_factory=lambda: np.zeros(FEATURES))
-    squares: np.ndarray = field(default_factory=lambda: np.zeros(FEATURES))
+    moments: Moments = field(default_factory=Moments)
+    speakers: list[str] = field(default_factory=list)
 
     def reject(self, utterance: Utterance, reason: str) -> None:
         self.rejected[reason] += 1
@@ -92,27 +92,20 @@ class Kept:
 
     def add(self, utterance: Utterance, text: str, frames: np.ndarray) -> None:
         self.utterances += 1
-        self.frames += len(frames)
         self.seconds += utterance.seconds
         self.characters += len(text)
         self.words += text.count(" ") + 1
-        exact = frames.astype(np.float64)
-        self.sums += exact.sum(axis=0)
-        self.squares += (exact**2).sum(axis=0)
-
-    def statistics(self) -> Statistics:
-        mean = self.sums / self.frames
-        deviation = np.sqrt(np.maximum(self.squares / self.frames - mean**2, 1e-8))
-        return Statistics(mean=mean.tolist(), deviation=deviation.tolist())
+        self.moments.add(frames)
 
     def report(self) -> UtterancesReport:
-        counts = {name: value for name, value in vars(self).items() if name not in ("sums", "squares")}
+        counts = {name: value for name, value in vars(self).items() if name not in ("moments", "speakers")}
         rounded = {"seconds": round(self.seconds, 3), "rejected": dict(self.rejected)}
-        return UtterancesReport(**counts | rounded, kept=self.utterances)
+        return UtterancesReport(**counts | rounded, frames=self.moments.frames, kept=self.utterances)
 
     def size(self) -> SpeechSplit:
         seconds = round(self.seconds, 3)
-        return SpeechSplit(pairs=self.utterances, src_tokens=self.frames, tgt_tokens=self.characters, seconds=seconds)
+        frames = self.moments.frames
+        return SpeechSplit(pairs=self.utterances, src_tokens=frames, tgt_tokens=self.characters, seconds=seconds)
 
 
 def compute_features(
@@ -130,6 +123,9 @@ def compute_features(
     bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * STORED.itemsize
     require_space(corpus, bytes_needed, "the features")
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
+    if dataset.speaker_cmvn:
+        for split, one in kept.items():
+            rewrite_alike(corpus / "encoded" / split, one.speakers, kept["train"].moments.statistics())
     write_noises(dataset, manifests["train"], corpus)
     report = PreparedSpeech(
         dataset=dataset.name,
@@ -166,6 +162,7 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
                 places.add(place)
                 text, features = result
                 found.add(utterance, text, features)
+                found.speakers.append(f"{utterance.speaker} {number % len(speeds)}")
                 frames.append(features)
                 ids, lengths = alphabet.flat([text])
                 tokens.append(ids, lengths)
@@ -261,7 +258,8 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus:
         features=FEATURES,
         vocab_size=len(alphabet),
         vocab_digest=alphabet.digest,
-        statistics=kept["train"].statistics(),
+        statistics=kept["train"].moments.statistics(),
+        speaker_cmvn=dataset.speaker_cmvn,
         digest=digest_of(stores),
         splits={split: one.size() for split, one in kept.items()},
     )

@@ -1,0 +1,111 @@
+"""Features made alike for all speakers: what a microphone does to all that somebody says is gone, noises are kept."""
+
+import numpy as np
+import pytest
+import soundfile
+from own_speech import RATE, own
+
+from pipeline.data.frame_store import FrameStore
+from pipeline.data.speech.cmvn import LEAST_DEVIATION, Moments, normalised
+from pipeline.data.speech.features import compute_features
+from pipeline.data.speech.manifest import Utterance, write_manifest
+from pipeline.data.speech_batches import SpeechSplit
+from pipeline.errors import UserError
+from pipeline.records.corpus import SpeechCorpus, Statistics
+from reprise.sound import features, of_one_speaker
+
+SPEAKERS = {"train": ("near", "far", "shrill"), "dev": ("near",), "test": ("stranger",)}
+SPEEDS = [1.0, 0.5]
+
+
+def said(speaker: str, number: int) -> np.ndarray:
+    """Noise that swells, the same for all; `far` is quieter, `shrill` and `stranger` heard through a filter."""
+    rng = np.random.default_rng(number)
+    samples = rng.normal(0, 0.2, RATE // 2) * np.linspace(0.3, 1, RATE // 2)
+    if speaker in ("shrill", "stranger"):
+        samples = np.convolve(samples, [1, -0.7] if speaker == "shrill" else [1, 0.9], "same")
+    return samples * (0.3 if speaker == "far" else 1.0)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recordings")
+    manifests = {}
+    for split, speakers in SPEAKERS.items():
+        utterances = []
+        for speaker in speakers:
+            for number in range(6):
+                path = folder / f"{split}-{speaker}-{number}.wav"
+                soundfile.write(path, said(speaker, number), RATE, subtype="FLOAT")
+                utterances.append(Utterance(path, "yes", speaker, "x", 0.5))
+        manifests[split] = folder / f"{split}.tsv"
+        write_manifest(manifests[split], utterances)
+    return manifests
+
+
+@pytest.fixture(scope="module")
+def corpora(recordings, tmp_path_factory):
+    """The encoded corpora without and with CMVN."""
+    folders = [tmp_path_factory.mktemp(name) for name in ("plain", "alike")]
+    for folder, asked in zip(folders, (False, True), strict=True):
+        compute_features(own(speaker_cmvn=asked, speeds=SPEEDS), recordings, folder, 1)
+    return [folder / "encoded" for folder in folders]
+
+
+def frames(encoded, split: str) -> dict[tuple[str, int], list[np.ndarray]]:
+    """By speaker and place of the speed."""
+    store, speeds = FrameStore(encoded / split, 40), len(SPEEDS) if split == "train" else 1
+    found: dict[tuple[str, int], list[np.ndarray]] = {}
+    for place in range(len(store)):
+        speaker = SPEAKERS[split][place // (6 * speeds)]
+        found.setdefault((speaker, place % speeds), []).append(store[place].astype(np.float64))
+    return found
+
+
+def test_a_quiet_microphone_is_heard_as_a_loud_one(corpora):
+    plain, alike = (frames(encoded, "train") for encoded in corpora)
+    for number in range(6):
+        louder = plain["near", 0][number] - plain["far", 0][number]
+        np.testing.assert_allclose(louder, -2 * np.log(0.3), atol=0.05)  # of powers
+        np.testing.assert_allclose(alike["near", 0][number], alike["far", 0][number], atol=0.05)
+
+
+def test_every_speaker_of_any_split_and_speed_has_the_mean_and_deviation_of_the_training_set(corpora):
+    everything = np.concatenate([one for several in frames(corpora[0], "train").values() for one in several])
+    mean, deviation = everything.mean(0), everything.std(0)
+    for split in SPEAKERS:
+        plain, alike = (frames(encoded, split) for encoded in corpora)
+        for voice, utterances in alike.items():
+            heard = np.concatenate(utterances)
+            own_deviation = np.concatenate(plain[voice]).std(0)
+            wanted = np.minimum(1, own_deviation / (LEAST_DEVIATION * deviation)) * deviation
+            np.testing.assert_allclose(heard.mean(0), mean, atol=0.02)
+            np.testing.assert_allclose(heard.std(0), wanted, rtol=0.02)
+
+
+def test_a_band_that_stands_still_stays_still():
+    """Nothing is said there: what is left is not blown up to the deviation of speech."""
+    heard, wanted = Moments(), Statistics(mean=[1.0] * 40, deviation=[2.0] * 40)
+    frames = np.random.default_rng(3).normal(-9, 2, (50, 40))
+    frames[:, 7] = -15 + 1e-3 * frames[:, 7]
+    heard.add(frames)
+    alike = normalised(frames, heard.statistics(), wanted)
+    assert alike[:, 7].std() == pytest.approx(frames[:, 7].std() / LEAST_DEVIATION, rel=1e-3)
+    np.testing.assert_allclose(np.delete(alike, 7, 1).std(0), 2.0)
+    np.testing.assert_allclose(alike.mean(0), 1.0)
+
+
+def test_a_model_that_heard_speakers_alike_is_not_given_others(corpora):
+    plain, alike = corpora
+    for given, learnt_on in ((plain, alike), (alike, plain)):
+        with pytest.raises(UserError, match=f"speaker_cmvn of x is {given == alike}, but {learnt_on == alike} of x"):
+            SpeechSplit(given, "test", learnt_on)
+    assert len(SpeechSplit(alike, "test", alike).src) == 6
+
+
+def test_recordings_that_a_user_gives_are_heard_as_those_of_a_speaker_in_the_corpus(corpora):
+    wanted = SpeechCorpus.read(corpora[1] / "corpus.json").statistics
+    given = [features("it", said("stranger", number), RATE, RATE, 3800) for number in range(6)]
+    in_corpus = frames(corpora[1], "test")["stranger", 0]
+    for ours, theirs in zip(of_one_speaker(given, wanted), in_corpus, strict=True):
+        np.testing.assert_allclose(ours.astype(np.float64), theirs, atol=0.03)
