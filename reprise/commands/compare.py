@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     if all(name.endswith(".json") for name in args.runs):
-        if args.decoding or args.split:
-            raise UserError("--split, --decoding: are of runs; score files are of one")
+        if args.decoding or args.split or args.set:
+            raise UserError("--split, --decoding, --set: are of runs; score files are of one")
         metric, (ours, theirs) = args.metric or USUAL["sentences"], map(Path, args.runs)
     else:
         first, second = (find_run(name, parse_settings(args.set)) for name in args.runs)

@@ -31,7 +31,9 @@ from reprise.scaffold import SCAFFOLD, filled, write_paper
 log = logging.getLogger(__name__)
 NAME, LANGUAGE = re.compile(r"[a-z][a-z0-9-]*"), re.compile(r"[a-z]{2,3}")
 SPLIT = "0.98/0.01/0.01"
-OF_DATASETS = ("src", "tgt", "pairs", "trees", "recordings", "dev", "test", "split", "languages", "redistributable")
+UNSAID = {"licence": "not known; ask its owner before you pass it on", "citation": "none given"}
+GIVEN = ("src", "tgt", "pairs", "trees", "recordings", "dev", "test")
+OF_DATASETS = (*GIVEN, "split", "languages", "redistributable", *UNSAID)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="test set, likewise")
     parser.add_argument("--split", help=f"without --dev and --test (default: {SPLIT})")
     parser.add_argument("--languages", nargs=2, metavar=("SRC", "TGT"), help="ISO 639; default: the files' endings")
-    parser.add_argument("--licence", default="not known; ask its owner before you pass it on")
-    parser.add_argument("--citation", default="none given")
+    parser.add_argument("--licence", help=f"default: {UNSAID['licence']}")
+    parser.add_argument("--citation", help=f"default: {UNSAID['citation']}")
     parser.add_argument("--redistributable", action="store_true", help="anyone may pass the data on")
     parser.add_argument("--dataset", help="of a paper: what its systems are trained on")
 
@@ -90,7 +92,7 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
     if path.exists():
         raise UserError(f"{path}: is there already; choose another name, or remove it")
     template, facts = facts_of(args, root / "data" / args.name)
-    said = {key: json.dumps(getattr(args, key), ensure_ascii=False) for key in ("licence", "citation")}
+    said = {key: json.dumps(getattr(args, key) or unsaid, ensure_ascii=False) for key, unsaid in UNSAID.items()}
     said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
     with atomic_write(path) as file:
         file.write(filled(root / SCAFFOLD / template, **said, **facts))

@@ -98,8 +98,9 @@ def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
         found = compare_scores(perfect, ours, name)
         assert found.low > 0
         assert found.p_value < 0.01
-    assert reprise(["compare", str(perfect), str(ours), "--metric", "gleu", "--split", "dev"]) == 1
-    assert "are of runs" in capsys.readouterr().err
+    for words in (["--split", "dev"], ["--set", "scale=small"]):
+        assert reprise(["compare", str(perfect), str(ours), "--metric", "gleu", *words]) == 1
+        assert "are of runs" in capsys.readouterr().err
     assert reprise(["compare", str(perfect), str(ours), "--metric", "gleu"]) == 0
     assert f"less {ours}: {found.difference:+.2f} (95 % between {found.low:+.2f} and" in capsys.readouterr().out
     other.write_text(json.dumps(json.loads(ours.read_text()) | {"test_set": "newstest"}))

@@ -112,6 +112,7 @@ SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
         (["dataset", "mine", "--recordings", "calls.tsv", "--languages", "en", "uk"], "languages"),
         (["dataset", "mine", "--recordings", "calls.tsv", "--redistributable"], "redistributable"),
         (["paper", "mine", "--dataset", "other", "--trees", "news.mrg"], "trees"),
+        (["paper", "mine", "--dataset", "other", "--licence", "CC0"], "licence"),
     ],
 )
 def test_an_option_without_effect_is_refused(capsys, words, option):
