@@ -1,6 +1,7 @@
 """Closed records: what every settings file is checked against, and the errors that name file, key and value."""
 
 import difflib
+import json
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -10,9 +11,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
-from pipeline.yaml_file import load_yaml, one_line, shown
-
-__all__ = ["Closed", "Count", "Positive", "Probability", "known", "load_yaml", "nearest", "unknown", "validate"]
+from pipeline.yaml_file import load_yaml as load_yaml
+from pipeline.yaml_file import one_line, shown
 
 MOST_FAULTS = 20
 """Lines of an error; how many more there are is counted."""
@@ -93,6 +93,14 @@ def validate(kind: Any, value: Any, where: str) -> Any:
         ]
         more = [f"{where}: and {len(lines) - MOST_FAULTS} faults more"] if len(lines) > MOST_FAULTS else []
         raise UserError("\n".join(map(one_line, lines[:MOST_FAULTS] + more))) from error
+
+
+def parse_json(kind: Any, text: str, where: str) -> Any:
+    """`validate` of JSON. Raises UserError, too, when it is none."""
+    try:
+        return validate(kind, json.loads(text), where)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where}: not valid JSON ({error}): {text}") from error
 
 
 def by_place(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     if done.exists() and (ended := TrainedRun.read(done).steps) < (asked := written.training.max_steps):
         raise UserError(
             f"{args.run}: ended after {ended} of {asked} updates, as its patience or min_lr says, and would end there "
-            "again: give its system more patience, with which the workflow goes on from here, or another min_lr"
+            "again: give its system more patience, with which the workflow goes on from here, or train it anew"
         )
     spec = of_length(written, args.steps, written.training.patience)
     folder = beside(args.run, spec)

@@ -105,6 +105,11 @@ class Model:
         batches = WholeSplit[Any, Any](split, self.config.batch_tokens)
         return self.symbols[1].decode(decode_split(self.trained, batches, self.search).outputs)
 
+    @property
+    def hears_speakers(self) -> bool:
+        """Whether it normalises recordings by their speaker: those that are given at once count as one's."""
+        return isinstance(self.trained.corpus, SpeechCorpus) and self.trained.corpus.speaker_cmvn
+
     def transcribe(self, samples: np.ndarray, rate: int) -> str:
         """What is said in samples (n,) or (n, channels), in [-1, 1], of `rate` Hz.
 
@@ -124,7 +129,9 @@ class Model:
             if known.max_seconds and (seconds := len(samples) / max(rate, 1)) > known.max_seconds:
                 log.warning("%s: %.1f s; no training utterance is above %g s", name, seconds, known.max_seconds)
         frames = [features(name, *sound, known.sample_rate, known.high_hz) for name, sound in sounds.items()]
-        if corpus.speaker_cmvn:
+        if self.hears_speakers:
+            if len(sounds) == 1:
+                log.warning("one recording says little of its speaker, by whom it is normalised; give several at once")
             frames = of_one_speaker(frames, corpus.statistics)
         return self.decoded(GivenSpeech("the recordings", frames, corpus.statistics))
 

@@ -27,7 +27,6 @@ from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import GrammarTreebank, Treebank, TreebankRecord, load_one_of
 from pipeline.data.linearisation import linearise
 from pipeline.data.shared_sentences import shared_sentences
-from pipeline.data.silver import with_errors
 from pipeline.data.text_files import lines_of
 from pipeline.data.trees import TRACE, Tree, clean, events, parse_tree, words
 from pipeline.errors import UserError
@@ -140,3 +139,19 @@ class SplitCounts:
 def percentiles(lengths: list[int]) -> dict[str, int]:
     found = np.percentile(lengths, PERCENTILES, method="higher")
     return {str(share): int(length) for share, length in zip(PERCENTILES, found, strict=True)}
+
+
+def with_errors(tree: Tree, share: float, rng: Random) -> Tree:
+    """`tree` with `share` of its phrases of several parts losing the last one to the phrase around them.
+
+    A part set too high is what real parsers get wrong most often. Each such error is one wrong bracket and one missing.
+    Recursive: for trees of a grammar, which are shallow.
+    """
+    parts: list[Tree] = []
+    for child in tree.children:
+        child = child if child.is_tag else with_errors(child, share, rng)
+        if len(child.children) > 1 and rng.random() < share:
+            parts += [Tree(child.label, child.children[:-1]), child.children[-1]]
+        else:
+            parts.append(child)
+    return Tree(tree.label, tuple(parts))

@@ -64,7 +64,7 @@ class SpeechSplit(EncodedSplit):
 
     Args:
         normalised_as: folder of the encoded corpus whose training statistics (mean and deviation of each feature)
-            normalise the frames: that of the model's training. None = this corpus.
+            normalise the frames: that of the model's training. None = this corpus; likewise with speaker_cmvn.
     """
 
     def __init__(self, corpus_folder: Path, split: str, normalised_as: Path | None = None):
@@ -76,8 +76,8 @@ class SpeechSplit(EncodedSplit):
                 f"{self.name}: speaker_cmvn of {corpus.dataset} is {corpus.speaker_cmvn}, but {heard.speaker_cmvn} of "
                 f"{heard.dataset}, on which the model learnt to hear; make them the same in workflow/datasets"
             )
-        normal = (heard.statistics.mean, heard.statistics.deviation)
-        self.mean, self.deviation = (np.array(one, np.float32) for one in normal)
+        normal = (corpus if corpus.speaker_cmvn else heard).statistics  # all its speakers have its own
+        self.mean, self.deviation = (np.array(one, np.float32) for one in (normal.mean, normal.deviation))
         self.src = FrameStore(self.folder / split, corpus.features)
         if len(self.src) != len(self.tgt):
             raise UserError(

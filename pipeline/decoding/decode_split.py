@@ -1,6 +1,5 @@
 """Every sequence of a split decoded once, and what is written of it: the outputs, one a line, and a report beside."""
 
-import json
 import logging
 import time
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.records.decoding import Decoded
-from pipeline.schema import validate
+from pipeline.schema import parse_json
 
 log = logging.getLogger(__name__)
 REPORT_EVERY_S = 5.0
@@ -48,10 +47,7 @@ class Outputs:
 
 def parse_decoding(text: str) -> DecodingConfig:
     """Raises UserError when `text` is not JSON or not a decoding setting."""
-    try:
-        return validate(DecodingConfig, json.loads(text), "--decoding")
-    except json.JSONDecodeError as error:
-        raise UserError(f"--decoding: not valid JSON ({error}): {text}") from error
+    return parse_json(DecodingConfig, text, "--decoding")
 
 
 def decode_split(trained: TrainedModel, batches: WholeSplit[Any, Any], search: Search) -> Outputs:

@@ -4,15 +4,13 @@ python -m pipeline describe --spec '{"paper": "weighted", …}' --out work/demo/
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import yaml
 
 from pipeline.config import RunSpec
-from pipeline.errors import UserError
 from pipeline.files import atomic_write
-from pipeline.schema import validate
+from pipeline.schema import parse_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    try:
-        values = json.loads(args.spec)
-    except ValueError as error:
-        raise UserError(f"--spec is not JSON: {error}") from error
-    spec = validate(RunSpec, values, "--spec")
+    spec = parse_json(RunSpec, args.spec, "--spec")
     with atomic_write(args.out) as handle:
         yaml.safe_dump(spec.model_dump(), handle, sort_keys=False)

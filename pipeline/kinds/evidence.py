@@ -21,7 +21,6 @@ import numpy as np
 
 from pipeline.errors import UserError
 from pipeline.metrics.statistics.significance import Total, resampled
-from pipeline.metrics.statistics.student import tail, width
 
 Scale = Total
 """Of scores, on which they are compared."""
@@ -224,3 +223,18 @@ def shared_with_seeds(one: Sample) -> float:
 def smaller_factor(a: Sample, b: Sample, c: Sample, d: Sample) -> Evidence:
     """By how much the logarithm of d / c exceeds that of b / a."""
     return contrast("logarithm of both factors' ratio", [(1, d), (-1, c), (-1, b), (1, a)], scale=np.log)
+
+
+def tail(value: float, freedom: float) -> float:
+    """P(t > value) of Student's t; scipy is loaded when something is judged: every dry run imports what judges."""
+    from scipy.special import ndtr, stdtr
+
+    return float(ndtr(-value) if np.isinf(freedom) else stdtr(freedom, -value))
+
+
+def width(level: float, freedom: float) -> float:
+    """Half of the interval that a t lies in with a probability of `level`."""
+    from scipy.special import ndtri, stdtrit
+
+    quantile = (1 + level) / 2
+    return float(ndtri(quantile) if np.isinf(freedom) else stdtrit(freedom, quantile))

@@ -21,7 +21,6 @@ from pipeline.errors import UserError
 from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.interface import SourceBatch, output_limits, rows_on, select_hypotheses, select_sentences, tree_map
-from pipeline.search.length_penalty import length_penalty
 from pipeline.search.scorers import ModelScores, Prior, ShallowFusion
 from pipeline.search.selection import Candidates, best_continuations
 from pipeline.symbols import BOS, EOS, PAD
@@ -190,3 +189,19 @@ class Search:
             symbols.append(int(self.tokens[earlier][sentence, slot]))
             slot = self.parents[earlier][sentence, slot]
         return symbols[::-1]
+
+
+def length_penalty(length: int, alpha: float, normalisation: str) -> float:
+    """Divisor of the log-probability of a hypothesis of `length` symbols, EOS counted. Never falls with `length`.
+
+    gnmt: ((5 + |Y|) / 6) ** alpha (Wu et al. 2016, eq. 14; Attention Is All You Need, section 6.1: alpha = 0.6).
+    length: |Y| ** alpha, as fairseq has it; 1 ranks by the log-probability a symbol. none: 1.
+    """
+    match normalisation:
+        case "gnmt":
+            return ((5 + length) / 6) ** alpha
+        case "length":
+            return float(length**alpha)
+        case "none":
+            return 1.0
+    raise ValueError(f"length_normalisation must be gnmt, length or none, got {normalisation!r}")

@@ -47,8 +47,7 @@ from pipeline.training.description import describe
 from pipeline.training.distributed import Group
 from pipeline.training.event_file import EVENTS
 from pipeline.training.key import run_key
-from pipeline.training.neighbours import announce, depends_on_length, shorter_runs, take_up
-from pipeline.training.old_run import move_beside
+from pipeline.training.neighbours import announce, move_beside, shorter_runs, take_up
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.ownership import Ownership, TakenOver
 from pipeline.training.parts import assemble
@@ -169,8 +168,7 @@ def tidy(checkpoints: Checkpoints) -> None:
 def begin(checkpoints: Checkpoints, spec: RunSpec) -> None:
     """Name the runs beside this one, and take up a shorter one where that ends in the same bytes."""
     announce(checkpoints.run_folder, spec)
-    if not depends_on_length(spec):
-        any(take_up(checkpoints, shorter) for shorter in shorter_runs(checkpoints.run_folder, spec))
+    any(take_up(checkpoints, shorter) for shorter in shorter_runs(checkpoints.run_folder, spec))
 
 
 def start_anew(checkpoints: Checkpoints) -> None:

@@ -1,6 +1,7 @@
 """Runs of one system, dataset and seed with other settings: they lie side by side, and a longer one goes on from a
 shorter one."""
 
+import itertools
 import logging
 import math
 import shutil
@@ -11,7 +12,8 @@ from torch import Tensor
 
 from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
-from pipeline.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
+from pipeline.files import sync_folder
+from pipeline.layout import COST_FILE, DONE_FILE, OLD_RUN, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, WEIGHTS_FILE
 from pipeline.training.checkpoint import RESUME, WEIGHTS, Checkpoints, numbered
 from pipeline.training.key import key_of, run_key
 from pipeline.training.tensor_file import DamagedFileError, read_tensor_file, write_tensor_file
@@ -54,19 +56,23 @@ def depends_on_length(spec: RunSpec) -> bool:
 
 
 def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
-    """Neighbours that differ in their number of updates or patience alone, and end no later; the longest first."""
+    """Neighbours that differ in their number of updates or patience alone, and end no later; who got farthest first.
+
+    Of those whose updates depend on how many there will be, they differ in their patience alone.
+    """
     most, patience = spec.training.max_steps, spec.training.patience or math.inf
+    least = most if depends_on_length(spec) else 0
 
     def is_shorter(other: RunSpec) -> bool:
         training = other.training
         try:
-            ends_sooner = training.max_steps <= most and (training.patience or math.inf) <= patience
+            ends_sooner = least <= training.max_steps <= most and (training.patience or math.inf) <= patience
             return ends_sooner and key_of(other) == key_of(of_length(spec, training.max_steps, training.patience))
         except UserError:
             return False  # its corpus is gone
 
-    found = {folder: other.training.max_steps for folder, other in neighbours(run_folder).items() if is_shorter(other)}
-    return sorted(found, key=lambda folder: -found[folder])
+    found = [folder for folder, other in neighbours(run_folder).items() if is_shorter(other)]
+    return sorted(found, key=lambda folder: -max((n for n, _ in numbered(folder / "checkpoints", RESUME)), default=0))
 
 
 def of_length(spec: RunSpec, steps: int, patience: int | None) -> RunSpec:
@@ -113,6 +119,27 @@ def of_key(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def kept_until(shorter: Path, last: int) -> list[int]:
-    """After which updates a run kept weights that a longer one would keep, too."""
+    """After which updates a run kept weights that a longer one would keep; not the oldest if it ended between two."""
     training = load_run(shorter / RUN_FILE).training
-    return list(range(training.checkpoint_every, last + 1, training.checkpoint_every))[-training.keep_checkpoints :]
+    steps = list(range(training.checkpoint_every, last + 1, training.checkpoint_every))
+    return steps[max(0, len(steps) - training.keep_checkpoints + bool(last % training.checkpoint_every)) :]
+
+
+def move_beside(run_folder: Path, old_key: str) -> Path:
+    """Move all that the training of `old_key` wrote to `RUN.before-KEY`, a folder beside the run's; returns it: days of
+    work are not thrown away because a setting changed.
+
+    The final weights go last: as long as they are there, a move that a kill cut short goes on at the next start, into
+    the folder that has none yet.
+    """
+    first = run_folder.absolute().with_name(f"{run_folder.absolute().name}{OLD_RUN}{old_key[:8]}")
+    further = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
+    aside = next(path for path in itertools.chain((first,), further) if not (path / WEIGHTS_FILE).exists())
+    aside.mkdir(exist_ok=True)
+    log.info("%s: run.yaml or the corpus changed since it was trained: anew; what it was is now %s", run_folder, aside)
+    for name in (DONE_FILE, PROGRESS_FILE, SAMPLES_FILE, COST_FILE, "checkpoints", WEIGHTS_FILE):
+        if (run_folder / name).exists():
+            (run_folder / name).rename(aside / name)
+            sync_folder(aside)
+    sync_folder(run_folder)
+    return aside

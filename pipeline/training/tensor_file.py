@@ -49,13 +49,16 @@ def read_tensor_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def read_weights(path: Path, key: str | None, remedy: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The same of weights of the run `key`, or of any. Raises UserError: they are damaged or another run's; `remedy`"""
+    """The same of the weights of the run `key`, or of any. Raises UserError: they are damaged, or another run's."""
     try:
         tensors, facts = read_tensor_file(path)
     except DamagedFileError as error:
-        raise UserError(f"{path}: can't be loaded: {error}; {remedy}") from error
+        raise UserError(f"can't be loaded: {error}; {remedy}") from error
     if key is not None and facts["key"] != key:
-        raise UserError(f"{path}: belongs to another run (key {facts['key'][:12]}, not {key[:12]}); train again")
+        raise UserError(
+            f"{path}: belongs to another run (key {facts['key'][:12]}, not {key[:12]}), or run.yaml or its corpus "
+            "changed since; train the run that it lies in again"
+        )
     return tensors, facts
 
 

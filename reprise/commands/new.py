@@ -32,8 +32,10 @@ log = logging.getLogger(__name__)
 NAME, LANGUAGE = re.compile(r"[a-z][a-z0-9-]*"), re.compile(r"[a-z]{2,3}")
 SPLIT = "0.98/0.01/0.01"
 UNSAID = {"licence": "not known; ask its owner before you pass it on", "citation": "none given"}
-GIVEN = ("src", "tgt", "pairs", "trees", "recordings", "dev", "test")
-OF_DATASETS = (*GIVEN, "split", "languages", "redistributable", *UNSAID)
+OF_DATASETS = (
+    *("src", "tgt", "pairs", "trees", "recordings", "dev", "test", "split", "languages", "redistributable"),
+    *UNSAID,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

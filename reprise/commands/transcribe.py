@@ -1,5 +1,7 @@
 """Write down what is said in audio files, one line a file: WAV, FLAC or OGG, of any rate, mono or stereo.
 
+A model of a corpus with `speaker_cmvn` takes all files of a call for one speaker's: give all that you have of a voice.
+
 reprise transcribe coldfusion/ctc/source/1 speech.wav talk.flac
 """
 
@@ -20,7 +22,8 @@ def run(args: argparse.Namespace) -> None:
     from reprise.sound import read_sound
 
     model = opened(args)
-    for first in range(0, len(args.files), FILES_AT_ONCE):
-        sounds = {f"{place}: {path}": read_sound(path) for place, path in enumerate(args.files[first:][:FILES_AT_ONCE])}
+    at_once = len(args.files) if model.hears_speakers else FILES_AT_ONCE
+    for first in range(0, len(args.files), at_once):
+        sounds = {f"{place}: {path}": read_sound(path) for place, path in enumerate(args.files[first:][:at_once])}
         for line in model.transcribe_all(sounds):
             print(line, flush=True)

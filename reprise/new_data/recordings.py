@@ -14,12 +14,11 @@ from typing import Any
 import pandas as pd
 import soundfile
 
-from pipeline.data.speech.manifest import Utterance, number_of, write_manifest
+from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from pipeline.errors import UserError
 from reprise.new_data.shares import SPLITS, by_split
 
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
-UNNAMED = "unnamed"
 HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
 """Upper edge of the mel filters: of wideband speech, and as a share of half the rate."""
 

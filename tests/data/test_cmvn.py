@@ -1,5 +1,7 @@
 """Features made alike for all speakers: what a microphone does to all that somebody says is gone, noises are kept."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import soundfile
@@ -8,7 +10,7 @@ from own_speech import RATE, own
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.speech.cmvn import LEAST_DEVIATION, Moments, normalised
 from pipeline.data.speech.features import compute_features
-from pipeline.data.speech.manifest import Utterance, write_manifest
+from pipeline.data.speech.manifest import Utterance, read_manifest, write_manifest
 from pipeline.data.speech_batches import SpeechSplit
 from pipeline.errors import UserError
 from pipeline.records.corpus import SpeechCorpus, Statistics
@@ -101,6 +103,33 @@ def test_a_model_that_heard_speakers_alike_is_not_given_others(corpora):
         with pytest.raises(UserError, match=f"speaker_cmvn of x is {given == alike}, but {learnt_on == alike} of x"):
             SpeechSplit(given, "test", learnt_on)
     assert len(SpeechSplit(alike, "test", alike).src) == 6
+
+
+def test_a_corpus_of_other_levels_is_heard_as_that_of_the_training(corpora, recordings, tmp_path):
+    """Each corpus' speakers have its own mean and deviation: by these they are normalised, whoever learnt where."""
+    louder = {}
+    for split, manifest in recordings.items():
+        utterances = list(read_manifest(manifest))
+        for one in utterances:
+            samples, rate = soundfile.read(one.audio)
+            soundfile.write(tmp_path / one.audio.name, 2 * samples, rate, subtype="FLOAT")
+        louder[split] = tmp_path / f"{split}.tsv"
+        write_manifest(louder[split], [replace(one, audio=tmp_path / one.audio.name) for one in utterances])
+    compute_features(own(speaker_cmvn=True, speeds=SPEEDS), louder, tmp_path / "louder", 1)
+    learnt_on = corpora[1]
+    heard, as_learnt = (SpeechSplit(encoded, "test", learnt_on) for encoded in (tmp_path / "louder/encoded", learnt_on))
+    numbers = np.arange(6)
+    np.testing.assert_allclose(
+        heard.batch(numbers).frames, as_learnt.batch(numbers).frames, atol=0.1
+    )  # twice as loud: 1.39
+
+
+@pytest.mark.parametrize("speaker", ["", "unnamed"])
+def test_speakers_without_a_name_are_refused(recordings, tmp_path, speaker):
+    nameless = tmp_path / "train.tsv"
+    write_manifest(nameless, [replace(one, speaker=speaker) for one in read_manifest(recordings["train"])])
+    with pytest.raises(UserError, match=r"train-near-0\.wav: speaker_cmvn needs its speaker's name"):
+        compute_features(own(speaker_cmvn=True), recordings | {"train": nameless}, tmp_path / "corpus", 1)
 
 
 def test_recordings_that_a_user_gives_are_heard_as_those_of_a_speaker_in_the_corpus(corpora):

@@ -10,8 +10,7 @@ from treebank_records import grammar_treebank, make_treebank
 from pipeline.data.batches import ParallelSplit
 from pipeline.data.encode import encode
 from pipeline.data.linearisation import Repairs, linearise, rebuild
-from pipeline.data.prepare_trees import prepare_trees
-from pipeline.data.silver import with_errors
+from pipeline.data.prepare_trees import prepare_trees, with_errors
 from pipeline.data.subwords import learn_subwords
 from pipeline.data.trees import Tree, clean, parse_tree, words
 from pipeline.data.vocabulary import load_vocabularies

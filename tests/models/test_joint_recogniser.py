@@ -5,8 +5,7 @@ import torch
 from speech_batches import VOCAB, joint_config, speech
 
 from pipeline.models.joint_recogniser.model import JointRecogniser
-from pipeline.models.layers.spec_augment import masked, stretches
-from pipeline.models.layers.utterance_norm import centred, of_deviation_one
+from pipeline.models.layers.frames_read import centred, masked, of_deviation_one, stretches
 from pipeline.symbols import PAD
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.search.length_penalty import length_penalty
+from pipeline.search.beam_search import length_penalty
 
 
 @pytest.mark.parametrize(("length", "expected"), [(1, 1.0), (7, 2**0.6), (19, 4**0.6)])

@@ -18,7 +18,7 @@ from pipeline.files import read_json, sha256_file
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key
-from pipeline.training.old_run import move_beside
+from pipeline.training.neighbours import move_beside
 from pipeline.training.ownership import is_held
 from pipeline.training.trainer import Trainer
 

@@ -57,6 +57,42 @@ def test_with_more_patience_a_training_that_ended_goes_on_and_ends_as_one_that_a
     assert outcome(patient) == outcome(at_once)
 
 
+@pytest.mark.parametrize("keep", [1, 2])
+def test_a_training_that_ended_between_two_checkpoints_goes_on(new_run, outcome, updates, keep):
+    """Its last weights, which it kept, took the place of the oldest."""
+    settings = ENDS_EARLY | {"checkpoint_every": 4, "keep_checkpoints": keep, "max_steps": 30}
+    at_once = new_run("elsewhere-00000000", **settings, patience=None)
+    train_run(at_once, threads=1)
+    shorter = new_run("seed1-00000001", **settings | {"max_steps": 18}, patience=None)
+    train_run(shorter, threads=1)
+    updates.clear()
+    longer = new_run("seed1-00000002", **settings, patience=None)
+    train_run(longer, threads=1)
+    assert updates[0] == 18 and outcome(longer) == outcome(at_once)
+
+
+def test_of_several_runs_the_one_that_got_farthest_is_taken_up(new_run, updates):
+    train_run(new_run("seed1-00000001", **ENDS_EARLY, patience=1), threads=1)
+    train_run(new_run("seed1-00000003", **ENDS_EARLY | {"max_steps": 16}, patience=None), threads=1)
+    updates.clear()
+    train_run(new_run("seed1-00000002", **ENDS_EARLY, patience=None), threads=1)
+    assert updates[0] == 16
+
+
+def test_where_the_schedule_depends_on_the_length_more_patience_goes_on(new_run, outcome, updates):
+    settings = ENDS_EARLY | {"schedule": "cosine", "lr": 0.02, "warmup_steps": 2}
+    del settings["lr_factor"]
+    at_once = new_run("elsewhere-00000000", **settings, patience=None)
+    train_run(at_once, threads=1)
+    impatient = new_run("seed1-00000001", **settings, patience=1)
+    train_run(impatient, threads=1)
+    ended = read_json(impatient / "done.json")["steps"]
+    updates.clear()
+    patient = new_run("seed1-00000002", **settings, patience=None)
+    train_run(patient, threads=1)
+    assert 2 <= ended < 20 and updates[0] == ended and outcome(patient) == outcome(at_once)
+
+
 def test_a_training_with_less_patience_does_not_go_on_from_one_with_more(new_run, updates):
     train_run(new_run("seed1-00000001", **ENDS_EARLY, patience=None), threads=1)
     updates.clear()

@@ -83,3 +83,14 @@ def fault_of(path: Path) -> str:
         header = file.read(1024)
     shortened = header.startswith(b"NIST_1A") and b"shorten" in header
     return "SPHERE audio compressed by shorten, to be converted" if shortened else "unreadable audio"
+
+
+def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
+    """Heard faster or slower (Ko et al. 2015), so that pitch and formants move along: (n,) float32 -> (n / speed,).
+
+    Without aliases: the spectrum of all of it is cut off, or filled up with zeros, above the lower Nyquist frequency.
+    """
+    if speed == 1 or not len(samples):
+        return samples
+    length = max(1, round(len(samples) / speed))
+    return (np.fft.irfft(np.fft.rfft(samples), length) * (length / len(samples))).astype(np.float32)

@@ -36,13 +36,12 @@ from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.packages import own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import digest_of
-from pipeline.data.speech.audio import RejectedError, read_audio
+from pipeline.data.speech.audio import RejectedError, at_speed, read_audio
 from pipeline.data.speech.cmvn import Moments, rewrite_alike
-from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest
+from pipeline.data.speech.manifest import UNNAMED, Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
 from pipeline.data.speech.shared_utterances import place_of, shared_speakers, shared_utterances
-from pipeline.data.speech.speed import at_speed
 from pipeline.data.token_store import token_files, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -69,11 +68,7 @@ def run(args: argparse.Namespace) -> None:
 
 @dataclass
 class Kept:
-    """What is known of the utterances of one split.
-
-    Attributes:
-        speakers: of each that is kept; at another speed, another one.
-    """
+    """What is known of the utterances of one split. speakers: of each that is kept; at another speed, another one"""
 
     read: int = 0
     utterances: int = 0
@@ -119,9 +114,11 @@ def compute_features(
     """
     shared = shared_utterances(manifests)
     speakers = shared_speakers(manifests, refused=dataset.disjoint_speakers)
-    seconds = sum(one.seconds for path in manifests.values() for one in read_manifest(path))
+    times = {"train": sum(1 / speed for speed in dataset.speeds)}
+    seconds = sum(one.seconds * times.get(split, 1) for split, path in manifests.items() for one in read_manifest(path))
     bytes_needed = seconds * FRAMES_PER_SECOND * FEATURES * STORED.itemsize
-    require_space(corpus, bytes_needed, "the features")
+    require_space(corpus, bytes_needed * (2 if dataset.speaker_cmvn else 1), "the features")
+    (corpus / "encoded" / CORPUS_FILE).unlink(missing_ok=True)  # of which only what is whole is said
     kept = {split: write_split(dataset, split, manifests[split], corpus, processes) for split in dataset.split_names}
     if dataset.speaker_cmvn:
         for split, one in kept.items():
@@ -163,6 +160,8 @@ def write_split(dataset: SpokenDataset, split: SplitName, manifest: Path, corpus
                 text, features = result
                 found.add(utterance, text, features)
                 found.speakers.append(f"{utterance.speaker} {number % len(speeds)}")
+                if dataset.speaker_cmvn and utterance.speaker in ("", UNNAMED):
+                    raise UserError(f"{manifest}: {utterance.audio.name}: speaker_cmvn needs its speaker's name")
                 frames.append(features)
                 ids, lengths = alphabet.flat([text])
                 tokens.append(ids, lengths)

@@ -22,6 +22,8 @@ from pipeline.data.text_files import lines_of
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 
+UNNAMED = "unnamed"
+"""Speaker of recordings of which nobody said who speaks."""
 REQUIRED = ("audio", "text", "speaker", "domain", "seconds")
 COLUMNS = (*REQUIRED, "start")
 
