@@ -169,7 +169,7 @@ def test_weights_of_another_run_or_model_are_refused_by_name(checkpoints):
     other = new_optimiser()
     assert load_weights(other.model, path, "this run's key")["step"] == 1
     assert same(weights(optimiser), weights(other))
-    with pytest.raises(UserError, match=r"step-1.*belongs to another run \(key this run's k, not another run'\);"):
+    with pytest.raises(UserError, match=r"step-1.*belongs to another run \(key this run's k, not another run'\), or"):
         load_weights(other.model, path, "another run's key")
     with pytest.raises(UserError, match=r"belongs to another run"):
         load_weights(other.model, path, "a key before it in the alphabet")
