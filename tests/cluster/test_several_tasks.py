@@ -33,9 +33,12 @@ def test_two_tasks_survive_a_warning_and_a_dead_peer_and_end_in_the_losses_of_on
     until(lambda: len(starts(two)) == 2, "a start after the requeue")
     assert starts(two)[-1].job == job
 
-    until(lambda: trace(two)[-1]["time"] > starts(two)[-1].time, "a step after the requeue")
-    second_rank = next(line["pid"] for line in reversed(trace(two)) if line["pid"] != starts(two)[-1].pid)
-    os.kill(second_rank, signal.SIGKILL)
+    def second_ranks() -> list[int]:
+        requeued = starts(two)[-1]
+        return [line["pid"] for line in trace(two) if line["pid"] != requeued.pid and line["time"] > requeued.time]
+
+    until(second_ranks, "a step of the second task after the requeue")
+    os.kill(second_ranks()[-1], signal.SIGKILL)
 
     assert pair.wait() == 0, pair.text()
     assert alone.wait() == 0, alone.text()
