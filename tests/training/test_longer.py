@@ -41,17 +41,21 @@ def test_a_longer_training_ends_in_the_bytes_of_one_that_was_as_long_at_once(
 ENDS_EARLY = {"validate_every": 1, "lr_factor": 8.0, "max_steps": 20}
 
 
-@pytest.mark.parametrize("more", [None, 4])
+COSINE = {"schedule": "cosine", "lr": 0.02, "lr_factor": 1.0, "warmup_steps": 2}  # which depends on the length
+
+
+@pytest.mark.parametrize(("more", "schedule"), [(None, {}), (4, {}), (None, COSINE)])
 def test_with_more_patience_a_training_that_ended_goes_on_and_ends_as_one_that_always_had_it(
-    new_run, outcome, updates, more
+    new_run, outcome, updates, more, schedule
 ):
-    at_once = new_run("elsewhere-00000000", **ENDS_EARLY, patience=more)
+    settings = ENDS_EARLY | schedule
+    at_once = new_run("elsewhere-00000000", **settings, patience=more)
     train_run(at_once, threads=1)
-    impatient = new_run("seed1-00000001", **ENDS_EARLY, patience=1)
+    impatient = new_run("seed1-00000001", **settings, patience=1)
     train_run(impatient, threads=1)
     ended = read_json(impatient / "done.json")["steps"]
     updates.clear()
-    patient = new_run("seed1-00000002", **ENDS_EARLY, patience=more)
+    patient = new_run("seed1-00000002", **settings, patience=more)
     train_run(patient, threads=1)
     assert 2 <= ended < 20 and updates[0] == ended
     assert outcome(patient) == outcome(at_once)
@@ -77,20 +81,6 @@ def test_of_several_runs_the_one_that_got_farthest_is_taken_up(new_run, updates)
     updates.clear()
     train_run(new_run("seed1-00000002", **ENDS_EARLY, patience=None), threads=1)
     assert updates[0] == 16
-
-
-def test_where_the_schedule_depends_on_the_length_more_patience_goes_on(new_run, outcome, updates):
-    settings = ENDS_EARLY | {"schedule": "cosine", "lr": 0.02, "warmup_steps": 2}
-    del settings["lr_factor"]
-    at_once = new_run("elsewhere-00000000", **settings, patience=None)
-    train_run(at_once, threads=1)
-    impatient = new_run("seed1-00000001", **settings, patience=1)
-    train_run(impatient, threads=1)
-    ended = read_json(impatient / "done.json")["steps"]
-    updates.clear()
-    patient = new_run("seed1-00000002", **settings, patience=None)
-    train_run(patient, threads=1)
-    assert 2 <= ended < 20 and updates[0] == ended and outcome(patient) == outcome(at_once)
 
 
 def test_a_training_with_less_patience_does_not_go_on_from_one_with_more(new_run, updates):
