@@ -37,7 +37,7 @@ from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.search.beam_search import beam_search
 from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
-from pipeline.training.products import in_use, multiply_by
+from pipeline.training.products import TORCH_OWN, in_use, multiply_by
 from reprise.commands.export import write
 
 SHAPES = {
@@ -70,15 +70,15 @@ def main() -> None:
     searches |= {f"ours {name}": partial(ours, model, narrow=name == "bf16") for name in ("fp32", "bf16")}
     searches |= ctranslate2_searches(model, vocabulary, args.threads)
     sizes = [size for size in SIZES if size <= args.sentences]
-    library = in_use()
+    chosen = in_use()
     chosen: dict[str, int] = {}
     rates: dict[str, list[float]] = {name: [] for name in searches}
     for name, search in searches.items():
-        multiply_by("mkl" if name.startswith("plain") else library)  # the one that torch takes by itself
+        multiply_by(TORCH_OWN if name.startswith("plain") else chosen)  # the one that torch takes by itself
         chosen[name] = min(sizes, key=partial(seconds, src, search))  # its warm-up, too
     for _ in range(args.rounds):
         for name, search in searches.items():
-            multiply_by("mkl" if name.startswith("plain") else library)
+            multiply_by(TORCH_OWN if name.startswith("plain") else chosen)
             rates[name].append(args.sentences / seconds(src, search, chosen[name]))
     for name, values in rates.items():
         report = {"shape": args.shape, "search": name, "sentences_per_second": rounded(statistics.median(values))}

@@ -2,7 +2,8 @@
 
     python bench/precision.py work/demo/runs/attention/base/grammar-en-de/seed1-*
     python bench/precision.py --steps 100 --seeds 1 -- RUN …
-    python bench/precision.py --libraries -- RUN …       # float32 products by MKL and by oneDNN instead
+    python bench/precision.py --of libraries -- RUN …    # float32 products by MKL and by oneDNN instead
+    python bench/precision.py --of widening -- RUN …     # bfloat16 products by its own instructions and by float32
 
 RUN is a run's folder, of which only run.yaml is read; its corpus has to be there. One JSON line a system: of each
 way and seed the loss on the development set at the end, nats a target symbol; how far apart the means of both
@@ -24,9 +25,15 @@ import yaml
 
 from pipeline.kinds.training_curves import fit_curve
 from pipeline.records.training import TrainedRun, TrainingCost
-from pipeline.training.products import Choice, remembered
+from pipeline.training.products import TORCH_OWN, Choice, remembered
 
-PRECISIONS, LIBRARIES = ("fp32", "bf16"), ("mkl", "onednn")
+Way = tuple[str, Choice | None]
+"""A precision, and what multiplies; None is what was found to be the fastest here."""
+PAIRS: dict[str, dict[str, Way]] = {
+    "precision": {"fp32": ("fp32", None), "bf16": ("bf16", None)},
+    "libraries": {"mkl": ("fp32", TORCH_OWN), "onednn": ("fp32", Choice(products="onednn"))},
+    "widening": {"bf16": ("bf16", TORCH_OWN), "widened": ("bf16", Choice(widened=True))},
+}
 
 
 def main() -> None:
@@ -34,17 +41,18 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--libraries", action="store_true", help="compare those that multiply float32 matrices")
+    parser.add_argument("--of", choices=PAIRS, default="precision", help="the two ways that are compared")
     args = parser.parse_args()
     for run in args.runs:
-        print(json.dumps(compare(run, args.steps, args.seeds, LIBRARIES if args.libraries else PRECISIONS)), flush=True)
+        print(json.dumps(compare(run, args.steps, args.seeds, PAIRS[args.of])), flush=True)
 
 
-def compare(run: Path, steps: int, seeds: list[int], ways: tuple[str, str]) -> dict:
+def compare(run: Path, steps: int, seeds: list[int], ways: dict[str, Way]) -> dict:
     spec = yaml.safe_load((run / "run.yaml").read_text())
     with tempfile.TemporaryDirectory() as folder:
         trained = {
-            way: [train(Path(folder, way, str(seed)), run, spec, steps, seed, way) for seed in seeds] for way in ways
+            name: [train(Path(folder, name, str(seed)), run, spec, steps, seed, way) for seed in seeds]
+            for name, way in ways.items()
         }
         ends = {
             name: [TrainedRun.read(one / "done.json").dev.nll_per_token for one in own] for name, own in trained.items()
@@ -70,20 +78,21 @@ def compare(run: Path, steps: int, seeds: list[int], ways: tuple[str, str]) -> d
     }
 
 
-def train(folder: Path, run: Path, spec: dict, steps: int, seed: int, way: str) -> Path:
-    """The run again, in `folder`, for so many updates, in a precision or by a library."""
+def train(folder: Path, run: Path, spec: dict, steps: int, seed: int, way: Way) -> Path:
+    """The run again, in `folder`, for so many updates, in one way."""
     folder.mkdir(parents=True)
-    own = {"max_steps": steps, "precision": way if way in PRECISIONS else "fp32", "validate_every": max(1, steps // 10)}
+    precision, choice = way
+    own = {"max_steps": steps, "precision": precision, "validate_every": max(1, steps // 10)}
     changed = spec | {"seed": seed, "training": spec["training"] | own}
     changed["corpus"] = os.path.relpath((run / spec["corpus"]).resolve(), folder.resolve())
     (folder / "run.yaml").write_text(yaml.safe_dump(changed))
     command = [sys.executable, "-m", "pipeline", "train", "--run", str(folder), "--device", "cpu", "--threads", "1"]
     environment = dict(os.environ)
-    if way in LIBRARIES:
+    if choice:
         environment["XDG_CACHE_HOME"] = str(folder / "cache")
         path = remembered(folder / "cache/reprise")
         path.parent.mkdir(parents=True)
-        Choice.model_validate({"library": way}).write(path)
+        choice.write(path)
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])

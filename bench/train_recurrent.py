@@ -33,7 +33,7 @@ from pipeline.models.build import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.symbols import BOS, EOS
 from pipeline.training.machine import prepare
-from pipeline.training.products import in_use, multiply_by
+from pipeline.training.products import TORCH_OWN, in_use, multiply_by
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,16 @@ class Times:
 
 
 def measure(systems: dict[str, Callable], batch: TextBatch, rounds: int) -> dict[str, Times]:
-    library = in_use()
+    chosen = in_use()
     times = {name: Times() for name in systems}
     for number in range(WARM_UP + rounds):
         for name, step in systems.items():
-            multiply_by("mkl" if name.startswith("plain") else library)
+            multiply_by(TORCH_OWN if name.startswith("plain") else chosen)
             if number < WARM_UP:
                 step(batch)
             else:
                 times[name].take(lambda step=step: step(batch))
-    multiply_by(library)
+    multiply_by(chosen)
     return times
 
 

@@ -47,7 +47,7 @@ from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
-from pipeline.training.products import in_use, multiply_by
+from pipeline.training.products import TORCH_OWN, in_use, multiply_by
 
 SMOOTHING, DROPOUT = 0.1, 0.1
 
@@ -121,17 +121,17 @@ class Times:
 
 def measure(shape: Shape, systems: dict[str, Step], rounds: int) -> dict[str, Times]:
     """Two rounds come first that are not counted."""
-    library = in_use()
+    chosen = in_use()
     times = {name: Times() for name in systems}
     for number, batch in enumerate(batches(shape, rounds + 2)):
         for name, step in systems.items():
-            multiply_by("mkl" if name.startswith("plain") else library)
+            multiply_by(TORCH_OWN if name.startswith("plain") else chosen)
             wall, cpu = time.perf_counter(), time.process_time()
             step(batch)
             if number >= 2:
                 times[name].wall.append(time.perf_counter() - wall)
                 times[name].cpu.append(time.process_time() - cpu)
-    multiply_by(library)
+    multiply_by(chosen)
     return times
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import RunSpec, TrainingConfig, load_run
+from pipeline.config import RunSpec, load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.batches import EvaluationBatches, TextBatch, TrainingBatches
 from pipeline.data.counted_updates import sentences_per_update
@@ -83,7 +83,9 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 micro_batch_frames=training.micro_batch_frames,
                 choice=UtteranceChoice(training.max_frames, training.max_length, training.train_share, spec.model),
                 sorted_first=training.sorted_first_epoch,
-                noise=noise_settings(training),
+                noise=NoiseSettings(training.noise_probability, training.noise_snr_db)
+                if training.noise_probability
+                else None,
                 seed=spec.seed,
             )
         case "text":
@@ -97,10 +99,6 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 seed=spec.seed,
             )
     raise AssertionError(spec.model.reads)
-
-
-def noise_settings(training: TrainingConfig) -> NoiseSettings | None:
-    return NoiseSettings(training.noise_probability, training.noise_snr_db) if training.noise_probability else None
 
 
 def evaluation_batches(

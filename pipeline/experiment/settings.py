@@ -47,17 +47,13 @@ class Config(Closed):
     @field_validator("mirror")
     @classmethod
     def mirror_is_a_folder_or_an_address(cls, mirror: str | None) -> str | None:
-        if mirror is not None and not re.match(r"(https?|ftp|file)://.", mirror) and not is_folder(mirror):
+        if mirror is not None and not re.match(r"(https?|ftp|file)://.", mirror) and not Path(mirror).is_dir():
             raise ValueError("neither a folder nor a URL (https://…); null = none")
         return mirror
 
     @property
     def seed_list(self) -> list[int]:
         return self.seeds if isinstance(self.seeds, list) else list(range(1, self.seeds + 1))
-
-
-def is_folder(name: str) -> bool:
-    return "\0" not in name and Path(name).is_dir()
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:

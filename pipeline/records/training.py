@@ -76,17 +76,20 @@ class TrainedRun(Outcome, Record):
     weights_digest: str = Field(description="SHA-256 of model.safetensors")
 
 
-Library = Literal["mkl", "onednn"]
+class Products(Closed):
+    """How a processor multiplies matrices."""
+
+    products: Literal["mkl", "onednn"] = Field(default="mkl", description="What multiplies those of float32")
+    widened: bool = Field(default=False, description="Whether those of bfloat16 are multiplied as float32, and rounded")
 
 
-class Machine(Closed):
+class Machine(Products):
     """What final bits may depend on besides the run's key."""
 
     device: str = Field(description="Name of the GPU, else of the processor")
     threads: int = Field(description="CPU threads of a process")
     processes: int
     torch: str = Field(description="Its version")
-    products: Library = Field(default="mkl", description="What multiplies float32 matrices on a processor")
 
 
 class StartCost(Machine):

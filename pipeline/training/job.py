@@ -128,8 +128,8 @@ def train_run(
         return
     chosen = machine.choose_device(device, group.local_rank)
     threads = machine.choose_threads(threads)
-    machine.check_precision(chosen, spec.training.precision)
     machine.prepare(chosen, threads, strict=spec.model.reads != "speech")
+    machine.check_precision(chosen, spec.training.precision)
     facts = machine.facts(chosen, threads, group.size)
     if group.is_first:
         require_whole(Path(spec.corpus))

@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import logging
 import os
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
@@ -67,23 +66,14 @@ def check_kernels(device: torch.device) -> None:
 
 
 def check_precision(device: torch.device, precision: str) -> None:
-    """Says so where a processor computes in it by detours. Raises UserError where a GPU lacks it."""
-    if precision == "bf16" and device.type == "cpu" and not has_bfloat16(torch.cpu.get_capabilities()):
-        log.warning(
-            "%s has no bfloat16, which run.yaml asks for: as computed by detours it may be slower than single "
-            "precision; set training.precision to fp32 in the scale (workflow/scales) for another run without it",
-            processor(),
-        )
+    """Says so where a processor computes in it by a detour. Raises UserError where a GPU lacks it."""
+    if precision == "bf16" and device.type == "cpu" and in_use().widened:
+        log.info("%s is faster in float32: bfloat16 matrices are multiplied as such, and rounded", processor())
     if precision == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
         raise UserError(
             f"{torch.cuda.get_device_name(device)} has no bfloat16; set training.precision to fp32 in the scale "
             "(workflow/scales), or train on an A100 or a later one"
         )
-
-
-def has_bfloat16(capabilities: Mapping[str, object]) -> bool:
-    """Whether a processor of these capabilities multiplies in it."""
-    return any(has for name, has in capabilities.items() if "bf16" in name)
 
 
 def choose_threads(asked: int | None) -> int:
@@ -141,4 +131,5 @@ def keep_heap() -> None:
 
 def facts(device: torch.device, threads: int, processes: int) -> Machine:
     kind = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
-    return Machine(device=kind, threads=threads, processes=processes, torch=str(torch.__version__), products=in_use())
+    ways = in_use().model_dump(exclude={"format"})
+    return Machine(device=kind, threads=threads, processes=processes, torch=str(torch.__version__), **ways)

@@ -1,13 +1,16 @@
-"""Products of float32 matrices on a CPU by the faster of two libraries inside torch.
+"""Products of matrices on a CPU by the faster of the ways inside torch.
 
-torch takes MKL, which on processors of other makers than its own may need twice as long as oneDNN. Which is faster is
-measured once for a kind of processor and remembered in the user's cache; `Machine.products` names it.
+float32: torch takes MKL, which on processors of other makers than its own may need twice as long as oneDNN. bfloat16:
+without instructions for it they take 25 times as long as float32, with them sometimes 1.6 times. Then factors are
+widened and the product is rounded, as such instructions do, too; only the order of sums differs. What is faster is
+measured once for a kind of processor and remembered in the user's cache; `Machine` names it.
 """
 
 import logging
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,33 +19,37 @@ from torch import Tensor
 from pipeline.errors import UserError
 from pipeline.provenance import processor
 from pipeline.records.record import Record, read_note
-from pipeline.records.training import Library
+from pipeline.records.training import Products
 
 log = logging.getLogger(__name__)
-WORTH = 1.5
-"""Times as fast as MKL that oneDNN has to be: more than a busy machine can feign."""
-LEAST = 1 << 20  # multiply-adds: calling oneDNN for fewer takes longer than they do
+Multiply = Callable[..., Tensor]
+WORTH, WORTH_WIDENING = 1.5, 1.3  # times as fast as torch's own way: more than a busy machine can feign
+LEAST = 1 << 20  # multiply-adds: for fewer the detour takes longer than they do
 ROUNDS, ROWS, WIDTH = 5, 512, 256
-installed: list[torch.library.Library] = []
 
 
-class Choice(Record):
+class Choice(Products, Record):
     """`products/<torch>/<processor>.json` of the cache."""
 
-    library: Library
+
+TORCH_OWN = Choice()
+installed: list[tuple[Choice, torch.library.Library]] = []
 
 
-def choose(folder: Path) -> Library:
-    """What was found on a processor of this kind, or is now; MKL where that can't be remembered."""
+def choose(folder: Path) -> Choice:
+    """What was found on a processor of this kind, or is now; torch's own where that can't be remembered."""
     path = remembered(folder)
     if (before := read_note(Choice, path)) is None:
-        before = Choice(library="onednn" if lead() >= WORTH else "mkl")
+        before = Choice(
+            products="onednn" if lead(by_onednn, torch.float32) >= WORTH else "mkl",
+            widened=lead(by_widening, torch.bfloat16) >= WORTH_WIDENING,
+        )
         try:
             before.write(path)
         except UserError as error:
-            log.warning("%s: matrices are multiplied by MKL", error)
-            return "mkl"
-    return before.library
+            log.warning("%s: matrices are multiplied as torch does", error)
+            return TORCH_OWN
+    return before
 
 
 def remembered(folder: Path) -> Path:
@@ -50,22 +57,27 @@ def remembered(folder: Path) -> Path:
     return folder / "products" / torch.__version__ / f"{processor().replace('/', ' ')}.json"
 
 
-def in_use() -> Library:
-    """The one that multiplies now."""
-    return "onednn" if installed else "mkl"
+def in_use() -> Choice:
+    """What multiplies now."""
+    return installed[0][0] if installed else TORCH_OWN
 
 
-def lead() -> float:
-    """Processor time of MKL over that of oneDNN, of the products of a linear layer forward and backward."""
-    x, weight, grad = torch.ones(ROWS, WIDTH), torch.ones(WIDTH, WIDTH), torch.ones(ROWS, WIDTH)
-    seconds: dict[Callable[..., Tensor], float] = {torch.mm: torch.inf, by_onednn: torch.inf}
+def lead(other: Multiply, kind: torch.dtype) -> float:
+    """Processor time of torch's own way over that of another, of a linear layer's products forward and backward."""
+    x, weight, grad = (torch.ones(rows, WIDTH, dtype=kind) for rows in (ROWS, WIDTH, ROWS))
+    seconds: dict[Multiply, float] = {torch.mm: torch.inf, other: torch.inf}
     for _ in range(ROUNDS):
         for multiply in seconds:
             began = time.thread_time()
             for pair in ((x, weight.t()), (grad, weight), (grad.t(), x)):
                 multiply(*pair)
             seconds[multiply] = min(seconds[multiply], time.thread_time() - began)
-    return seconds[torch.mm] / seconds[by_onednn]
+    return seconds[torch.mm] / seconds[other]
+
+
+def by_widening(*factors: Tensor, operator: Multiply = torch.mm, **scales: float) -> Tensor:
+    """The product of bfloat16 matrices, in float32 and rounded."""
+    return operator(*(factor.float() for factor in factors), **scales).bfloat16()
 
 
 def by_onednn(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -77,27 +89,32 @@ def by_onednn(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(a, dense.t(), bias, "none", [], "")
 
 
-def multiply_by(library: Library) -> None:
-    """Have `library` do every `mm` and `addmm` of float32 matrices on the CPU, those of backward passes too."""
+def multiply_by(choice: Choice) -> None:
+    """Have `choice` do the products of matrices on the CPU, those of backward passes too: of float32 every `mm` and
+    `addmm`, of bfloat16 also batches of them."""
     while installed:
-        installed.pop()._destroy()
-    if library == "mkl":
+        installed.pop()[1]._destroy()
+    if choice == TORCH_OWN:
         return
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-    mm, addmm = (torch.library.get_kernel(f"aten::{name}", "CPU") for name in ("mm", "addmm"))
+    installed.append((choice, torch.library.Library("aten", "IMPL")))
+    for name in ("mm", "addmm", "bmm", "baddbmm") if choice.widened else ("mm", "addmm"):
+        kernel = torch.library.get_kernel(f"aten::{name}", "CPU")
+        with warnings.catch_warnings(action="ignore"):  # that it overrides a kernel is what it is for
+            installed[0][1].impl(name, override(choice, name, partial(kernel.call_boxed, keys)), "CPU")
 
-    def is_own(a: Tensor, b: Tensor) -> bool:
-        return a.dtype == torch.float32 and a.numel() * b.shape[1] >= LEAST
 
-    def own_mm(a: Tensor, b: Tensor) -> Tensor:
-        return by_onednn(a, b) if is_own(a, b) else mm.call_boxed(keys, a, b)
+def override(choice: Choice, name: str, usual: Multiply) -> Multiply:
+    """What is done instead of torch's operator; to it are left small products, and those that `choice` is not about."""
 
-    def own_addmm(bias: Tensor, a: Tensor, b: Tensor, **scales: float) -> Tensor:
-        if is_own(a, b) and bias.shape == b.shape[1:] and bias.is_contiguous() and set(scales.values()) <= {1}:
-            return by_onednn(a, b, bias)
-        return addmm.call_boxed(keys, bias, a, b, **scales)
+    def multiply(*given: Tensor, **scales: float) -> Tensor:
+        *summand, a, b = given
+        large = a.numel() * b.shape[-1] >= LEAST
+        if large and choice.widened and a.dtype == torch.bfloat16:
+            return by_widening(*given, operator=getattr(torch, name), **scales)
+        plain = all(row.shape == b.shape[1:] and row.is_contiguous() for row in summand) and set(scales.values()) <= {1}
+        if large and choice.products == "onednn" and a.dtype == torch.float32 and a.dim() == 2 and plain:
+            return by_onednn(a, b, *summand)
+        return usual(*given, **scales)
 
-    installed.append(torch.library.Library("aten", "IMPL"))
-    with warnings.catch_warnings(action="ignore"):  # that it overrides a kernel is what it is for
-        installed[0].impl("mm", own_mm, "CPU")
-        installed[0].impl("addmm", own_addmm, "CPU")
+    return multiply

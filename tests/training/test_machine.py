@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from pipeline.errors import UserError
+from pipeline.training import machine
 from pipeline.training.machine import check_kernels, check_precision, choose_device, choose_threads, keep_heap
+from pipeline.training.products import Choice
 
 
 def test_a_gpu_is_taken_where_there_is_one_unless_the_cpu_is_asked_for(monkeypatch):
@@ -58,11 +60,12 @@ def test_a_card_without_bfloat16_is_refused_for_it_alone(monkeypatch):
         check_precision(torch.device("cuda"), "bf16")
 
 
-@pytest.mark.parametrize(("precision", "has", "said"), [("bf16", False, 1), ("bf16", True, 0), ("fp32", False, 0)])
-def test_a_processor_without_bfloat16_says_so_where_it_is_asked_for(monkeypatch, caplog, precision, has, said):
-    monkeypatch.setattr(
-        torch.cpu, "get_capabilities", lambda: {"avx512_f": True, "avx512_bf16": has, "amx_bf16": False}
-    )
+@pytest.mark.parametrize(("precision", "widened", "said"), [("bf16", True, 1), ("bf16", False, 0), ("fp32", True, 0)])
+def test_a_processor_that_is_slow_in_bfloat16_says_so_where_it_is_asked_for(
+    monkeypatch, caplog, precision, widened, said
+):
+    caplog.set_level("INFO")
+    monkeypatch.setattr(machine, "in_use", lambda: Choice(widened=widened))
     check_precision(torch.device("cpu"), precision)
     assert len(caplog.records) == said
 

@@ -1,4 +1,4 @@
-"""The two libraries that multiply matrices: one result, one choice a processor, no trace of it where MKL stays."""
+"""The ways to multiply matrices: one result, one choice a processor, no trace of it where torch's own way stays."""
 
 from types import SimpleNamespace
 
@@ -8,14 +8,16 @@ from torch import nn
 
 from pipeline.training import products
 from pipeline.training.machine import facts
-from pipeline.training.products import by_onednn, choose, lead, multiply_by
+from pipeline.training.products import TORCH_OWN, Choice, by_onednn, choose, in_use, lead, multiply_by
+
+BY_ONEDNN, WIDENED = Choice(products="onednn"), Choice(widened=True)
 
 
 @pytest.fixture
 def onednn():
-    multiply_by("onednn")
+    multiply_by(BY_ONEDNN)
     yield
-    multiply_by("mkl")
+    multiply_by(TORCH_OWN)
 
 
 def gradients(layer: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
@@ -30,11 +32,11 @@ def test_a_layer_and_its_gradients_are_the_same_by_either_library(kind, bias, mo
     layer, x = nn.Linear(120, 160, bias=bias).to(kind), torch.randn(7, 9, 120, dtype=kind, requires_grad=True)
     by_mkl, asked = gradients(layer, x), []
     monkeypatch.setattr(products, "by_onednn", lambda *given: asked.append(len(given)) or by_onednn(*given))
-    multiply_by("onednn")
+    multiply_by(BY_ONEDNN)
     try:
         found = gradients(layer, x)
     finally:
-        multiply_by("mkl")
+        multiply_by(TORCH_OWN)
     tolerance = 1e-4 if kind == torch.float32 else 0
     for one, other in zip(found, by_mkl, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
@@ -63,12 +65,12 @@ def test_empty_and_thin_matrices_are_multiplied_too(shapes):
 def test_a_summand_of_any_shape_is_added_as_it_would_be_without_onednn(shape, any_size):
     summand, a, b = torch.randn(shape), torch.randn(2, 3), torch.randn(3, 4)
     expected = torch.addmm(summand, a, b)
-    multiply_by("onednn")
+    multiply_by(BY_ONEDNN)
     try:
         torch.testing.assert_close(torch.addmm(summand, a, b), expected)
         assert bool(any_size) == (shape == (4,))
     finally:
-        multiply_by("mkl")
+        multiply_by(TORCH_OWN)
 
 
 @pytest.mark.parametrize(("left", "right"), [(False, False), (True, False), (False, True), (True, True)])
@@ -104,28 +106,104 @@ def test_small_products_stay_with_mkl(monkeypatch):
 
 @pytest.mark.usefixtures("onednn")
 def test_the_facts_of_a_machine_name_the_library():
-    assert facts(torch.device("cpu"), 1, 1).products == "onednn"
+    found = facts(torch.device("cpu"), 1, 1)
+    assert (found.products, found.widened) == ("onednn", False) and in_use() == BY_ONEDNN
+
+
+def bfloat16(*shape: int) -> torch.Tensor:
+    return torch.randn(shape).bfloat16()
+
+
+PRODUCTS = {
+    "mm": lambda: (torch.mm, bfloat16(64, 128), bfloat16(128, 160)),
+    "mm of columns": lambda: (torch.mm, bfloat16(128, 64).t(), bfloat16(160, 128).t()),
+    "addmm": lambda: (torch.addmm, bfloat16(160), bfloat16(64, 128), bfloat16(128, 160)),
+    "addmm of a column": lambda: (torch.addmm, bfloat16(64, 1), bfloat16(64, 128), bfloat16(128, 160)),
+    "bmm": lambda: (torch.bmm, bfloat16(3, 64, 128), bfloat16(3, 128, 160)),
+    "baddbmm": lambda: (torch.baddbmm, bfloat16(3, 1, 160), bfloat16(3, 64, 128), bfloat16(3, 128, 160)),
+}
+
+
+@pytest.mark.parametrize("library", ["mkl", "onednn"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_widened_products_are_those_of_double_precision_rounded_once(name, library, monkeypatch):
+    torch.manual_seed(1)
+    operator, *given = PRODUCTS[name]()
+    scales = {"beta": 2, "alpha": 3} if "add" in name else {}
+    exact, asked = operator(*(one.double() for one in given), **scales), []
+    widen = products.by_widening
+    monkeypatch.setattr(products, "by_widening", lambda *one, **more: asked.append(one) or widen(*one, **more))
+    multiply_by(Choice(products=library, widened=True))
+    try:
+        found = operator(*given, **scales)
+    finally:
+        multiply_by(TORCH_OWN)
+    assert found.dtype == torch.bfloat16 and len(asked) == 1
+    # half a unit in the last of eight digits, and what 128 sums in float32 lose where they cancel
+    torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-4)
+
+
+def test_a_layer_under_autocast_has_the_gradients_of_single_precision_within_those_of_bfloat16(monkeypatch):
+    torch.manual_seed(1)
+    layer, x = nn.Linear(120, 160), torch.randn(9, 9, 120, requires_grad=True)
+    single, asked = gradients(layer, x), []
+    widen = products.by_widening
+    monkeypatch.setattr(products, "by_widening", lambda *one, **more: asked.append(one) or widen(*one, **more))
+    multiply_by(WIDENED)
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            out = layer(x)
+        found = [out.float(), *torch.autograd.grad(out.float().square().sum(), [x, *layer.parameters()])]
+    finally:
+        multiply_by(TORCH_OWN)
+    assert len(asked) == 3 and out.dtype == torch.bfloat16
+    for one, other in zip(found, single, strict=True):
+        assert (one - other).abs().max() < 0.02 * other.abs().max()
+
+
+def test_widening_leaves_small_products_and_those_of_other_kinds_alone(monkeypatch):
+    monkeypatch.setattr(products, "by_widening", lambda *given, **scales: pytest.fail("was widened"))
+    multiply_by(WIDENED)
+    try:
+        assert torch.ones(512, 64).mm(torch.ones(64, 64)).sum() == 512 * 64 * 64
+        assert bfloat16(32, 64).mm(bfloat16(64, 64)).dtype == torch.bfloat16
+        assert torch.ones(4, 512, 64).bmm(torch.ones(4, 64, 64)).sum() == 4 * 512 * 64 * 64
+    finally:
+        multiply_by(TORCH_OWN)
 
 
 def test_the_choice_is_measured_once_and_needs_a_clear_lead(tmp_path, monkeypatch):
-    measured = iter([2.3, 1.2])
-    monkeypatch.setattr(products, "lead", lambda: next(measured))
-    assert [choose(tmp_path), choose(tmp_path)] == ["onednn", "onednn"]
+    monkeypatch.setattr(products, "lead", leads(onednn=2.3, widening=1.1))
+    assert [choose(tmp_path), choose(tmp_path)] == [BY_ONEDNN, BY_ONEDNN]
     monkeypatch.setattr(products, "processor", lambda: "another/one")
-    assert [choose(tmp_path), choose(tmp_path)] == ["mkl", "mkl"]
+    monkeypatch.setattr(products, "lead", leads(onednn=1.2, widening=1.6))
+    assert [choose(tmp_path), choose(tmp_path)] == [WIDENED, WIDENED]
 
 
-def test_mkl_multiplies_where_a_choice_cannot_be_remembered(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(products, "lead", lambda: 9.0)
+def leads(onednn: float, widening: float):
+    """Measured once: a second time fails."""
+    left = {torch.float32: onednn, torch.bfloat16: widening}
+    return lambda _, kind: left.pop(kind)
+
+
+def test_a_choice_of_an_older_version_is_measured_again(tmp_path, monkeypatch):
+    path = products.remembered(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text('{"format": 1, "library": "onednn"}')
+    monkeypatch.setattr(products, "lead", leads(onednn=1, widening=2))
+    assert choose(tmp_path) == WIDENED == products.read_note(Choice, path)
+
+
+def test_torch_multiplies_as_it_does_where_a_choice_cannot_be_remembered(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(products, "lead", lambda *_: 9.0)
     (tmp_path / "products").touch()
-    assert choose(tmp_path) == "mkl" and "matrices are multiplied by MKL" in caplog.text
+    assert choose(tmp_path) == TORCH_OWN and "matrices are multiplied as torch does" in caplog.text
 
 
-def test_the_faster_of_two_is_told_by_its_time(monkeypatch):
+def test_the_faster_of_two_is_told_by_its_time():
     def slow(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         for _ in range(9):
             a @ b
         return a @ b
 
-    monkeypatch.setattr(products, "by_onednn", slow)
-    assert lead() < 0.3
+    assert lead(slow, torch.float32) < 0.3

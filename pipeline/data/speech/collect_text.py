@@ -42,8 +42,10 @@ def collect_text(
     Raises:
         UserError: a file can't be had, is damaged, or holds less than the dataset file says.
     """
+    lines: Iterator[tuple[SplitName, str]]
     if isinstance(dataset, OwnText):
-        lines = own_lines(own_files(dataset, packages))
+        own = own_files(dataset, packages).items()
+        lines = ((split, line) for split, path in own for line in lines_of(path, "complete the folder"))
     elif isinstance(dataset.text, FetchedText):
         lines = fetched_lines(dataset.text, fetch_all(dataset, downloads, mirror))
     else:
@@ -56,9 +58,3 @@ def collect_text(
             files[split].write(f"{line}\n")
             counts[split] += 1
     log.info("%s: %s", dataset.name, ", ".join(f"{split} {counts[split]:,} sentences" for split in names))
-
-
-def own_lines(files: dict[SplitName, Path]) -> Iterator[tuple[SplitName, str]]:
-    """(split, line) of the files in a user's folder."""
-    for split, path in files.items():
-        yield from ((split, line) for line in lines_of(path, "complete the folder"))
