@@ -70,15 +70,15 @@ def main() -> None:
     searches |= {f"ours {name}": partial(ours, model, narrow=name == "bf16") for name in ("fp32", "bf16")}
     searches |= ctranslate2_searches(model, vocabulary, args.threads)
     sizes = [size for size in SIZES if size <= args.sentences]
-    chosen = in_use()
+    fastest = in_use()
     chosen: dict[str, int] = {}
     rates: dict[str, list[float]] = {name: [] for name in searches}
     for name, search in searches.items():
-        multiply_by(TORCH_OWN if name.startswith("plain") else chosen)  # the one that torch takes by itself
+        multiply_by(TORCH_OWN if name.startswith("plain") else fastest)  # the one that torch takes by itself
         chosen[name] = min(sizes, key=partial(seconds, src, search))  # its warm-up, too
     for _ in range(args.rounds):
         for name, search in searches.items():
-            multiply_by(TORCH_OWN if name.startswith("plain") else chosen)
+            multiply_by(TORCH_OWN if name.startswith("plain") else fastest)
             rates[name].append(args.sentences / seconds(src, search, chosen[name]))
     for name, values in rates.items():
         report = {"shape": args.shape, "search": name, "sentences_per_second": rounded(statistics.median(values))}

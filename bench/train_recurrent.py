@@ -126,16 +126,16 @@ class Times:
 
 
 def measure(systems: dict[str, Callable], batch: TextBatch, rounds: int) -> dict[str, Times]:
-    chosen = in_use()
+    fastest = in_use()
     times = {name: Times() for name in systems}
     for number in range(WARM_UP + rounds):
         for name, step in systems.items():
-            multiply_by(TORCH_OWN if name.startswith("plain") else chosen)
+            multiply_by(TORCH_OWN if name.startswith("plain") else fastest)
             if number < WARM_UP:
                 step(batch)
             else:
                 times[name].take(lambda step=step: step(batch))
-    multiply_by(chosen)
+    multiply_by(fastest)
     return times
 
 

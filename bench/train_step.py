@@ -121,17 +121,17 @@ class Times:
 
 def measure(shape: Shape, systems: dict[str, Step], rounds: int) -> dict[str, Times]:
     """Two rounds come first that are not counted."""
-    chosen = in_use()
+    fastest = in_use()
     times = {name: Times() for name in systems}
     for number, batch in enumerate(batches(shape, rounds + 2)):
         for name, step in systems.items():
-            multiply_by(TORCH_OWN if name.startswith("plain") else chosen)
+            multiply_by(TORCH_OWN if name.startswith("plain") else fastest)
             wall, cpu = time.perf_counter(), time.process_time()
             step(batch)
             if number >= 2:
                 times[name].wall.append(time.perf_counter() - wall)
                 times[name].cpu.append(time.process_time() - cpu)
-    multiply_by(chosen)
+    multiply_by(fastest)
     return times
 
 
