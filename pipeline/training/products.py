@@ -1,7 +1,7 @@
 """Products of matrices on a CPU by the faster of the ways inside torch.
 
 float32: torch takes MKL, which on processors of other makers than its own may need twice as long as oneDNN. bfloat16:
-without instructions for it they take 25 times as long as float32, with them sometimes 1.6 times. Then factors are
+without instructions for it they take 45 times as long as float32, with them sometimes 1.7 times. Then factors are
 widened and the product is rounded, as such instructions do, too; only the order of sums differs. What is faster is
 measured once for a kind of processor and remembered in the user's cache; `Machine` names it.
 """
