@@ -76,16 +76,14 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
                 training.sentences_per_update,
             )
         case "speech":
-            split = SpeechSplit(corpus, "train", normalised_as(spec))
+            split, often = SpeechSplit(corpus, "train", normalised_as(spec)), training.noise_probability
             return SpeechBatches(
                 split,
                 utterances_per_update=sentences_per_update(training, where),
                 micro_batch_frames=training.micro_batch_frames,
                 choice=UtteranceChoice(training.max_frames, training.max_length, training.train_share, spec.model),
                 sorted_first=training.sorted_first_epoch,
-                noise=NoiseSettings(training.noise_probability, training.noise_snr_db)
-                if training.noise_probability
-                else None,
+                noise=NoiseSettings(often, training.noise_snr_db) if often else None,
                 seed=spec.seed,
             )
         case "text":

@@ -53,8 +53,9 @@ def choose(folder: Path) -> Choice:
 
 
 def remembered(folder: Path) -> Path:
-    """Where the choice for this kind of processor lies."""
-    return folder / "products" / torch.__version__ / f"{processor().replace('/', ' ')}.json"
+    """Where the choice for this kind of processor lies: some of a kind's names say nothing of its instructions."""
+    own = sorted(name for name, has in torch.cpu.get_capabilities().items() if has and "bf16" in name)
+    return folder / "products" / torch.__version__ / f"{' '.join([processor().replace('/', ' '), *own])}.json"
 
 
 def in_use() -> Choice:

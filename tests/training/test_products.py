@@ -186,6 +186,14 @@ def leads(onednn: float, widening: float):
     return lambda _, kind: left.pop(kind)
 
 
+def test_processors_of_one_name_have_a_choice_each_where_their_instructions_differ(tmp_path, monkeypatch):
+    found = set()
+    for amx in (True, False):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True, "amx_bf16": amx, "sse": True})  # noqa: B023
+        found.add(products.remembered(tmp_path).name.removeprefix(products.processor().replace("/", " ")))
+    assert found == {" amx_bf16 avx512_bf16.json", " avx512_bf16.json"}
+
+
 def test_a_choice_of_an_older_version_is_measured_again(tmp_path, monkeypatch):
     path = products.remembered(tmp_path)
     path.parent.mkdir(parents=True)
