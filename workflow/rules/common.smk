@@ -43,6 +43,7 @@ from pipeline.products import (
     Vocabulary,
 )
 from pipeline.stages import parse as parsed
+from reprise.planning.order import operations
 from reprise.status.unlock import DRIVER
 from reprise.targets import unknown_target
 from reprise.wildcards import Placeholders, product_of
@@ -256,9 +257,8 @@ def fetched(wildcards):
 
 
 def length(wildcards):
-    """Of a training, below 1: which takes longest begins first."""
-    run = asked(Trained, wildcards).run
-    return project.training_gpus(run) * project.section(run, "training").max_steps / 1e9
+    """Of a training, below 1: which computes most begins first."""
+    return operations(project.run_spec(asked(Trained, wildcards).run)) / 1e24
 
 
 def begin_before_trainings(rules):
