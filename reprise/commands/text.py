@@ -2,6 +2,7 @@
 
     reprise translate attention/base/wmt14-en-de talk.en > talk.de
     echo "A dog sleeps." | reprise translate model/ --decoding beam=8
+    reprise translate model/ talk.en --decoding length_normalisation=length,alpha=1 --ctranslate2 int8
 
 Without a FILE, lines are read from standard input as they come, and what is made of them is flushed at once.
 """
@@ -10,6 +11,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -18,18 +20,27 @@ from reprise.opening import add_model_arguments, opened
 
 LINES_AT_ONCE = 20_000
 BYTES_AT_ONCE = 1 << 20
+NUMBERS = ("float32", "int8", "int16", "bfloat16", "float16")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="text in UTF-8; default: standard input")
+    parser.add_argument(
+        "--ctranslate2", choices=NUMBERS, help="search by CTranslate2, in such numbers: plain Transformers alone"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     for path in args.files:
         if not path.is_file():
             raise UserError(f"{path}: no such file")
-    work = getattr(opened(args), args.stage)
+    model = opened(args)
+    if args.ctranslate2:
+        from reprise.ctranslate2_search import ctranslate2_search  # an extra
+
+        model = replace(model, search=ctranslate2_search(model, args.ctranslate2))
+    work = getattr(model, args.stage)
     for lines in chunks_of_files(args.files) if args.files else chunks_of_input():
         sys.stdout.write("".join(f"{line}\n" for line in work(lines)))
         sys.stdout.flush()

@@ -4,11 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from pipeline.config import DecodingConfig
 from pipeline.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
 from reprise.commands.export import plain_transformer
+from reprise.ctranslate2_search import exponent
 
 SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 4}
 PLAIN = {"architecture": "transformer", **SMALL}
@@ -27,3 +29,15 @@ def test_a_model_that_ctranslate2_has_not_is_named_with_the_reason(config, why):
     model = SimpleNamespace(name="run", trained=SimpleNamespace(spec=spec, model=network))
     with pytest.raises(UserError, match=why):
         plain_transformer(model)
+
+
+@pytest.mark.parametrize(
+    ("decoding", "why"),
+    [
+        ({"length_penalty": 0.6}, r"ranked by \(\(5 \+ length\) / 6\)\^0.6, CTranslate2's by length\^alpha"),
+        ({"length_normalisation": "none", "ngram_order": 3, "lm_weight": 0.2}, "a language model takes part"),
+    ],
+)
+def test_a_search_that_ctranslate2_has_not_is_named_with_the_reason(decoding, why):
+    with pytest.raises(UserError, match=why):
+        exponent("run", DecodingConfig.model_validate(decoding))

@@ -196,6 +196,17 @@ def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     assert [one.scores[0] for one in theirs] == pytest.approx(scores, abs=0.02)  # nats, summed over a sentence
 
 
+def test_the_command_translates_by_ctranslate2_as_by_our_own_search(capsys):
+    text, decoding = "data/cipher/test.en", ["--decoding", "final,beam=8,length_normalisation=length,alpha=1"]
+    ours, theirs, rounded = (
+        said(capsys, "translate", RUN, text, *decoding, *SMOKE, *more)
+        for more in ([], ["--ctranslate2", "float32"], ["--ctranslate2", "int8"])
+    )
+    assert theirs == ours
+    pairs = list(zip(rounded.split("\n"), ours.split("\n"), strict=True))
+    assert sum(one == other for one, other in pairs) >= 0.9 * len(pairs)
+
+
 def test_runs_are_scored_anew_and_compared(capsys):
     as_is, greedy = (said(capsys, "score", RUN, *SMOKE, *more) for more in ([], ["--decoding", "beam=1,alpha=0"]))
     (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/scores/final/test.json")
