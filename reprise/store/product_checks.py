@@ -117,23 +117,27 @@ class Inspection:
     def missing(self, product: Product) -> list[Checked]:
         """What is not there, now that it is needed; of a product that is there it may have been freed."""
         finding, mark = self.found[product], self.layout.path(product)
+        lost = self.lost_checkpoints(product.run, finding) if isinstance(product, Trained) else []
         if not exists(mark):
-            return [] if mark in {one.path for one in finding.checks} else [checked(mark)]
+            return lost + ([] if mark in {one.path for one in finding.checks} else [checked(mark)])
         if isinstance(product, Prepared):
             lost = [one for path in self.files(product) if (one := checked(path)).state == "missing"]
             finding.stale |= {mark} if lost else set()
-            return lost
-        if isinstance(product, Trained):
-            return self.lost_checkpoints(product.run, finding)
-        return []
+        return lost
 
     def lost_checkpoints(self, run: RunId, finding: Finding) -> list[Checked]:
+        """Of those that a training, done or going on from where it is, would not write again."""
         training, folder = self.project.run_spec(run).training, self.layout.run(run)
+        if is_held(folder):
+            return []
         done = read_note(TrainedRun, folder / DONE_FILE)
         every, last = training.checkpoint_every, done.steps if done else training.max_steps
         back = done.returned if done else None
         due = [one for one in sorted({*range(every, last + 1, every), last}) if not (back and back.gave_up(one))]
         needed = due[max(0, len(due) - self.checkpoints[run]) :]
+        if not any(map(exists, (self.layout.path(Trained(run)), folder / DONE_FILE, self.layout.weights(run)))):
+            goes_on = newest_resume(folder)
+            needed = [step for step in needed if step <= goes_on]
         good = {one.path.name for one in finding.checks if one.state == "good"}
         kept = [step for step in needed if f"step-{step}.safetensors" in good]
         if kept == needed:
@@ -272,3 +276,9 @@ class Inspection:
             else:
                 copied = replace(copied, state="damaged", fault=f"is no copy of {DONE_FILE}")
         return [done, copied, checked(weights, None, digest), *kept, *told]
+
+
+def newest_resume(folder: Path) -> int:
+    """The update after which a training that was interrupted goes on; 0: from the start."""
+    points = (folder / "checkpoints").glob("step-*.resume.safetensors")
+    return max((int(path.name.split(".")[0].removeprefix("step-")) for path in points), default=0)

@@ -84,6 +84,11 @@ def spoil(path: Path) -> str:
     return fault
 
 
+def remove_what_is_made_of_weights(project: Path) -> None:
+    for name in ("averaged", "translations", "scores", "attention"):
+        shutil.rmtree(project / RUN / name)
+
+
 def any_file(project: Path, kind: str) -> Path:
     found = (path for path in sorted(project.glob(KINDS[kind])) if path.is_file())
     return random.choice([path for path in found if not path.name.startswith(".")])  # those are notes of what was seen
@@ -147,6 +152,19 @@ def test_one_file_of_every_kind_at_once_is_repaired_and_nothing_is_removed(proje
     assert contents(project) == before, spoilt
 
 
+@pytest.mark.parametrize("lost", [["trained.json"], ["trained.json", "done.json", "model.safetensors"]], ids=" ".join)
+def test_a_checkpoint_that_is_lost_beside_what_says_that_the_training_is_done_is_trained_again(lost, project):
+    before = contents(project)
+    last = sorted((project / RUN / "checkpoints").glob("step-??.safetensors"))
+    for path in (last[-2], *(project / RUN / name for name in lost)):
+        path.unlink()
+    remove_what_is_made_of_weights(project)
+    require(verify(project, "--repair"))
+    make(project)
+    require(verify(project))
+    assert contents(project) == before
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(KINDS) if os.environ.get("REPRISE_VERIFY") == "all" else 3))
 def test_any_file_of_each_kind_is_repaired_and_all_that_needs_it_can_be_made_again(number, project):
@@ -159,8 +177,7 @@ def test_any_file_of_each_kind_is_repaired_and_all_that_needs_it_can_be_made_aga
     make(project)
     require(verify(project))
     assert contents(project) == before, (path, fault)
-    for name in ("averaged", "translations", "scores", "attention"):
-        shutil.rmtree(project / RUN / name)
+    remove_what_is_made_of_weights(project)
     if kind == "checkpoints":  # now they are needed: without one of the last ones the run is trained again
         verify(project, "--repair")
     make(project)
