@@ -12,17 +12,19 @@ from pipeline.decoding.choose_search import Search
 from pipeline.errors import UserError
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import output_limits
-from reprise.commands.export import export, pieces
+from reprise.commands.export import export, pieces, plain_transformer, positions
 from reprise.model import Model
 
 
 def ctranslate2_search(model: Model, numbers: str) -> Search:
     """The search that `model` is asked for, its products in such `numbers` as float32 or int8.
 
-    An output's limit is that of the longest source beside it. Scores are CTranslate2's.
+    An output's limit is that of the longest source beside it, or the last position that was exported. Scores are
+    CTranslate2's.
 
     Raises:
-        UserError: CTranslate2 isn't installed, or has no such model, search or numbers.
+        UserError: CTranslate2 isn't installed, or has no such model, search or numbers; in the search: a source has
+            more symbols than positions were exported.
     """
     alpha = exponent(model.name, model.config)
     with tempfile.TemporaryDirectory() as folder:
@@ -30,10 +32,13 @@ def ctranslate2_search(model: Model, numbers: str) -> Search:
         translator = opened(Path(folder, "model"), numbers, model.trained.device.type)
     source, target = model.symbols
     assert source is not None and isinstance(target, Subwords), "`export` refuses what reads or writes none"
+    last = positions(plain_transformer(model)) - 1  # the others are for EOS, which CTranslate2 adds
     read, written = pieces(source), {piece: number for number, piece in enumerate(pieces(target))}
 
     def search(batch: Any) -> list[Hypothesis]:
-        lengths = batch.expected_length.tolist()  # without EOS, which CTranslate2 adds
+        lengths = batch.expected_length.tolist()  # without EOS
+        if (longest := max(lengths)) > last:
+            raise UserError(f"a line of {longest} symbols; CTranslate2 reads up to {last}: split it, or do without")
         sentences = zip(batch.src.tolist(), lengths, strict=True)
         limits = output_limits(model.trained.model, batch, model.config.max_extra_length)
         found = translator.translate_batch(
@@ -41,7 +46,7 @@ def ctranslate2_search(model: Model, numbers: str) -> Search:
             beam_size=model.config.beam_size,
             length_penalty=alpha,
             min_decoding_length=0,
-            max_decoding_length=int(limits.max()),
+            max_decoding_length=min(int(limits.max()), last),
             max_input_length=0,
             return_scores=True,
         )

@@ -1,5 +1,6 @@
 """What is kept of a finished run for good: a small file to be committed, of which tables over seeds are made."""
 
+import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -175,6 +176,15 @@ def score_of(found: list[MetricValue]) -> str:
 def over_seeds(values: list[float], digits: int) -> str:
     spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
     return f"{fmean(values):.{digits}f}{spread}"
+
+
+def metrics_shown(table: Path) -> list[str]:
+    """Those that a table of records has, in its order; none when it isn't there."""
+    if not table.exists():
+        return []
+    with open(table, encoding="utf-8", newline="") as lines:
+        header = next(csv.reader(lines), [])
+    return list(dict.fromkeys(name.partition(" ")[0] for name in header if "/" in name))
 
 
 def test_sets(runs: list[KeptRun]) -> list[str]:

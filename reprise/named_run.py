@@ -17,6 +17,8 @@ from pipeline.records.decoding import Tuned as TunedWeights
 from pipeline.schema import known, refuse_unread, validate
 from pipeline.yaml_file import parse_yaml
 
+PACKED_FILE = "model.json"
+"""What a packed model (portable.py) is known by."""
 SHORT = {"beam": "beam_size", "alpha": "length_penalty"}
 """Other names of settings, as in `--decoding beam=8,alpha=1.0`."""
 
@@ -76,6 +78,8 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
     if folder := run_folder_above(Path(name)):
         spec = load_run(folder / RUN_FILE)
         return FoundRun(folder, spec, find_project({"scale": spec.scale} | settings))
+    if (Path(name) / PACKED_FILE).exists():
+        raise UserError(f"{name}: is a packed model; this takes a run, beside its data and scores")
     if Path(name).exists():
         raise UserError(f"{name}: no {RUN_FILE} in it or above it; name the folder of a run or of a packed model")
     project = find_project(settings)

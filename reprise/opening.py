@@ -8,8 +8,8 @@ from typing import Any
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from reprise.model import Model
-from reprise.named_run import find_run
-from reprise.portable import RECORD_FILE, open_packed
+from reprise.named_run import PACKED_FILE, find_run
+from reprise.portable import open_packed
 
 
 def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> Model:
@@ -23,7 +23,7 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
     Raises:
         UserError: there is no such model, or it is damaged.
     """
-    if (Path(name) / RECORD_FILE).exists():
+    if (Path(name) / PACKED_FILE).exists():
         return open_packed(Path(name), decoding, threads)
     return Model.of_run(find_run(str(name), dict(settings)), decoding, threads)
 
@@ -31,8 +31,22 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """What every command that opens a model is told."""
     parser.add_argument("model", metavar="RUN", help="paper/system/dataset/seed, a run's folder, or a packed model's")
+    add_decoding_arguments(parser)
+    add_threads_argument(parser)
+
+
+def add_run_argument(parser: argparse.ArgumentParser) -> None:
+    """What every command that needs a run's own project is told."""
+    parser.add_argument("model", metavar="RUN", help="paper/system/dataset/seed, or a run's folder; no packed model")
+    add_decoding_arguments(parser)
+
+
+def add_decoding_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--decoding", default="", metavar="NAME,KEY=VALUE,…", help="e.g. averaged, or beam=8,alpha=1.0")
     add_settings_argument(parser)
+
+
+def add_threads_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
 
 

@@ -34,11 +34,11 @@ from pipeline.training.machine import choose_device, choose_threads, prepare
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
 from reprise.model import Model
-from reprise.named_run import FoundRun, changed, decoding_of, split_decoding
+from reprise.named_run import PACKED_FILE, FoundRun, changed, decoding_of, split_decoding
 from reprise.preparation import Preparation
 from reprise.scaffold import SCAFFOLD, filled
 
-RECORD_FILE, CARD_FILE, SUMS_FILE = "model.json", "README.md", "SHA256SUMS"
+CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"
 """In the place of folders that a packed model leaves behind."""
 
@@ -97,7 +97,7 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
         training=trained.training_digest,
         commit=commit(),
     )
-    record.write(folder / RECORD_FILE)
+    record.write(folder / PACKED_FILE)
     (folder / CARD_FILE).write_text(card(found.project.root, record, folder.name), encoding="utf-8")
     sums = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
     with atomic_write(folder / SUMS_FILE) as file:
@@ -135,7 +135,7 @@ def verify(folder: Path) -> list[str]:
     except OSError as error:
         raise UserError(f"{folder}: no {SUMS_FILE}, so no packed model; `reprise pack` writes one") from error
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    for name in (RECORD_FILE, WEIGHTS_FILE, *sums):
+    for name in (PACKED_FILE, WEIGHTS_FILE, *sums):
         path = folder / name
         if name not in sums or not path.is_file() or sha256_file(path) != sums[name]:
             raise UserError(f"{path}: is not as it was packed; get the model anew")
@@ -149,7 +149,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
         UserError: a file is missing or altered, or weights and settings do not fit.
     """
     verify(folder)
-    record = PortableModel.read(folder / RECORD_FILE)
+    record = PortableModel.read(folder / PACKED_FILE)
     name, changes = split_decoding(decoding)
     if name:
         raise UserError(f"--decoding: {name}: a packed model has one decoding; change keys of it, such as beam=8")

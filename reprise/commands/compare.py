@@ -14,6 +14,7 @@ from pipeline.experiment.settings import parse_settings
 from pipeline.kinds.scored import measure_of
 from pipeline.layout import path_in_run
 from pipeline.products import Score
+from pipeline.records.scores import ScoreFile
 from pipeline.schema import known
 from reprise.comparison import compare_scores
 from reprise.named_run import FoundRun, find_run, usual_decoding
@@ -32,10 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    if all(name.endswith(".json") for name in args.runs):
+    files = [name for name in args.runs if name.endswith(".json")]
+    if len(files) == 1:
+        raise UserError(f"{files[0]}: a score file is compared with a score file, not with a run")
+    if files:
         if args.decoding or args.split or args.set:
             raise UserError("--split, --decoding, --set: are of runs; score files are of one")
-        metric, (ours, theirs) = args.metric or USUAL["sentences"], map(Path, args.runs)
+        ours, theirs = map(Path, files)
+        metric = args.metric or usual_metric(ours)
     else:
         first, second = (find_run(name, parse_settings(args.set)) for name in args.runs)
         metric = args.metric or USUAL[first.dataset.form]
@@ -43,6 +48,14 @@ def run(args: argparse.Namespace) -> None:
     found = compare_scores(ours, theirs, metric)
     between = f"95 % between {found.low:+.2f} and {found.high:+.2f}, p = {found.p_value:.4f}"
     print(f"{metric}: {args.runs[0]} less {args.runs[1]}: {found.difference:+.2f} ({between})")
+
+
+def usual_metric(path: Path) -> str:
+    """Of a score file. Raises UserError when it has none that is usual."""
+    metrics = ScoreFile.read(path).metrics
+    if not (usual := [metric for metric in USUAL.values() if metric in metrics]):
+        raise UserError(f"{path}: name one of its metrics by --metric: {', '.join(metrics)}")
+    return usual[0]
 
 
 def score_of(found: FoundRun, metric: str, split: str, decoding: str) -> Path:

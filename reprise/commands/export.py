@@ -93,13 +93,18 @@ def plain_transformer(model: Model) -> Transformer:
     return network
 
 
+def positions(network: Transformer) -> int:
+    """How many the exported model has a side; sinusoids go on for ever, but are written down one by one."""
+    return network.max_positions or POSITIONS
+
+
 def fill(spec: Any, network: Transformer) -> None:
     """Every weight of `network` in its place of a TransformerSpec."""
     encoder, decoder = spec.encoder, spec.decoder
     encoder.embeddings[0].weight = numbers(network.src_embedding.weight)
     decoder.embeddings.weight = numbers(network.tgt_embedding.weight)
     decoder.projection.weight = numbers(network.output_weight)
-    last = network.max_positions or POSITIONS
+    last = positions(network)
     encoder.position_encodings.encodings = numbers(network.src_positions(0, last))
     decoder.position_encodings.encodings = numbers(network.tgt_positions(0, last))
     for place, lower in zip(encoder.layer, network.encoder, strict=True):

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from pipeline.experiment.settings import parse_settings
 from reprise.named_run import find_run
-from reprise.opening import add_model_arguments
+from reprise.opening import add_run_argument
 from reprise.portable import pack, pack_archive
 
 log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_arguments(parser)
+    add_run_argument(parser)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to write, or a file NAME.tar")
 
 

@@ -16,7 +16,7 @@ from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from pipeline.metrics import metric_named
 from pipeline.reporting.markdown import grid, write_twins
-from reprise.kept import KeptRun, keep, kept_in, table_rows, test_sets
+from reprise.kept import KeptRun, keep, kept_in, metrics_shown, table_rows, test_sets
 from reprise.named_run import find_run
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--into", type=Path, required=True, metavar="FOLDER", help="folder of the records and the table"
     )
     parser.add_argument(
-        "--metric", action="append", default=[], help="shown in the table; may be given again (default: the usual ones)"
+        "--metric",
+        action="append",
+        default=[],
+        help="shown in the table; may be given again (default: those it has, else the usual ones)",
     )
     add_settings_argument(parser)
 
@@ -44,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
         found = find_run(name, parse_settings(args.set))
         log.info("%s", keep(KeptRun.of(found.folder, found.spec), args.into))
     runs = kept_in(args.into)
-    rows = table_rows(runs, args.metric)
+    rows = table_rows(runs, args.metric or metrics_shown(args.into / "table.csv"))
     tested = "\n".join(f"- {one}" for one in test_sets(runs))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
     write_twins(args.into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")

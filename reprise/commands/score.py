@@ -15,11 +15,12 @@ from pipeline.experiment.settings import parse_settings
 from pipeline.records.scores import ScoreFile
 from pipeline.schema import known
 from reprise.named_run import decoding_of, find_run
-from reprise.opening import add_model_arguments
+from reprise.opening import add_run_argument, add_threads_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_arguments(parser)
+    add_run_argument(parser)
+    add_threads_argument(parser)
     parser.add_argument("--split", default="test", help="dev, test, test2, … (default: test)")
 
 

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     for path in args.files:
-        if not path.is_file():
-            raise UserError(f"{path}: no such file")
+        if not path.exists() or path.is_dir():
+            raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
     model = opened(args)
     if args.ctranslate2:
         from reprise.ctranslate2_search import ctranslate2_search  # an extra
@@ -56,7 +56,7 @@ def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
         except OSError as error:
             raise UserError(f"{path}: can't be read: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
-            raise UserError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}); convert it first") from error
+            raise not_text(str(path), error) from error
 
 
 def chunks_of_input() -> Iterator[list[str]]:
@@ -65,6 +65,18 @@ def chunks_of_input() -> Iterator[list[str]]:
     while new := os.read(sys.stdin.fileno(), BYTES_AT_ONCE):
         *lines, rest = (rest + new).split(b"\n")
         if lines:
-            yield [line.decode("utf-8", "replace") for line in lines]
+            yield decoded(lines)
     if rest:
-        yield [rest.decode("utf-8", "replace")]
+        yield decoded([rest])
+
+
+def decoded(lines: list[bytes]) -> list[str]:
+    """Raises UserError when one isn't UTF-8."""
+    try:
+        return [line.decode() for line in lines]
+    except UnicodeDecodeError as error:
+        raise not_text("standard input", error) from error
+
+
+def not_text(name: str, error: UnicodeDecodeError) -> UserError:
+    return UserError(f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first")

@@ -36,10 +36,10 @@ from pipeline.products import (
 )
 from pipeline.records.corpus import read_corpus
 from pipeline.records.preparation import Vocabularies
-from pipeline.records.record import read_note
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
+from reprise.store.checkpoints_due import weights_due
 from reprise.store.file_checks import MARKS, Checked, checked, hashed
 from reprise.store.training_text import is_read_by_training_alone
 
@@ -127,22 +127,17 @@ class Inspection:
 
     def lost_checkpoints(self, run: RunId, finding: Finding) -> list[Checked]:
         """Of those that a training, done or going on from where it is, would not write again."""
-        training, folder = self.project.run_spec(run).training, self.layout.run(run)
-        if is_held(folder):
+        folder, weights = self.layout.run(run), self.layout.weights(run)
+        if is_held(folder) or any(one.state == "unreadable" for one in finding.checks):
             return []
-        done = read_note(TrainedRun, folder / DONE_FILE)
-        every, last = training.checkpoint_every, done.steps if done else training.max_steps
-        back = done.returned if done else None
-        due = [one for one in sorted({*range(every, last + 1, every), last}) if not (back and back.gave_up(one))]
-        needed = due[max(0, len(due) - self.checkpoints[run]) :]
-        if not any(map(exists, (self.layout.path(Trained(run)), folder / DONE_FILE, self.layout.weights(run)))):
-            goes_on = newest_resume(folder)
-            needed = [step for step in needed if step <= goes_on]
-        good = {one.path.name for one in finding.checks if one.state == "good"}
-        kept = [step for step in needed if f"step-{step}.safetensors" in good]
+        good = {one.path for one in finding.checks if one.state == "good"}
+        is_over = any(map(exists, (self.layout.path(Trained(run)), folder / DONE_FILE, weights)))
+        training = self.project.run_spec(run).training
+        needed = weights_due(training, folder, self.checkpoints[run], good, is_over)
+        kept = [step for step in needed if folder / "checkpoints" / f"step-{step}.safetensors" in good]
         if kept == needed:
             return []
-        finding.stale |= {folder / DONE_FILE, self.layout.weights(run), self.layout.path(Trained(run))}
+        finding.stale |= {folder / DONE_FILE, weights, self.layout.path(Trained(run))}
         finding.stale |= set(
             (folder / "checkpoints").glob("step-*.resume.safetensors")
         )  # it would go on behind the gap
@@ -276,9 +271,3 @@ class Inspection:
             else:
                 copied = replace(copied, state="damaged", fault=f"is no copy of {DONE_FILE}")
         return [done, copied, checked(weights, None, digest), *kept, *told]
-
-
-def newest_resume(folder: Path) -> int:
-    """The update after which a training that was interrupted goes on; 0: from the start."""
-    points = (folder / "checkpoints").glob("step-*.resume.safetensors")
-    return max((int(path.name.split(".")[0].removeprefix("step-")) for path in points), default=0)

@@ -20,6 +20,7 @@ from pipeline.data.split_batches import WholeSplit
 from pipeline.errors import UserError
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
+from reprise.commands.text import decoded
 from reprise.given_input import GivenText
 from reprise.opening import open_model
 
@@ -207,6 +208,40 @@ def test_the_command_translates_by_ctranslate2_as_by_our_own_search(capsys):
     assert sum(one == other for one, other in pairs) >= 0.9 * len(pairs)
 
 
+def test_a_line_that_ctranslate2_can_not_read_is_refused_in_words(capsys):
+    Path("long.en").write_text("bread " * 2500 + "\n")
+    words = [
+        "translate",
+        RUN,
+        "long.en",
+        "--decoding",
+        "length_normalisation=length,alpha=1",
+        "--ctranslate2",
+        "float32",
+    ]
+    assert reprise([*words, *SMOKE]) == 1
+    assert "symbols; CTranslate2 reads up to 2047" in capsys.readouterr().err
+
+
+def test_a_pipe_is_read_as_a_file_is(capsys):
+    read, write = os.pipe()
+    os.write(write, f"{SENTENCE}\n".encode())
+    os.close(write)
+    assert said(capsys, "translate", RUN, f"/dev/fd/{read}", *SMOKE) == f"{cipher(SENTENCE)}\n"
+    os.close(read)
+
+
+def test_what_is_no_text_on_standard_input_is_refused_as_in_a_file():
+    with pytest.raises(UserError, match=r"standard input: not UTF-8 .*convert it first"):
+        decoded([b"a dog .", b"caf\xe9"])
+
+
+def test_a_packed_model_is_no_run(packed, capsys):
+    for command, *more in (["score"], ["pack", "again"]):
+        assert reprise([command, str(packed), *more, *SMOKE]) == 1
+        assert "is a packed model; this takes a run" in capsys.readouterr().err
+
+
 def test_runs_are_scored_anew_and_compared(capsys):
     as_is, greedy = (said(capsys, "score", RUN, *SMOKE, *more) for more in ([], ["--decoding", "beam=1,alpha=0"]))
     (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/scores/final/test.json")
@@ -228,8 +263,9 @@ def test_what_was_measured_is_kept_in_a_folder_to_be_committed(capsys, tmp_path)
     for path in (tmp_path / "kept").iterdir():
         assert "work/" not in path.read_text() and os.uname().nodename not in path.read_text()
     once = {path.name: path.read_bytes() for path in (tmp_path / "kept").iterdir()}
-    said(capsys, "record", "--into", tmp_path / "kept", "--metric", "sacrebleu")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "kept").iterdir()} == once
+    for more in (["--metric", "sacrebleu"], []):  # which metrics it shows, the table itself says
+        said(capsys, "record", "--into", tmp_path / "kept", *more)
+        assert {path.name: path.read_bytes() for path in (tmp_path / "kept").iterdir()} == once
 
 
 def test_python_has_models_tables_claims_and_curves(packed):
@@ -288,6 +324,8 @@ WRONG = {
     "not speech": (["transcribe", RUN, "talk.en"], "no audio that can be read"),
     "no audio": (["transcribe", RUN, "nothing.wav"], "no such file"),
     "no trees": (["parse", RUN, "talk.en"], "translates, it does not parse"),
+    "a folder": (["translate", RUN, "data"], "data: is a folder"),
+    "a run and a file": (["compare", RUN, "test.json"], "compared with a score file, not with a run"),
     "misspelt split": (["score", RUN, "--split", "tets"], "did you mean 'test'?"),
     "misspelt metric": (["compare", RUN, RUN, "--metric", "blue_paper"], "did you mean 'bleu_paper'?"),
     "not scored": (["compare", RUN, RUN, "--split", "dev"], "not scored yet; `snakemake "),

@@ -1,0 +1,24 @@
+"""By what trainings are ordered, beside what finished ones counted."""
+
+from pathlib import Path
+
+import pytest
+
+from reprise.kept import KeptRun
+from reprise.planning.order import operations
+
+MEASURED = Path(__file__).resolve().parents[2] / "docs/measured"
+RECORDS = [
+    "read-aloud/*-attention-source-*",
+    "read-aloud/*-CF4-*",
+    "multi30k/readings/attention-C1-*",
+    "**/*-ctc-an4-*",
+]
+
+
+@pytest.mark.parametrize("pattern", RECORDS)
+def test_operations_are_about_those_that_a_finished_training_counted(pattern):
+    (path, *_) = sorted(MEASURED.glob(f"{pattern}seed1.json"))
+    kept = KeptRun.read(path)
+    assert kept.trained.steps == kept.run.training.max_steps and kept.cost
+    assert operations(kept.run) == pytest.approx(kept.cost.total.flops, rel=0.25)

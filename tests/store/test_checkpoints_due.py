@@ -1,0 +1,41 @@
+"""Weights that a training which goes on would not write again, told from those it would, by hand-made folders."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.training import TrainingConfig
+from pipeline.records.training import Return
+from pipeline.training.state import TrainingState
+from pipeline.training.tensor_file import write_tensor_file
+from reprise.store.checkpoints_due import weights_due
+
+TRAINING = TrainingConfig(max_steps=100, checkpoint_every=10, validate_every=10, tokens_per_update=100, warmup_steps=1)
+
+
+def resume(folder: Path, step: int, returned: Return | None = None) -> Path:
+    path = folder / f"step-{step}.resume.safetensors"
+    state = TrainingState(step=step, returned=returned).as_dict()
+    write_tensor_file(path, {}, {"key": "k", "step": step, "state": state})
+    return path
+
+
+@pytest.mark.parametrize(("goes_on", "due"), [(0, []), (70, []), (80, [80]), (90, [80, 90])])
+def test_an_interrupted_training_writes_again_what_comes_after_its_newest_resume_file(goes_on, due, tmp_path):
+    good = [resume(tmp_path, goes_on)] if goes_on else []
+    assert weights_due(TRAINING, tmp_path, 3, good, is_over=False) == due
+
+
+def test_a_resume_file_that_is_not_whole_is_none_to_go_on_from(tmp_path):
+    good = resume(tmp_path, 70)
+    resume(tmp_path, 90)
+    assert weights_due(TRAINING, tmp_path, 3, [good], is_over=False) == []
+
+
+def test_weights_that_were_given_up_when_it_went_back_are_not_missed(tmp_path):
+    good = resume(tmp_path, 90, Return(at=85, to=60))
+    assert weights_due(TRAINING, tmp_path, 4, [good], is_over=False) == [50, 60, 90]
+
+
+def test_of_a_training_that_is_over_all_that_are_averaged_are_due(tmp_path):
+    assert weights_due(TRAINING, tmp_path, 2, [], is_over=True) == [90, 100]
