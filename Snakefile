@@ -81,7 +81,8 @@ localrules:
 
 
 onstart:
-    record_driver()
+    if any(job.output for job in workflow.dag.needrun_jobs()):  # what only prints drives nothing, and locks nothing
+        record_driver()
     check_files(workflow.dag.needrun_jobs())
     place_orders(workflow.dag.needrun_jobs())
 

@@ -13,7 +13,6 @@ Started by the launcher, on Slurm through submitit's pickle or here as a process
 import contextlib
 import enum
 import functools
-import itertools
 import json
 import logging
 import os
@@ -34,6 +33,7 @@ from pipeline.cluster.orders import perform_orders
 from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.version import code_digest
 from pipeline.errors import UserError
+from pipeline.layout import DONE_FILE
 from pipeline.patience import persevere
 from pipeline.records.jobs import Failure, StartLine
 from pipeline.training.ownership import Ownership, TakenOver
@@ -219,10 +219,18 @@ def go_on_later(order: JobOrder) -> Exit:
 
 
 def fruitless_starts(run: Path) -> int:
-    """How many of the last starts, this one included, found the checkpoint that is still the newest."""
+    """How many of the last starts, this one included, brought no checkpoint, no order done, and no end of the job."""
     newest = newest_checkpoint(run)
-    found = [line.checkpoint for line in read_starts(run) if line.event == "start"]
-    return sum(1 for _ in itertools.takewhile(lambda step: step == newest, reversed(found)))
+    ordered = max((path.stat().st_mtime for path in run.glob(f"*/{DONE_FILE}")), default=0.0)
+    fruitless = 0
+    for line in reversed(read_starts(run)):
+        if line.outcome == "done":
+            break
+        if line.event == "start":
+            if line.checkpoint != newest or line.time < ordered:
+                break
+            fruitless += 1
+    return fruitless
 
 
 def export_distributed() -> None:

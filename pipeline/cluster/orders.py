@@ -6,6 +6,7 @@ inputs are made, each in a process of its own: one that fails leaves a note, and
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -87,9 +88,16 @@ def perform_order(folder: Path, command: Command) -> None:
     if status == 0 and not missing:
         Done(key=command.key).write(folder / DONE_FILE)
         return
-    last = said.read_text(errors="replace").strip().split("\n")[-1]
-    error = last.removeprefix("error: ") or f"ended with status {status}" if status else f"{missing[0]} was not written"
+    error = why(status, said) if status else f"{missing[0]} was not written"
     log.error("%s failed: %s", folder.name, error)
     job, node = os.environ.get("SLURM_JOB_ID", str(os.getpid())), os.uname().nodename
     failure = Failure(key=command.key, job=job, node=node, rank=0, time=time.time(), error=error, traceback=None)
     failure.write(folder / "failed.json")
+
+
+def why(status: int, said: Path) -> str:
+    """What a process that failed said last; one that was killed says nothing of it itself."""
+    last = said.read_text(errors="replace").strip().split("\n")[-1].removeprefix("error: ")
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name} (out of memory?)" + (f" after saying: {last}" if last else "")
+    return last or f"ended with status {status}"

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.cluster.site import card_of
@@ -43,10 +44,11 @@ class Resources:
         """Seconds before the limit at which Slurm signals; it may do so half a minute earlier."""
         return min(LONGEST_WARNING_S, self.runtime * 60 // 6)
 
-    def as_submitit(self) -> dict[str, object]:
-        """The arguments of `SlurmExecutor.update_parameters`."""
+    def as_submitit(self, unfit: Iterable[str] = ()) -> dict[str, object]:
+        """The arguments of `SlurmExecutor.update_parameters`; `unfit`: nodes that the job must not run on, too."""
         options, gpus = parse_options(self.sbatch), self.gpus // self.nodes or None
         gres = str(options.pop("gres", ""))
+        excluded = [*filter(None, [str(options.pop("exclude", ""))]), *unfit]
         if gpus and gres:
             card = ":".join(filter(None, ("gpu", card_of(gres)[0])))
             options["gres"], gpus = f"{card}:{gpus}", None
@@ -57,6 +59,7 @@ class Resources:
             "gpus_per_node": gpus,
             "mem": f"{self.mem_mb}M",
             "time": self.runtime,
+            "exclude": ",".join(excluded) or None,
             "signal_delay_s": self.warning_s,
             "additional_parameters": {"requeue": True} | options,
         }

@@ -132,8 +132,7 @@ class SlurmJobs:
             # Slurm 22.05 to 23.02 do not hand the job's number of cores on to its steps.
             srun_args=["--kill-on-bad-exit=1", f"--cpus-per-task={self.resources.cpus}"],
             stderr_to_stdout=True,
-            exclude=",".join(marker.node for marker in unfit_nodes(self.run)) or None,
-            **self.resources.as_submitit(),
+            **self.resources.as_submitit([marker.node for marker in unfit_nodes(self.run)]),
         )
         configuration = {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
         # A driver that is a job itself must not pass its own SLURM_* on; which cluster it talks to is no part of them.

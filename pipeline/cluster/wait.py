@@ -45,6 +45,7 @@ class Waiter:
         self.job: str | None = None
         self.said: set[str] = set()
         self.deaths = 0
+        self.unfit = 0
         self.reached = newest_checkpoint(run)
 
     def wait(self) -> None:
@@ -152,7 +153,8 @@ class Waiter:
         here = self._unfit_for(state.job)
         for marker in here:
             log.warning("node %s is unfit (%s): excluded, job %s goes elsewhere", marker.node, marker.reason, state.job)
-        if here and (len(unfit) >= UNFIT_NODES or self.jobs.launcher != "slurm"):
+        self.unfit += bool(here)
+        if here and (max(len(unfit), self.unfit) >= UNFIT_NODES or self.jobs.launcher != "slurm"):
             named = "; ".join(f"{marker.node}: {marker.reason}" for marker in unfit)
             raise UserError(f"{self.run}: no fit node found ({named})")
         return bool(here)

@@ -22,7 +22,7 @@ import argparse
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     for one in found:
         if one.kind in args.remove:
             for path in one.files:
-                path.unlink()
+                path.unlink(missing_ok=True)  # two kinds have a mark in common
     for kind, count in freed.items():
         log.info("%s: %s%s", kind, size(count), " removed" if kind in args.remove else " could go")
     if not args.remove:
@@ -99,7 +99,7 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
         yield from old_corpora(project.layout.corpus(name))
         yield from training_text(project, name)
         yield from audio(project, name)
-    yield from old_downloads(project)
+    yield from old_downloads(project, datasets_in(graph.closure(graph.reports(project.papers))))
 
 
 def reports_by_folder(project: Project) -> dict[Path, list[str]]:
@@ -180,11 +180,11 @@ def audio(project: Project, name: str) -> Iterator[Unneeded]:
         yield Unneeded("audio", folder, (*marks, *files))
 
 
-def old_downloads(project: Project) -> Iterator[Unneeded]:
-    """Of which every dataset of this scale that reads them is extracted, and at least one is."""
+def old_downloads(project: Project, read: Iterable[str]) -> Iterator[Unneeded]:
+    """Of which every dataset of this scale, or read by its reports, that is made of them is extracted."""
     layout = project.layout
     readers: dict[str, set[str]] = {}
-    for name in {project.stand_in(dataset) for dataset in project.scale.datasets}:
+    for name in {*read, *(project.stand_in(dataset) for dataset in project.scale.datasets)}:
         for source in sources_of(project.dataset_records[name]):
             readers.setdefault(source, set()).add(name)
     done = [

@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> None:
     papers = args.papers or list(project.papers)
     watch = Watch(project, Graph(project).reports(papers))
     to_come = ToCome(project, papers, not args.no_forecast)
-    title, command = f"Reprise: {', '.join(papers)} at scale {project.config.scale}", command_for(args.set, args.papers)
+    title = f"Reprise: {', '.join(papers)} at scale {project.config.scale}"
+    command = command_for(args.set, args.papers, project.config.scale == "paper" or watch.has_submitted)
     if args.json:
         campaign = watch.look()
         print(json.dumps(asdict(campaign) | {"to_come": to_come.of(campaign)}, default=str))
@@ -109,8 +110,8 @@ def show(watch: Watch, to_come: ToCome, title: str, command: str, every_s: float
             time.sleep(every_s)
 
 
-def command_for(settings: list[str], papers: list[str]) -> str:
-    """What goes on with such a campaign."""
-    profile = " --profile slurm" if "scale=paper" in settings and shutil.which("sbatch") else ""
+def command_for(settings: list[str], papers: list[str], by_slurm: bool) -> str:
+    """What goes on with such a campaign; on Slurm, if it is here, where its work belongs or lies already."""
+    profile = " --profile slurm" if by_slurm and shutil.which("sbatch") else ""
     config = f" --config {' '.join(map(shlex.quote, settings))}" if settings else ""
     return f"snakemake{profile}{config} -- {' '.join(papers) or 'all'}"

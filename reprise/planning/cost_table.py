@@ -1,9 +1,9 @@
-"""Put what trainings and translations took next to what was forecast.
+"""Put what trainings and decodings took next to what was forecast.
 
     python -m pipeline cost --set scale=demo --plan results/demo/plan.csv --out results/demo/cost.csv
 
-reads   --plan, as the stage `plan` wrote it, and cost.json and translations/ of the runs, whatever is there
-writes  --out, a row per training or translation that has begun
+reads   --plan, as the stage `plan` wrote it, and of the runs cost.json, translations/ and transcripts/, where they are
+writes  --out, a row per training or decoding that has begun
 
 `ratio` is fact over forecast. Of a run that is not done, the forecast is taken for the updates done so far, those that
 were repeated after a kill included. On a processor the forecast is of its own time, so `processor_hours` is what it
@@ -67,8 +67,12 @@ def compare(project: Project, planned: dict[str, str], devices: list[str]) -> di
     folder = project.layout.run(RunId.of(run))
     if planned["job"] == "train" and (path := folder / COST_FILE).exists():
         return training_row(planned, TrainingCost.read(path), devices)
-    if planned["job"] == "translate" and (path := folder / "translations" / f"{'/'.join(rest)}.json").exists():
-        return translation_row(planned, Decoded.read(path))
+    name = "/".join(rest)
+    path = folder / ("transcripts" if "@" in name else "translations") / f"{name}.json"
+    if planned["job"] == "translate" and path.exists():
+        report, cost = Decoded.read(path), TrainingCost.read_if_there(folder / COST_FILE)
+        trained_on = cost.starts[-1].device if cost else report.device
+        return decoding_row(planned, report, "cpu" if report.device == "cpu" else trained_on, devices)
     return None
 
 
@@ -107,8 +111,10 @@ def forecast_hours(planned: dict[str, str], device: str, devices: list[str]) -> 
     return float(text) if text else None
 
 
-def translation_row(planned: dict[str, str], report: Decoded) -> dict[str, Any]:
-    forecast = float(planned["hours_here"]) if planned["hours_here"] and report.device == "cpu" else None
+def decoding_row(planned: dict[str, str], report: Decoded, device: str, devices: list[str]) -> dict[str, Any]:
+    """Of a translation or transcription. device: its name, which is that of the training where it is a GPU."""
+    is_known = report.device == "cpu" or any(name in device for name in devices)
+    forecast = forecast_hours(planned, device, devices) if is_known else None
     hours = report.seconds / 3600
     return {
         "job": "translate",

@@ -212,7 +212,10 @@ def by_frequency(of: OutputSet) -> Iterator[Chart]:
     record = of.record
     if not isinstance(record, CorpusRecord) or not isinstance(record, TokenisedRecord):
         return
-    counts = training_counts(of.folder / f"prepared/train.tok.{record.tgt}")
+    training = of.folder / f"prepared/train.tok.{record.tgt}"
+    if not training.exists():  # `free` removes it
+        return
+    counts = training_counts(training)
     references = read_lines(of.folder / f"prepared/{of.split}.tok.{record.references(of.split)[0]}")
     rows: list[Row] = []
     for output in of.outputs:

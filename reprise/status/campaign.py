@@ -94,10 +94,14 @@ class Watch:
 
     def jobs(self, driver: Driver | None) -> list[QueuedJob]:
         """By the snapshot that the launchers of this machine share; none where nothing was submitted."""
-        submitted = (driver and driver.job) or any(map(was_submitted, self.run_folders()))
-        if not submitted or shutil.which("squeue") is None:
+        if not ((driver and driver.job) or self.has_submitted) or shutil.which("squeue") is None:
             return []
         return Queue(self.interval_s).jobs(newer_than=0.0) or []
+
+    @property
+    def has_submitted(self) -> bool:
+        """Whether Slurm ever had a job of one of the runs."""
+        return any(map(was_submitted, self.run_folders()))
 
     def made(self, kinds: tuple[type[Product], ...]) -> tuple[int, int]:
         wanted = [self.project.layout.path(one) for one in self.products if isinstance(one, kinds)]

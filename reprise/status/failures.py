@@ -7,6 +7,7 @@ from pathlib import Path
 from pipeline.records.jobs import Failure
 from pipeline.records.record import read_note
 
+MAKE_LOG = "logs/make.log"
 TAIL_BYTES = 1 << 16
 
 
@@ -29,9 +30,9 @@ class Failed:
 
 
 def failures(folder: Path) -> Iterator[Failed]:
-    """Of the stages of a run or corpus; one for each log."""
+    """Of the stages of a run or corpus; one for each log. `reprise make` keeps in one of them what all of them said."""
     notes = {folder / "logs/train.log": folder / "failed.json"}
-    for log in sorted({*(folder / "logs").glob("*.log"), *notes}):
+    for log in sorted({*(folder / "logs").glob("*.log"), *notes} - {folder / MAKE_LOG}):
         note = read_note(Failure, notes[log]) if log in notes else None
         cause, is_bug = (note.error, note.traceback is not None) if note else said_by(log)
         if cause:

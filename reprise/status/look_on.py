@@ -16,6 +16,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.training.progress import clock
 from reprise.status.campaign import Campaign, Watch
+from reprise.status.failures import MAKE_LOG
 from reprise.status.screen import screen
 
 EVERY_S = 1.0
@@ -39,7 +40,7 @@ class Workflow:
 
     def __init__(self, arguments: list[str], project: Project):
         self.command = [sys.executable, "-m", "snakemake", "--quiet", "rules", "host", "reason", *arguments]
-        self.root, self.log = project.root, project.layout.scale_folder / "logs/make.log"
+        self.root, self.log = project.root, project.layout.scale_folder / MAKE_LOG
         self.received: int | None = None
 
     def __enter__(self) -> "Workflow":

@@ -18,6 +18,7 @@ from pathlib import Path
 from pipeline.cluster.queue import ask_slurm
 from pipeline.errors import UserError
 from pipeline.records.jobs import Driver
+from pipeline.records.record import read_note
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +42,19 @@ def run(args: argparse.Namespace) -> None:
 
 
 def record_driver() -> None:
-    """Note that this process drives the workflow; called by the Snakefile when it starts."""
+    """Note that this process drives the workflow, unless another does; called by the Snakefile when it makes files."""
+    noted = read_note(Driver, DRIVER)
+    if noted and noted.pid != os.getpid() and noted.machine == machine() and drives(noted.pid):
+        return
     job = os.environ.get("SLURM_JOB_ID")
     Driver(host=socket.gethostname(), pid=os.getpid(), job=job, machine=machine()).write(DRIVER)
+
+
+def forget_driver() -> None:
+    """Of this process, which makes nothing any more."""
+    noted = read_note(Driver, DRIVER)
+    if noted and (noted.machine, noted.pid) == (machine(), os.getpid()):
+        DRIVER.unlink(missing_ok=True)
 
 
 def machine() -> str | None:

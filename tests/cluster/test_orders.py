@@ -85,3 +85,12 @@ def test_a_stage_that_runs_alone_is_no_order(tmp_path):
     folder.mkdir(parents=True)
     (folder / "command.json").write_text(json.dumps({"key": "old", "arguments": ["layer-times"], "outputs": ["x"]}))
     assert not list(ready_orders(tmp_path / "jobs"))
+
+
+def test_one_that_is_killed_is_told_as_that_and_not_by_its_last_line_of_progress(tmp_path, monkeypatch):
+    monkeypatch.setattr(orders, "PROGRAM", ["bash", "-c", "echo 1200/3003 sentences; kill -9 $$"])
+    (tmp_path / "weights").write_text("7")
+    place(tmp_path / "jobs/a", [], [tmp_path / "made"], [tmp_path / "weights"])
+    perform_orders(tmp_path / "jobs")
+    failure = json.loads((tmp_path / "jobs/a/failed.json").read_text())
+    assert failure["error"] == "killed by SIGKILL (out of memory?) after saying: 1200/3003 sentences"

@@ -70,3 +70,9 @@ def test_further_options_reach_sbatch():
 def test_misspelt_option_is_refused():
     with pytest.raises(UserError, match="'-q'"):
         parse_options("-q long")
+
+
+def test_nodes_that_the_site_excludes_stay_excluded_beside_unfit_ones():
+    asked = resources("--sbatch=--partition=p --exclude=bad1,bad2").as_submitit(["n7", "n8"])
+    assert asked["exclude"] == "bad1,bad2,n7,n8" and "exclude" not in asked["additional_parameters"]
+    assert resources().as_submitit()["exclude"] is None

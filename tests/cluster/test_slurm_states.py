@@ -10,7 +10,7 @@ import pytest
 from pipeline.cluster import slurm as slurm_module
 from pipeline.cluster import wait
 from pipeline.cluster.job_process import JobOrder
-from pipeline.cluster.markers import read_submission, unfit_nodes
+from pipeline.cluster.markers import mark_unfit, read_submission, unfit_nodes
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.slurm import SlurmJobs, delays, job_name
@@ -276,3 +276,18 @@ def test_a_job_that_starts_before_sbatch_has_answered_can_open_its_log(run, tmp_
     assert jobs.submit() == "42"
     assert jobs.log_of("42").read_text() == "begun\n"
     assert [path.exists() for path in (*left, *kept)] == [False, False, True, True]
+
+
+def test_a_node_that_slurm_gives_again_though_it_is_unfit_is_given_up_in_the_end(run, slurm, monkeypatch):
+    fresh = slurm.sbatch
+
+    def sbatch(name: str) -> str:
+        job = fresh(name)
+        mark_unfit(run, "n1", "no GPU is visible", job)
+        return job
+
+    slurm.sbatch = sbatch
+    slurm.ends = ["FAILED|NonZeroExitCode|n1"] * 40
+    with pytest.raises(UserError, match="no fit node found"):
+        wait_for(run)
+    assert len(slurm.notes) == wait.UNFIT_NODES

@@ -107,3 +107,20 @@ def test_nothing_happens_without_a_lock(locked):
         path.unlink()
     unlock.run(argparse.Namespace(force=False))
     assert not locked
+
+
+def test_who_drives_is_not_written_over_while_he_lives_nor_forgotten_by_others(locked):
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "snakemake"])
+    driver = Driver(host=socket.gethostname(), pid=process.pid, job=None, machine=unlock.machine())
+    driver.write(unlock.DRIVER)
+    try:
+        unlock.record_driver()
+        unlock.forget_driver()
+        assert Driver.read(unlock.DRIVER) == driver
+    finally:
+        process.kill()
+        process.wait()
+    unlock.record_driver()
+    assert Driver.read(unlock.DRIVER).pid == os.getpid()
+    unlock.forget_driver()
+    assert not unlock.DRIVER.exists()

@@ -186,6 +186,28 @@ def test_a_download_stays_until_all_its_datasets_are_extracted(tmp_path):
     assert names() == {"training-parallel-un.tgz", "training-parallel-nc-v9.tgz"}
 
 
+def test_a_download_stays_that_a_dataset_of_some_report_is_still_to_be_made_of(tmp_path):
+    put(tmp_path / "downloads/fsdd.tar.gz")  # of the dataset that stands in at this scale, and of four of the anchors'
+
+    def names():
+        project = project_at(tmp_path, scale="small")
+        return {path.name for one in unneeded(project) if one.kind == "downloads" for path in one.files}
+
+    put(corpus_folder(tmp_path, "fsdd") / "raw.done")
+    assert names() == set()
+    for speaker in ("lucas", "nicolas", "theo", "yweweler"):
+        put(corpus_folder(tmp_path, f"fsdd-without-{speaker}") / "raw.done")
+    assert names() == {"fsdd.tar.gz"}
+
+
+def test_text_and_audio_of_a_corpus_go_together_though_they_share_a_mark(tmp_path):
+    folder = corpus_folder(tmp_path, "grammar-smoke-speech-source")
+    for name in ("raw.done", "raw/train.txt", "prepared/train.txt", "audio/train/000000.flac", "encoded/corpus.json"):
+        put(folder / name)
+    free(tmp_path, "text", "audio")
+    assert not (folder / "raw.done").exists() and not list((folder / "audio").rglob("*.flac"))
+
+
 def test_audio_may_go_once_it_is_features(tmp_path):
     folder = corpus_folder(tmp_path, "grammar-smoke-speech-source")
     put(folder / "audio/train/000000.flac")

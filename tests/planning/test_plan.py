@@ -235,6 +235,20 @@ def test_a_gpu_that_is_named_is_compared_with_its_own_forecast(plan, tmp_path):
     assert row["ratio"] == row["hours_forecast"] == "" and row["gpu_hours"] == "2"
 
 
+def test_a_transcription_has_its_row_and_a_decoding_on_a_gpu_its_forecast(plan, tmp_path):
+    project = project_at(tmp_path)
+    spoken = next(row for row in plan if row["job"] == "translate" and "@" in row["name"])
+    folder, decoding, split = spoken["name"].split()
+    run = project.layout.run(RunId.of(folder))
+    decoded(device="cpu", seconds=36.0).write(run / f"transcripts/{decoding}/{split}.json")
+    assert compare(project, spoken, ["A100"])["hours"] == "0.01"
+    decoded(device="cuda", seconds=36.0).write(run / f"transcripts/{decoding}/{split}.json")
+    assert compare(project, spoken, ["A100"])["hours_forecast"] == "", "which one, nobody knows"
+    training_cost(start_cost(device="NVIDIA A100-SXM4-80GB", gpu_hours=2.0)).write(run / "cost.json")
+    row = compare(project, spoken | {"gpu_hours_A100": "0.02"}, ["A100"])
+    assert float(row["ratio"]) == pytest.approx(0.5)
+
+
 def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path, caplog):
     caplog.set_level("INFO")
     translated = next(row for row in plan if row["job"] == "translate")

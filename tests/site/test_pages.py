@@ -87,6 +87,18 @@ def check_links(site: Path) -> None:
         assert len(page.anchors) == len(set(page.anchors)), f"{name}: an id stands twice"
 
 
+def test_pages_are_made_without_training_text_that_was_freed(tmp_path):
+    project = load_project(ROOT, {"work": str(tmp_path / "work")})
+    make_results(project)
+    texts = [*(tmp_path / "work").rglob("prepared/train.tok.*")]
+    for path in texts:
+        path.unlink()
+    site = site_of(project, tmp_path / "site")
+    assert texts
+    check_links(site)
+    assert not any("by frequency" in read(page) for page in site.glob("*.html"))
+
+
 def test_every_link_leads_somewhere_on_disk_and_nothing_is_fetched(site):
     check_links(site[1])
     assert not re.search(

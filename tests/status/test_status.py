@@ -174,6 +174,9 @@ def test_what_failed_besides_trainings_is_told_with_its_cause_until_it_is_tried_
     said = " ".join(screen(project, capsys).split())
     assert "failed translate-final-test in" in said and "x.tok: no space left on the disk; free some" in said
     assert "failed subwords in" in said and "KeyError: 'toy'" in said and "a fault of the program" in said
+    again = project.layout.scale_folder / "logs/make.log"
+    touch(again)
+    again.write_text("error: x.tok: what `reprise make` said of it, too\n")
     for path in (log, corpus):
         path.write_text("12:00:01 begins again\n")
     assert "failed " not in screen(project, capsys).replace("0 failed ", "")
@@ -198,7 +201,7 @@ def test_a_screen_fits_a_hundred_columns_and_counts_every_run_once(project, runs
     assert f"1 done  0 running  0 waiting  1 failed  {len(runs) - 2} not run" in said
     assert max(map(len, said.split("\n"))) <= 100
     assert "please report it" in said
-    command = command_for([f"work={project.layout.work}", f"scale={SCALE}"], ["weighted"])
+    command = command_for([f"work={project.layout.work}", f"scale={SCALE}"], ["weighted"], by_slurm=False)
     assert f"nobody drives the campaign; this goes on with it: {command}" in " ".join(said.split())
 
 
@@ -254,9 +257,17 @@ def test_hours_are_said_as_people_say_them():
 
 
 def test_the_command_that_goes_on_has_the_same_settings():
-    assert command_for(["scale=small", "work=/a b"], ["weighted"]).endswith(
+    assert command_for(["scale=small", "work=/a b"], ["weighted"], by_slurm=False).endswith(
         "--config scale=small 'work=/a b' -- weighted"
     )
+
+
+def test_what_slurm_had_jobs_of_goes_on_there(project, runs, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert command_for([], [], by_slurm=True) == "snakemake --profile slurm -- all"
+    assert not watching(project).has_submitted
+    (folder_of(project, runs[0]) / "slurm").mkdir(parents=True)
+    assert watching(project).has_submitted
 
 
 def test_on_a_terminal_the_screen_is_renewed_until_an_interrupt(project, runs):

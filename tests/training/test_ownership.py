@@ -1,5 +1,6 @@
 """Who works on a run: of two that claim it the later one, once the former has let go; signals stop the former."""
 
+import errno
 import os
 import threading
 import time
@@ -93,3 +94,13 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(UserError, match=r"no file locks \(Function not implemented\); put `work:` on one that has"):
         Ownership(tmp_path, "first").hold().__enter__()
+
+
+def test_where_the_disk_has_no_locks_nothing_is_held(tmp_path, monkeypatch):
+    (tmp_path / "run.lock").touch()
+
+    def flock(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(ownership.fcntl, "flock", flock)
+    assert not is_held(tmp_path)

@@ -44,7 +44,7 @@ from pipeline.products import (
 )
 from pipeline.stages import parse as parsed
 from reprise.planning.order import operations
-from reprise.status.unlock import DRIVER
+from reprise.status.unlock import forget_driver
 from reprise.targets import unknown_target
 from reprise.wildcards import Placeholders, product_of
 
@@ -107,7 +107,7 @@ def shown(section):
 wildcard_constraints:
     paper=either(project.papers),
     figure=r"figure\d+",
-    view=r"table\d+|ablations|phenomena|claims",
+    view=either({*project.papers[project.config.paper].tables, "phenomena", "claims"}),
     choice="distant|pronoun|contrast",
     system=r"[\w-]+",
     dataset=r"[\w-]+",
@@ -303,7 +303,7 @@ def say_failures(logs, jobs):
     failed = dict.fromkeys(re.findall(r"^ +log: (.+?) \(check log file", said, re.MULTILINE))
     reports = sorted({str(job.output[0]) for job in jobs if job.rule.name in REPORTS})
     if failed and reports:
-        Path(DRIVER).unlink(missing_ok=True)  # nobody sees to what is left
+        forget_driver()  # nobody sees to what is left
         command = [sys.executable, "-m", "reprise", "results", *reports, *OPTIONS["settings"]]
         subprocess.run(command, stdout=sys.stderr, check=False)
     for path in failed:
