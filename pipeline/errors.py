@@ -7,3 +7,7 @@ class UserError(Exception):
 
 class UnreadableError(UserError):
     """A file can't be read, which says nothing of what it holds."""
+
+
+class LostPeer(UserError, RuntimeError):
+    """Another process of this training died or hangs: no fault of this one, and none that another start would meet."""

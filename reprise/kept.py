@@ -160,7 +160,7 @@ def columns_of(seeds: list[KeptRun], metrics: list[str]) -> Iterator[tuple[str, 
 def cell_of(system: str, seeds: list[KeptRun], score: str, metric: str) -> str:
     """The mean of those seeds that have it; how many, if not all do. Raises UserError as `table_rows` does."""
     files = [kept.scores[score] for kept in seeds if score in kept.scores and metric in kept.scores[score].metrics]
-    if len({(one.test_set, one.references, one.metrics[metric].signature) for one in files}) > 1:
+    if len({one.basis(metric) for one in files}) > 1:
         raise UserError(f"{system}, {score}: seeds were scored on different references, or {metric} in different ways")
     fewer = f", {len(files)} of {len(seeds)} seeds" if len(files) < len(seeds) else ""
     return score_of([one.metrics[metric] for one in files]) + fewer

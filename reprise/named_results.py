@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipeline.errors import UserError
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
 from pipeline.layout import RESULTS
 from pipeline.products import Product, Report
+from reprise.graph import Graph
 from reprise.targets import unknown_target
 
 P = TypeVar("P", bound=Product)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.experiment.graph import Graph, flat
 from pipeline.kinds.claims.shared.judged import Verdict
 from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.picture import save
@@ -20,6 +19,7 @@ from pipeline.reporting import claims, figure
 from pipeline.reporting.filled_table import NOT_RUN, fill
 from pipeline.reporting.markdown import render, write_twins
 from pipeline.stages import parse
+from reprise.graph import Graph, flat
 from reprise.status.campaign import WRITTEN_IN_PART
 from reprise.status.causes import Causes
 

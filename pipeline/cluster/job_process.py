@@ -32,7 +32,7 @@ from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.orders import perform_orders
 from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.version import code_digest
-from pipeline.errors import UserError
+from pipeline.errors import LostPeer, UserError
 from pipeline.layout import DONE_FILE
 from pipeline.patience import persevere
 from pipeline.records.jobs import Failure, StartLine
@@ -168,7 +168,8 @@ def failed(order: JobOrder, error: BaseException) -> Exit:
     own = isinstance(error, UserError)
     text = str(error) if own else "".join(traceback.format_exception(error))
     log.error("%s", text.rstrip())
-    if world_size() > 1 and isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER):
+    died = isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER)
+    if isinstance(error, LostPeer) or (world_size() > 1 and died):
         return Exit.FAILED
     failure = Failure(
         key=order.key,

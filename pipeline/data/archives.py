@@ -30,11 +30,13 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[tuple[str, str], Path] = {}
+    copied = 0
     try:
         for member, size, content in members(archive):
             if member in wanted:
                 require_space(folder, size, f"{member} of {name}")
-                found[name, member] = folder / f"{len(found)}"
+                found[name, member] = folder / f"{copied}"  # a member may come twice
+                copied += 1
                 log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
                 with open(found[name, member], "wb") as output:
                     shutil.copyfileobj(content, output, 1 << 20)

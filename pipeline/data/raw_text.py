@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
 
-from pipeline.data.archives import unpack
+from pipeline.data.archives import DAMAGE, unpack
 from pipeline.data.dataset import DownloadedDataset, Part, Side
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -91,7 +91,7 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
     try:
         with opener(path, "rb") as stream:
             yield from segments(stream) if stem.endswith(".sgm") else (line.removesuffix(b"\n") for line in stream)
-    except (EOFError, gzip.BadGzipFile) as error:
+    except DAMAGE as error:
         raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
 
 

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     grid = scored_grid(trained, config, args.language_model)
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
-    Tuned(**dict(best), sentences=config.tuning_sentences, grid=grid).write(args.out)
+    Tuned(**dict(best), sentences=len(sample(trained, config)[1]), grid=grid).write(args.out)
     log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best.lm_weight, best.word_bonus, best.wer)
 
 

@@ -82,6 +82,7 @@ class Measured:
             if scored.metric not in score.metrics:
                 there_are = ", ".join(score.metrics)
                 raise UserError(f"{self.layout.path(product)}: no metric {scored.metric!r}; there are {there_are}")
+        require_one_basis(scores, scored.metric, runs[0].folder.rpartition("/")[0])
         metrics = [[score.metrics[scored.metric] for score in several] for several in scores]
         low, high = (
             mean_of(getattr(entry, side) for several in metrics for entry in several) for side in ("low", "high")
@@ -102,6 +103,16 @@ class Measured:
         rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
         test_sets = dict.fromkeys(ScoreFile.read(path).test_set for path in paths[0])
         return sample(rows, metric_named(scored.metric).total, ", ".join(test_sets), runs[0].folder.rpartition("/")[0])
+
+
+def require_one_basis(scores: Iterable[Iterable[ScoreFile]], metric: str, name: str) -> None:
+    """Raises UserError unless the seeds of a system were scored alike, split by split. scores: a row a seed."""
+    for split in zip(*scores, strict=True):
+        if len({score.basis(metric) for score in split}) > 1:
+            raise UserError(
+                f"{name}: seeds were scored on different references of {split[0].split}, or {metric} in various ways; "
+                "`python -m pipeline verify` says which files are not of today"
+            )
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:

@@ -43,6 +43,10 @@ class ScoreFile(Scored, Record):
     metrics: dict[str, MetricValue]
     statistics: str = Field(description="Name of the .npz file")
 
+    def basis(self, metric: str) -> tuple[str, str, str]:
+        """What scores of one metric must have in common: test set, references, and how it was computed."""
+        return self.test_set, self.references, self.metrics[metric].signature
+
     def require_training(self, digest: str, path: Path) -> None:
         """Raises UserError when the training that was scored ended in other weights than the run's."""
         if self.training not in (None, digest):

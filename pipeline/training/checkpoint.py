@@ -100,8 +100,8 @@ class Checkpoints:
 
     @property
     def has_any(self) -> bool:
-        """Whether the run has begun."""
-        return any(self.folder.glob("step-*")) or self.final_weights.exists()
+        """Whether the run has begun: something is there to go on from. Kept weights alone are none."""
+        return bool(numbered(self.folder, RESUME)) or self.final_weights.exists()
 
     def foreign(self) -> list[Path]:
         """Checkpoints and final weights of another run."""

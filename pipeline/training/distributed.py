@@ -14,14 +14,10 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from pipeline.errors import UserError
+from pipeline.errors import LostPeer, UserError
 
 TIMEOUT = datetime.timedelta(minutes=10)
 """How long processes wait for one: longer than the first takes to save, and to write samples, while others wait."""
-
-
-class LostPeer(UserError, RuntimeError):
-    """A process of this training died or hangs: no fault of this one, and none that another start would meet again."""
 
 
 class Group:
@@ -55,8 +51,8 @@ class Group:
             yield self
             return
         backend = "nccl" if device.type == "cuda" else "gloo"
-        torch.distributed.init_process_group(backend, rank=self.rank, world_size=self.size, timeout=TIMEOUT)
         try:
+            torch.distributed.init_process_group(backend, rank=self.rank, world_size=self.size, timeout=TIMEOUT)
             yield self
         except RuntimeError as error:
             if "gloo" not in str(error) and not isinstance(error, torch.distributed.DistError):
@@ -66,7 +62,8 @@ class Group:
                 f"goes on from the last checkpoint ({error})"
             ) from error
         finally:
-            torch.distributed.destroy_process_group()
+            if torch.distributed.is_initialized():
+                torch.distributed.destroy_process_group()
 
     @property
     def is_first(self) -> bool:

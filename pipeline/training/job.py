@@ -82,7 +82,10 @@ def run(args: argparse.Namespace) -> None:
 
 def train_held(run_folder: Path, args: argparse.Namespace, to_clear: Checkpoints | None = None) -> None:
     """Train the run while no other process does. to_clear: what the run has done so far, to be thrown away."""
-    if not Group.from_environment().is_first:
+    group = Group.from_environment()
+    if to_clear and group.size > 1:
+        raise UserError("--restart: remove what is there with one process first, then start the others")
+    if not group.is_first:
         return train_run(run_folder, args.device, args.threads, args.save_every)
     try:
         with Ownership(run_folder, "local").hold():

@@ -65,7 +65,8 @@ class Trainer:
         self.saved_at, self.saving_took_s, self.saved_step = time.monotonic(), 0.0, -1
         self.sums = GradientSums(self.optimiser.parameters, self.group.size)
         self.coming = Prefetcher(self.compose)
-        self.told_to_stop = False
+        self.told_at: int | None = None
+        """The update in which all were told that one of them was asked to stop."""
         self.unread: tuple[int, Update, Numbers, float] | None = None
         """The update that is still being computed: its number, its numbers, and its learning rate."""
         self.reads_late = self.device.type == "cuda"
@@ -143,7 +144,8 @@ class Trainer:
             self.state.since_validation.add(sums)
         else:
             fault = skip_update(self.spec.name, self.state, step, update.parts)
-        self.told_to_stop = bool(stopping)
+        if stopping and self.told_at is None:
+            self.told_at = step
         self.cost.count(sums.tokens, flops)
         self.progress.count(step + 1, sums, rate, norm, self.coming.waited_s)
         self.progress.monitor(step + 1, self.model.monitors)
@@ -159,8 +161,10 @@ class Trainer:
 
     @property
     def asked_to_stop(self) -> bool:
-        """Alone at once, among several when all have been told."""
-        return self.stop.signal is not None if self.group.size == 1 else self.told_to_stop
+        """Alone at once; among several after the same update, though one that saves reads its numbers earlier."""
+        if self.group.size == 1:
+            return self.stop.signal is not None
+        return self.told_at is not None and self.state.step > self.told_at + self.reads_late
 
     def end(self) -> None:
         """Keep what a longer training goes on from, then measure and keep the weights that this one ends in.

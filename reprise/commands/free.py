@@ -30,13 +30,13 @@ from pipeline.data.dataset import sources_of
 from pipeline.disk import size
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.content import DIGITS
-from pipeline.experiment.graph import Graph, datasets_in
 from pipeline.experiment.project import Project
 from pipeline.files import sha256_file
 from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
 from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
+from reprise.graph import Graph, datasets_in
 from reprise.planning.data_files import is_extracted
 from reprise.store.training_text import is_read_by_training_alone
 

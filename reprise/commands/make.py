@@ -16,9 +16,9 @@ import sys
 import time
 
 from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.settings import parse_settings
 from pipeline.products import Report, Table
+from reprise.graph import Graph
 from reprise.named_results import in_file, reports_named
 from reprise.named_run import find_project
 from reprise.status.campaign import Watch

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 from pipeline.digests import recording
 from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.settings import parse_settings
 from reprise.commands.make import reports as reports_of
+from reprise.graph import Graph
 from reprise.named_run import find_project
 from reprise.partial import Made, Partial
 from reprise.status.campaign import Campaign, Watch

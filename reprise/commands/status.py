@@ -23,10 +23,10 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
 from pipeline.schema import known
+from reprise.graph import Graph
 from reprise.named_run import find_project
 from reprise.status.campaign import Campaign, Watch
 from reprise.status.screen import screen

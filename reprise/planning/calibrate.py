@@ -26,7 +26,6 @@ from pipeline.data.corpus_batches import AnyBatch, batch_size
 from pipeline.data.text_only_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import fitting_search
 from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import Project
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
@@ -35,6 +34,7 @@ from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run
 from pipeline.training.schedule import Schedule
+from reprise.graph import Graph, runs_in
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.random_batches import random_batch
 from reprise.planning.rates import Calibration, Point, family_of, shape_of

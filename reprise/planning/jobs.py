@@ -9,10 +9,10 @@ from pathlib import Path
 from pipeline import products
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
-from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
 from pipeline.layout import DONE_FILE, TRAINED_FILE
 from pipeline.products import Encoded, OfRun, Prepared, Product, RunId, Spoken
+from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.data_files import fetched_files, is_extracted
 from reprise.planning.rates import Calibration

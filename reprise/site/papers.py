@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.experiment.graph import flat
 from pipeline.kinds.cells.shared.cell import RunCell, is_ours
 from pipeline.layout import COST_FILE
 from pipeline.products import Alignments, AttentionMaps, Figure, RunId, Trained
 from pipeline.records.training import TrainedRun, TrainingCost
 from pipeline.reporting.filled_table import FilledTable
+from reprise.graph import flat
 from reprise.site.charts import Chart
 from reprise.site.claims import shown_claims, tally
 from reprise.site.compare import compare_page, write_comparison

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipeline.data.dataset import LicensedPackages, sources_of
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
 from pipeline.products import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
 from pipeline.records.jobs import Failure
 from pipeline.schema import load_yaml
+from reprise.graph import Graph
 
 Made = TypeVar("Made", bound=OfRun)
 Written = Translation | Parse | Transcript

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.queue import Queue, QueuedJob
-from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import Project
 from pipeline.layout import COST_FILE
 from pipeline.products import Claims, Figure, Parse, Product, Score, Table, Transcript, Translation
@@ -17,6 +16,7 @@ from pipeline.records.decoding import Decoded
 from pipeline.records.jobs import Driver
 from pipeline.records.record import read_note
 from pipeline.records.training import TrainingCost
+from reprise.graph import Graph, datasets_in, runs_in
 from reprise.status.failures import Failed, failures
 from reprise.status.runs import STATES, Runs, RunState
 from reprise.status.unlock import DRIVER, drives, machine

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from functools import cache
 
-from pipeline.experiment.graph import Graph, flat
 from pipeline.products import (
     Alignments,
     AttentionMaps,
@@ -21,6 +20,7 @@ from pipeline.products import (
     Translation,
     Tuned,
 )
+from reprise.graph import Graph, flat
 from reprise.status.campaign import Campaign
 from reprise.status.failures import Failed, failures, first_line
 from reprise.status.runs import in_words

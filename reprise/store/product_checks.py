@@ -17,7 +17,6 @@ from pipeline.data.transfer import mismatch
 from pipeline.data.verified import wrong_size
 from pipeline.digests import noted, noted_in
 from pipeline.errors import UserError
-from pipeline.experiment.graph import Graph, flat
 from pipeline.layout import COST_FILE, DONE_FILE, IN_CORPUS, PROGRESS_FILE, RESULTS, SAMPLES_FILE
 from pipeline.products import (
     Alignments,
@@ -39,6 +38,7 @@ from pipeline.records.preparation import Vocabularies
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
+from reprise.graph import Graph, flat
 from reprise.store.checkpoints_due import weights_due
 from reprise.store.file_checks import MARKS, Checked, checked, hashed
 from reprise.store.training_text import is_read_by_training_alone

@@ -24,13 +24,13 @@ from pathlib import Path
 from pipeline.disk import size
 from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import Project
 from pipeline.files import note_of, set_aside, sweep
 from pipeline.layout import DONE_FILE
 from pipeline.products import OfDataset, OfRun, Product, Trained
 from pipeline.records.record import read_note
 from pipeline.records.training import TrainedRun
+from reprise.graph import Graph
 from reprise.named_results import in_file, reports_named
 from reprise.store.file_checks import Checked, checked
 from reprise.store.product_checks import Finding, Inspection, is_needed

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
 from pipeline.products import Product
+from reprise.graph import Graph
 from tests.campaign import faults
 from tests.campaign.project import SETTINGS
 from tests.campaign.proof import fetched_projects, prove, undisturbed

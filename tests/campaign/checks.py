@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.cluster.markers import read_starts
-from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import Project, load_project
 from pipeline.files import read_json
 from pipeline.products import Claims, LayerTable, RunId
+from reprise.graph import Graph, runs_in
 from tests.campaign.campaign import Campaign
 from tests.campaign.project import SETTINGS, STEPS
 from tests.cluster.tracing import trace, workers_one_after_the_other

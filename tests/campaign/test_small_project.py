@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
+from reprise.graph import Graph
 from tests.campaign.project import SETTINGS, forecast, make_project
 from tests.helpers.copied_project import ROOT
 

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from pipeline.cluster import job_process, launch, version
-from pipeline.cluster.job_process import Exit, JobOrder, attempt
+from pipeline.cluster.job_process import Exit, JobOrder, attempt, failed
 from pipeline.cluster.launch import have_done
 from pipeline.cluster.markers import read_failure, read_starts, unfit_nodes
 from pipeline.cluster.node_check import UnfitNode
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.wait import Waiter
-from pipeline.errors import UserError
+from pipeline.errors import LostPeer, UserError
 from pipeline.files import write_json
 from pipeline.training.ownership import TakenOver, is_held
 
@@ -164,3 +164,11 @@ def test_code_is_another_when_a_module_or_a_table_changes_its_words_or_its_name(
     (tmp_path / "a.py").rename(tmp_path / "d.py")
     digests.append(version.code_digest())
     assert len(set(digests)) == len(digests) - 1 and digests[-3] == digests[-2]
+
+
+def test_of_a_lost_peer_the_launcher_is_told_nothing_so_that_another_start_goes_on(run, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert failed(order(run), LostPeer("another process of this training died or hangs")) == Exit.FAILED
+    assert read_failure(run, KEY) is None
+    assert failed(order(run), UserError("a fault of its own")) == Exit.FAILED
+    assert read_failure(run, KEY) is not None

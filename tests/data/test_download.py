@@ -265,3 +265,13 @@ def stage(options):
 def test_packages_and_splits_must_agree(changes, fault):
     with pytest.raises(UserError, match=fault):
         validate(Dataset, licensed_dataset() | changes, "toy.yaml")
+
+
+def test_a_member_that_an_archive_has_twice_is_never_taken_for_another(tmp_path):
+    with tarfile.open(tmp_path / "a", "w") as archive:
+        for name, content in (("one", b"old"), ("one", b"new"), ("two", b"other")):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    found = unpack(tmp_path / "a", "a", {"one", "two"}, tmp_path / "unpacked")
+    assert {member: path.read_bytes() for (_, member), path in found.items()} == {"one": b"new", "two": b"other"}

@@ -39,6 +39,17 @@ def read_aloud(**changes) -> ReadAloudDataset:
     return validate(Dataset, record(**settings), "test")
 
 
+def test_text_is_of_all_splits_of_its_dataset_further_test_sets_too(tmp_path):
+    with pytest.raises(UserError, match="split test is missing"):
+        read_aloud(text=grammar() | {"sizes": {"train": 12, "dev": 6}})
+    with pytest.raises(UserError, match="split test2 has no name under further_test_sets"):
+        read_aloud(text=grammar(test2=4))
+    dataset = read_aloud(text=grammar(test2=4), further_test_sets=["another"])
+    collect_text(dataset, tmp_path, tmp_path, None)
+    chosen = select(dataset, tmp_path, {}).sentences
+    assert list(chosen) == ["test2", "test", "dev", "train"] and all(chosen.values())
+
+
 def test_spelling_keeps_letters_apostrophes_and_spaces():
     assert spelt("Don’t  stop—it's Café!") == ("don't stop it's cafe", "")
     assert spelt("two (2) cats, 5%") == ("two cats", "%25")
@@ -158,7 +169,7 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path):
     cut = write_noise(tmp_path / "cut.wav", 0.5)
     faults = {
         "missing audio": (tmp_path / "nowhere.wav", "a", 1.0),
-        "unreadable audio": (broken, "a", 1.0),
+        "unreadable audio": (broken, "a", 0.0),  # whose length nobody could tell
         "wrong rate": (write_noise(tmp_path / "fast.wav", 1.0, rate=16000), "a", 1.0),
         "several channels": (write_noise(tmp_path / "two.wav", 1.0, channels=2), "a", 1.0),
         "truncated audio": (cut, "a", 1.0),
@@ -185,6 +196,14 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path):
     expected = {"train": {"utterances": 3}}
     with pytest.raises(UserError, match=r"2 utterances kept, expected 3 .*1 missing audio"):
         compute_features(own(expected=expected), manifests, tmp_path / "corpus", 1)
+
+
+def test_a_manifest_as_windows_and_spreadsheets_write_it_is_read_as_any(tmp_path):
+    plain = "audio\ttext\tspeaker\tdomain\tseconds\na.wav\thello\tme\tx\t1.5\nb.wav\tyes\tyou\tx\t2\n"
+    (tmp_path / "plain.tsv").write_text(plain)
+    (tmp_path / "sheet.tsv").write_bytes(b"\xef\xbb\xbf" + plain.replace("\n", "\r\n").encode() + b"\r\n")
+    found = list(read_manifest(tmp_path / "sheet.tsv"))
+    assert len(found) == 2 and found == list(read_manifest(tmp_path / "plain.tsv"))
 
 
 def test_a_manifest_is_closed(tmp_path):

@@ -14,12 +14,12 @@ from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.data.frame_store import write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
-from pipeline.experiment.graph import Graph, flat
 from pipeline.experiment.project import load_project
 from pipeline.files import read_json
 from pipeline.products import Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_tensor_file
+from reprise.graph import Graph, flat
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE, TARGET, FULL, OTHER = (

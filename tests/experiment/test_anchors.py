@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from pipeline.experiment.comparability import Comparability
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
 from pipeline.kinds.cells.shared.cell import PrintedTable
 from pipeline.kinds.measured import Measured
@@ -14,6 +13,7 @@ from pipeline.kinds.view import PaperView
 from pipeline.products import RunId, Table
 from pipeline.reporting.markdown import scale_rules
 from pipeline.training.schedule import Schedule
+from reprise.graph import Graph
 from reprise.targets import unknown_target
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
 from pipeline.products import (
     Averaged,
@@ -27,6 +26,7 @@ from pipeline.products import (
     Tuned,
     Vocabulary,
 )
+from reprise.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

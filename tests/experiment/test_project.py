@@ -10,10 +10,10 @@ import yaml
 from cell_runs import cell_runs
 
 from pipeline.errors import UserError
-from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import load_project
 from pipeline.experiment.scale import Rule, SystemRules
 from pipeline.products import RunId
+from reprise.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

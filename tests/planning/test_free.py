@@ -9,10 +9,10 @@ from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
 from pipeline.digests import note
-from pipeline.experiment.graph import Graph
 from pipeline.files import sha256_file
 from pipeline.products import Claims, Encoded, OfRun, Prepared, RunId
 from reprise.commands.free import unneeded
+from reprise.graph import Graph
 from reprise.store.product_checks import Inspection
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)

@@ -11,7 +11,6 @@ from planning_project import ROOT, project_at
 from pipeline.__main__ import main
 from pipeline.cluster.devices import load_devices
 from pipeline.errors import UserError
-from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.products import (
     Alignments,
     AttentionMaps,
@@ -25,6 +24,7 @@ from pipeline.products import (
     Translation,
     Tuned,
 )
+from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.cost_table import compare, read_plan
 from reprise.planning.data_files import DataFile
 from reprise.planning.gpu_time import SECONDS

@@ -10,10 +10,10 @@ import pytest
 from copied_project import ROOT
 
 from pipeline.errors import UserError
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
 from pipeline.products import Claims, Figure, Table
 from reprise.commands.make import reports
+from reprise.graph import Graph
 from reprise.status.campaign import Watch
 from reprise.status.look_on import Pace, Workflow, look_on, relay
 

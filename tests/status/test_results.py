@@ -8,11 +8,11 @@ import pytest
 from copied_project import ROOT
 from fabricated import folder_of, write_training
 
-from pipeline.experiment.graph import Graph, flat
 from pipeline.experiment.project import load_project
 from pipeline.products import Claims, Figure, Score, Table, Trained
 from pipeline.records.jobs import Failure
 from reprise.__main__ import main
+from reprise.graph import Graph, flat
 from reprise.status.campaign import WRITTEN_IN_PART, Watch
 from reprise.status.causes import Causes
 from reprise.status.unlock import record_driver

@@ -15,13 +15,13 @@ from fabricated import append, folder_of, write_training
 from made_records import decoded, start_cost, training_cost
 
 from pipeline.cluster.queue import QueuedJob
-from pipeline.experiment.graph import Graph, datasets_in, runs_in
 from pipeline.experiment.project import load_project
 from pipeline.products import Encoded, Specification, Translation
 from pipeline.records.jobs import Driver, Failure, Submission
 from pipeline.records.training import ProgressLine
 from reprise.__main__ import main
 from reprise.commands.status import command_for
+from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.plan import gpu_hours
 from reprise.status.campaign import Watch, in_words
 from reprise.status.forecast import Forecast

@@ -193,3 +193,12 @@ def test_too_little_space_is_said_before_training(checkpoints, monkeypatch):
     monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda _: free)
     with pytest.raises(UserError, match=r"need .* GiB more.*keep_checkpoints"):
         checkpoints.check_space(model, 3)
+
+
+def test_kept_weights_alone_are_nothing_to_go_on_from(checkpoints):
+    optimiser = new_optimiser()
+    save(checkpoints, optimiser, 2)
+    assert checkpoints.has_any
+    for path in checkpoints.folder.glob("step-*.resume.safetensors"):
+        path.unlink()
+    assert weight_files(checkpoints.run_folder) and not checkpoints.has_any

@@ -14,7 +14,7 @@ from made_records import MACHINE
 from safetensors.torch import load_file
 
 from pipeline.config import load_run
-from pipeline.errors import UserError
+from pipeline.errors import LostPeer, UserError
 from pipeline.files import read_json
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
@@ -137,3 +137,16 @@ def test_one_process_needs_no_variables_and_exchanges_nothing(monkeypatch):
     assert group.is_first and group.size == 1
     assert group.total([1.5, True], torch.device("cpu")) == [1.5, True]
     assert group.from_first("path", torch.device("cpu")) == "path"
+
+
+@pytest.mark.parametrize("fault", [torch.distributed.DistNetworkError, torch.distributed.DistStoreError])
+def test_a_process_that_never_comes_is_a_lost_peer_and_no_fault_of_this_one(fault, monkeypatch):
+    def wait(*_, **__):
+        raise fault("timed out: clients joined 1/2")
+
+    monkeypatch.setattr(torch.distributed, "init_process_group", wait)
+    with (
+        pytest.raises(LostPeer, match="another process of this training died or hangs"),
+        Group(0, 2).connected(torch.device("cpu")),
+    ):
+        pass

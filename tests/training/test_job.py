@@ -88,6 +88,18 @@ def test_no_other_process_can_train_a_run_that_is_being_trained(new_run, monkeyp
     assert held == [True] * 4 and not is_held(run)
 
 
+def test_of_several_processes_none_restarts_a_run(new_run, monkeypatch, capsys):
+    run = new_run()
+    train_run(run, threads=1)
+    before = (run / "model.safetensors").read_bytes()
+    for rank in "01":
+        for name, value in {"WORLD_SIZE": "2", "RANK": rank, "LOCAL_RANK": rank}.items():
+            monkeypatch.setenv(name, value)
+        assert main(["train", "--run", str(run), "--device", "cpu", "--restart"]) == 1
+        assert "with one process first" in capsys.readouterr().err
+    assert (run / "model.safetensors").read_bytes() == before
+
+
 def test_branch_weights_lie_on_the_simplex_in_every_weights_file(new_run):
     """Learned to the last update, at a rate that leads well away from the simplex."""
     weighted = {"branch_warmup_steps": 1, "branch_freeze_steps": 0}

@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.training import trainer
 from pipeline.training.job import train_run
+from pipeline.training.state import TrainingState
 from pipeline.training.trainer import Trainer
 
 
@@ -41,3 +42,33 @@ def test_validations_come_every_so_many_updates_and_at_the_end(new_run):
     assert [line["step"] for line in lines if line["event"] == "validation"] == [4, 8, 11]
     kept = {path.name for path in (run / "checkpoints").glob("step-*.safetensors") if "resume" not in path.name}
     assert kept == {"step-6.safetensors", "step-11.safetensors"}
+
+
+def test_processes_stop_after_the_same_update_though_one_saves_before_the_others(monkeypatch):
+    """On GPUs, where the numbers of an update are read an update later, and by one that saves at once."""
+
+    def last_update(saves_at: int, told_in: int) -> int:
+        process = object.__new__(Trainer)
+        limits = Some(max_steps=20, validate_every=100, checkpoint_every=100)
+        process.spec, process.state, process.reads_late = Some(name="x", training=limits), TrainingState(), True
+        process.group, process.stop = Some(size=2, is_first=True), Some(signal=None, exit_code=75)
+        process.unread, process.told_at, done = None, None, []
+        process.optimiser, process.model = Some(rate=0.1), Some(monitors=dict)
+        process.progress = Some(count=lambda *_: None, monitor=lambda *_: None)
+        process.cost, process.checkpoints = Some(count=lambda *_: None), Some(finish=lambda: None)
+        updates = (Some(tokens=1, parts=[]) for _ in range(20))
+        process.coming = Some(steps=lambda first, last: enumerate(updates), waited_s=0)
+        process.save = lambda: None
+        process.saving_is_due = lambda: process.state.step == saves_at
+
+        def do(step, update):  # in it the processes meet
+            done.append(step)
+            return Some(values=[1.0, 1.0, 1.0, float(step >= told_in), 1.0])
+
+        process.do = do
+        monkeypatch.setattr(Trainer, "ended", False)
+        with pytest.raises(SystemExit):
+            process.do_all()
+        return done[-1]
+
+    assert {last_update(saves_at, told_in=5) for saves_at in (5, 6, 7, 8, 99)} == {6}

@@ -5,9 +5,9 @@ import csv
 import pytest
 from copied_project import add_toy_paper, call, copy_project, jobs, require
 
-from pipeline.experiment.graph import Graph, runs_in
 from pipeline.experiment.project import load_project
 from pipeline.products import Table
+from reprise.graph import Graph, runs_in
 
 TABLE = Table("toy", "table1")
 

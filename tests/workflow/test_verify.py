@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from copied_project import ROOT, call, copy_project, require
 
-from pipeline.experiment.graph import Graph
 from pipeline.experiment.project import load_project
 from pipeline.products import RunId
+from reprise.graph import Graph
 from reprise.store.product_checks import Inspection
 from reprise.store.verify import asked
 

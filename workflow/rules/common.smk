@@ -1,4 +1,4 @@
-# How rules ask the project: what they read (pipeline/experiment/graph.py), where it lies (pipeline/layout.py), and how a
+# How rules ask the project: what they read (reprise/graph.py), where it lies (pipeline/layout.py), and how a
 # stage is called. What the files hold is the pipeline's business.
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline.cluster.orders import place
 from pipeline.disk import require_writable
 from pipeline.errors import UserError
-from pipeline.experiment.graph import Graph, datasets_in
+from reprise.graph import Graph, datasets_in
 from pipeline.experiment.project import Project
 from pipeline.layout import Layout
 from pipeline.products import (

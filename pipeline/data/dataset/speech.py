@@ -67,10 +67,15 @@ class GrammarText(Closed):
 Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
 
 
-class FromText(Closed):
+class FromText(DatasetRecord):
     """What begins with text that is not the user's own."""
 
     text: Text = Field(description="Where it comes from")
+
+    @model_validator(mode="after")
+    def text_is_of_all_splits(self):
+        check_splits(self, self.text.splits if isinstance(self.text, FetchedText) else self.text.sizes)
+        return self
 
     @property
     def sources(self) -> dict[str, Source]:

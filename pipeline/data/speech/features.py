@@ -36,7 +36,7 @@ from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.packages import own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import digest_of
-from pipeline.data.speech.audio import RejectedError, at_speed, read_audio
+from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio
 from pipeline.data.speech.cmvn import Moments, rewrite_alike
 from pipeline.data.speech.manifest import UNNAMED, Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
@@ -199,6 +199,8 @@ def features_of_one(
         raise RejectedError("empty text")
     if len(text) > dataset.max_characters or utterance.seconds > dataset.max_seconds:
         raise RejectedError("too long")
+    if not utterance.seconds:  # its length could not be told
+        raise RejectedError(fault_of(utterance.audio))
     if utterance.seconds < dataset.min_seconds:
         raise RejectedError("too short")
     features = filters(at_speed(read_audio(utterance, dataset.sample_rate), speed))

@@ -9,6 +9,8 @@ A manifest is a TSV file, UTF-8, with a header. Its columns, in any order:
     seconds   length of the utterance
     start     where it begins in the file, in seconds; the column may be left out where every utterance is a file
 
+Lines may end as on Windows, a byte order mark may come first, and empty lines are passed over.
+
 `<corpus>/manifests/<split>.tsv` lists what was collected or read aloud.
 """
 
@@ -24,6 +26,7 @@ from pipeline.files import atomic_write
 
 UNNAMED = "unnamed"
 """Speaker of recordings of which nobody said who speaks."""
+BYTE_ORDER_MARK = "\ufeff"
 REQUIRED = ("audio", "text", "speaker", "domain", "seconds")
 COLUMNS = (*REQUIRED, "start")
 
@@ -63,10 +66,11 @@ def read_manifest(path: Path) -> Iterator[Utterance]:
     Raises:
         UserError: the file is missing or no manifest: a column is missing, unknown or no number, by line.
     """
-    lines = lines_of(path, f"a manifest lists {', '.join(REQUIRED)} of each utterance")
-    columns = header(path, next(lines, ""))
+    lines = (line.rstrip("\r") for line in lines_of(path, f"a manifest lists {', '.join(REQUIRED)} of each utterance"))
+    columns = header(path, next(lines, "").removeprefix(BYTE_ORDER_MARK))
     for number, line in enumerate(lines, start=2):
-        yield utterance(path, number, columns, line)
+        if line:
+            yield utterance(path, number, columns, line)
 
 
 def header(path: Path, line: str) -> list[str]:

@@ -10,7 +10,6 @@ from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord
 from pipeline.data.text_files import lines_of
 from pipeline.errors import UserError
 
-TAKEN_FIRST: tuple[SplitName, ...] = ("test", "dev", "train")
 EXAMPLES = 5
 
 
@@ -47,7 +46,7 @@ def select(dataset: SpokenRecord | TextRecord, corpus: Path, wanted: Mapping[Spl
     """
     found = Selection()
     seen: set[str] = set()
-    for split in TAKEN_FIRST:
+    for split in reversed(dataset.split_names):
         chosen: list[Sentence] = []
         found.sentences[split] = chosen
         found.rejected[split], found.examples[split] = Counter(), []

@@ -19,16 +19,16 @@ NOT_SPOKEN = re.compile(r"\([^ )]*\)|\{[^ }]*\}|<sil>")
 """Variants of a pronunciation, noises and silence in TED-LIUM's transcripts."""
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 UNTRANSCRIBED = "ignore_time_segment_in_scoring"
-DRAWN_FIRST: tuple[SplitName, ...] = ("test", "dev", "train")
 
 
 def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
-    """(split, sentence): of each domain the test set first, then dev, then train, no sentence twice."""
+    """(split, sentence): of each domain the test sets first, then dev, then train, no sentence twice."""
+    tests = [split for split in text.sizes if split not in ("dev", "train")]
     for domain in text.domains:
         seen: set[str] = set()
-        for split in DRAWN_FIRST:
+        for split in (*tests, "dev", "train"):
             rng = Random(f"grammar/{domain}/{text.seed}/{split}")
-            new = (line for line in domain_lines(domain, rng, held_out=split == "test") if line not in seen)
+            new = (line for line in domain_lines(domain, rng, held_out=split in tests) if line not in seen)
             for line in islice(new, text.sizes[split]):
                 seen.add(line)
                 yield split, line

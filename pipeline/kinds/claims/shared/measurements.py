@@ -12,7 +12,7 @@ from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
 from pipeline.kinds.evidence import Sample, sample, seed_scores, trainings
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.lengths import longest_trained_on, source_lengths
-from pipeline.kinds.measured import Measured
+from pipeline.kinds.measured import Measured, require_one_basis
 from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
 from pipeline.kinds.view import PaperView
 from pipeline.layout import COST_FILE
@@ -44,7 +44,9 @@ class Measurements:
         """A term's metric over seeds, with its draws and the noise of its kind."""
         runs = self.view.runs(term.system, score.dataset)
         decodings = term.decodings or [score.decoding]
-        test_sets = {ScoreFile.read(path).test_set for run in runs for path in self.score_paths(run, score, decodings)}
+        files = [[ScoreFile.read(path) for path in self.score_paths(run, score, decodings)] for run in runs]
+        require_one_basis(files, score.metric, f"{self.view.paper}/{term.system}")
+        test_sets = {one.test_set for one in files[0]}
         rows, total = self.statistics(term.system, score, decodings), metric_named(score.metric).total
         found = sample(rows, total, ", ".join(sorted(test_sets)), self.pools.training(term.system, score.dataset))
         pool, noise = self.pools.pool(
