@@ -178,13 +178,17 @@ def over_seeds(values: list[float], digits: int) -> str:
     return f"{fmean(values):.{digits}f}{spread}"
 
 
-def metrics_shown(table: Path) -> list[str]:
-    """Those that a table of records has, in its order; none when it isn't there."""
-    if not table.exists():
-        return []
-    with open(table, encoding="utf-8", newline="") as lines:
-        header = next(csv.reader(lines), [])
-    return list(dict.fromkeys(name.partition(" ")[0] for name in header if "/" in name))
+def metrics_shown(table: Path, runs: Iterable[KeptRun]) -> list[str]:
+    """Those that a table of records has, in its order, and the usual ones of runs that have none of these."""
+    header: list[str] = []
+    if table.exists():
+        with open(table, encoding="utf-8", newline="") as lines:
+            header = next(csv.reader(lines), [])
+    shown = [name.partition(" ")[0] for name in header if "/" in name]
+    found = [{metric for score in kept.scores.values() for metric in score.metrics} for kept in runs]
+    there = [metric for metric in shown if any(metric in one for one in found)]
+    further = [metric for one in found if not one & set(there) for metric in USUAL if metric in one]
+    return list(dict.fromkeys([*there, *further]))
 
 
 def test_sets(runs: list[KeptRun]) -> list[str]:

@@ -108,10 +108,10 @@ class Measured:
 def require_one_basis(scores: Iterable[Iterable[ScoreFile]], metric: str, name: str) -> None:
     """Raises UserError unless the seeds of a system were scored alike, split by split. scores: a row a seed."""
     for split in zip(*scores, strict=True):
-        if len({score.basis(metric) for score in split}) > 1:
+        if len({score.basis(metric) for score in split if metric in score.metrics}) > 1:
             raise UserError(
                 f"{name}: seeds were scored on different references of {split[0].split}, or {metric} in various ways; "
-                "`python -m pipeline verify` says which files are not of today"
+                "remove the older score files, then the same command again"
             )
 
 

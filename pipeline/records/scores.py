@@ -1,5 +1,6 @@
 """A score file: metrics of one system on one split, with the statistics of each sentence in a .npz file beside it."""
 
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -37,6 +38,9 @@ class Scored(Closed):
     training: str | None = Field(default=None, description="Digest of the weights that the training ended in")
 
 
+VERSION = re.compile(r"(?<=version:)[\d.]+|(?<=rapidfuzz-)[\d.]+")
+
+
 class ScoreFile(Scored, Record):
     remedy: ClassVar[str] = "score the run again"
 
@@ -44,8 +48,11 @@ class ScoreFile(Scored, Record):
     statistics: str = Field(description="Name of the .npz file")
 
     def basis(self, metric: str) -> tuple[str, str, str]:
-        """What scores of one metric must have in common: test set, references, and how it was computed."""
-        return self.test_set, self.references, self.metrics[metric].signature
+        """What scores of one metric must have in common: test set, references, and how it was computed.
+
+        By whatever versions of the libraries: these do not change what a metric is.
+        """
+        return self.test_set, self.references, VERSION.sub("", self.metrics[metric].signature)
 
     def require_training(self, digest: str, path: Path) -> None:
         """Raises UserError when the training that was scored ended in other weights than the run's."""

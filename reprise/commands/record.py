@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
         found = find_run(name, parse_settings(args.set))
         log.info("%s", keep(KeptRun.of(found.folder, found.spec), args.into))
     runs = kept_in(args.into)
-    rows = table_rows(runs, args.metric or metrics_shown(args.into / "table.csv"))
+    rows = table_rows(runs, args.metric or metrics_shown(args.into / "table.csv", runs))
     tested = "\n".join(f"- {one}" for one in test_sets(runs))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
     write_twins(args.into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")

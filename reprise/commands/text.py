@@ -61,21 +61,26 @@ def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
 
 def chunks_of_input() -> Iterator[list[str]]:
     """Whole lines of standard input, as many as are there already: one from a keyboard, many from a pipe."""
-    rest = b""
+    rest, read = b"", 0
     while new := os.read(sys.stdin.fileno(), BYTES_AT_ONCE):
         *lines, rest = (rest + new).split(b"\n")
-        if lines:
-            yield decoded(lines)
-    if rest:
-        yield decoded([rest])
+        yield from decoded(lines, read)
+        read += len(lines)
+    yield from decoded([rest] if rest else [], read)
 
 
-def decoded(lines: list[bytes]) -> list[str]:
-    """Raises UserError when one isn't UTF-8."""
-    try:
-        return [line.decode() for line in lines]
-    except UnicodeDecodeError as error:
-        raise not_text("standard input", error) from error
+def decoded(lines: list[bytes], read: int) -> Iterator[list[str]]:
+    """All lines at once; those before one that isn't UTF-8, then UserError. read: how many lines were before these."""
+    good: list[str] = []
+    for number, line in enumerate(lines, start=read + 1):
+        try:
+            good.append(line.decode())
+        except UnicodeDecodeError as error:
+            if good:
+                yield good
+            raise not_text(f"standard input, line {number}", error) from error
+    if good:
+        yield good
 
 
 def not_text(name: str, error: UnicodeDecodeError) -> UserError:

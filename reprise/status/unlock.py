@@ -42,10 +42,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def record_driver() -> None:
-    """Note that this process drives the workflow, unless another does; called by the Snakefile when it makes files."""
-    noted = read_note(Driver, DRIVER)
-    if noted and noted.pid != os.getpid() and noted.machine == machine() and drives(noted.pid):
-        return
+    """Note that this process drives the workflow; called by the Snakefile when it begins to make files."""
     job = os.environ.get("SLURM_JOB_ID")
     Driver(host=socket.gethostname(), pid=os.getpid(), job=job, machine=machine()).write(DRIVER)
 

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.config.training import TrainingConfig
-from pipeline.layout import DONE_FILE
+from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.records.record import read_note
-from pipeline.records.training import Return, TrainedRun
-from pipeline.training.tensor_header import read_facts
+from pipeline.records.training import Outcome, TrainedRun
+from pipeline.training.state import TrainingState
+from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 
 def weights_due(training: TrainingConfig, folder: Path, last: int, good: Iterable[Path], is_over: bool) -> list[int]:
@@ -16,18 +17,27 @@ def weights_due(training: TrainingConfig, folder: Path, last: int, good: Iterabl
 
     good: its files that are whole, the newest resume file among which it goes on from. is_over: nothing is left to do.
     """
-    done = read_note(TrainedRun, folder / DONE_FILE)
-    goes_on, returned = newest_resume(good)
-    every, end = training.checkpoint_every, done.steps if done else training.max_steps
-    back = done.returned if done else returned
+    ended = read_note(TrainedRun, folder / DONE_FILE) or outcome_in(folder / WEIGHTS_FILE)
+    state = newest_resume(good)
+    every, end = training.checkpoint_every, ended.steps if ended else training.max_steps
+    if not ended and state.out_of_patience(training):
+        end = state.step
+    back = ended.returned if ended else state.returned
     due = [one for one in sorted({*range(every, end + 1, every), end}) if not (back and back.gave_up(one))]
     needed = due[max(0, len(due) - last) :]
-    return needed if is_over else [step for step in needed if step <= goes_on]
+    return needed if is_over else [step for step in needed if step <= state.step]
 
 
-def newest_resume(good: Iterable[Path]) -> tuple[int, Return | None]:
-    """After how many updates the newest was written, 0 where there is none, and whether it went back before."""
+def outcome_in(weights: Path) -> Outcome | None:
+    """What the final weights say of their training, if they are there."""
+    try:
+        return Outcome.model_validate(read_facts(weights)["record"])
+    except (DamagedFileError, KeyError):
+        return None
+
+
+def newest_resume(good: Iterable[Path]) -> TrainingState:
+    """What the newest resume file among them knows; that of update 0 where there is none."""
     matches = ((re.fullmatch(r"step-(\d+)\.resume\.safetensors", path.name), path) for path in good)
-    step, path = max(((int(match[1]), path) for match, path in matches if match), default=(0, None))
-    returned = read_facts(path)["state"].get("returned") if path else None
-    return step, Return.model_validate(returned) if returned else None
+    found = [(int(match[1]), path) for match, path in matches if match]
+    return TrainingState.from_dict(read_facts(max(found)[1])["state"]) if found else TrainingState()

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from made_records import trained_run
 
 from pipeline.config.training import TrainingConfig
-from pipeline.records.training import Return
+from pipeline.records.training import BestLoss, Outcome, Return
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import write_tensor_file
 from reprise.store.checkpoints_due import weights_due
@@ -13,9 +14,9 @@ from reprise.store.checkpoints_due import weights_due
 TRAINING = TrainingConfig(max_steps=100, checkpoint_every=10, validate_every=10, tokens_per_update=100, warmup_steps=1)
 
 
-def resume(folder: Path, step: int, returned: Return | None = None) -> Path:
+def resume(folder: Path, step: int, **known) -> Path:
     path = folder / f"step-{step}.resume.safetensors"
-    state = TrainingState(step=step, returned=returned).as_dict()
+    state = TrainingState(step=step, **known).as_dict()
     write_tensor_file(path, {}, {"key": "k", "step": step, "state": state})
     return path
 
@@ -33,9 +34,21 @@ def test_a_resume_file_that_is_not_whole_is_none_to_go_on_from(tmp_path):
 
 
 def test_weights_that_were_given_up_when_it_went_back_are_not_missed(tmp_path):
-    good = resume(tmp_path, 90, Return(at=85, to=60))
+    good = resume(tmp_path, 90, returned=Return(at=85, to=60))
     assert weights_due(TRAINING, tmp_path, 4, [good], is_over=False) == [50, 60, 90]
 
 
 def test_of_a_training_that_is_over_all_that_are_averaged_are_due(tmp_path):
     assert weights_due(TRAINING, tmp_path, 2, [], is_over=True) == [90, 100]
+
+
+def test_a_training_that_ended_early_is_judged_by_its_own_end(tmp_path):
+    """Of patience: told by the final weights, or where they are lost by what the resume file knows."""
+    patient = TRAINING.model_copy(update={"patience": 2})
+    best = BestLoss(step=40, nll_per_token=1.0, perplexity=2.7, tokens=9)
+    good = resume(tmp_path, 60, best_dev=best)
+    assert weights_due(patient, tmp_path, 3, [good], is_over=False) == [40, 50, 60]
+    assert weights_due(TRAINING, tmp_path, 3, [good], is_over=False) == []
+    ended = trained_run(steps=60).model_dump(include=set(Outcome.model_fields))
+    write_tensor_file(tmp_path / "model.safetensors", {}, {"key": "k", "step": 60, "record": ended})
+    assert weights_due(patient, tmp_path, 3, [], is_over=True) == [40, 50, 60]

@@ -10,7 +10,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from pipeline.products import RunId
 from reprise.__main__ import main as reprise
-from reprise.kept import KeptRun, keep, kept_in, place, table_rows
+from reprise.kept import KeptRun, keep, kept_in, metrics_shown, place, table_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -142,3 +142,13 @@ def test_errors_say_what_is_missing(kept, tmp_path, capsys):
     assert "unknown name 'bleau'" in told(tmp_path, "--metric", "bleau")
     assert "nothing recorded has the metric gleu" in told(tmp_path, "--metric", "gleu")
     assert reprise(["record", "--into", str(tmp_path)]) == 0
+
+
+def test_a_table_keeps_its_metrics_and_shows_the_usual_ones_of_runs_without_them(kept, tmp_path):
+    table, text = tmp_path / "table.csv", kept(1, 2.0, (30.0, 29.0, 31.0))
+    value = {"value": 7.5, "low": None, "high": None, "signature": "toy"}
+    speech = text.model_copy(update={"scores": {"scores/final/test": score_file({"wer": value}, 10)}})
+    assert metrics_shown(table, [text]) == ["bleu_paper"]
+    table.write_text("system,dev loss,other final/test,bleu_paper final/test,hours\n")
+    assert metrics_shown(table, [text]) == ["bleu_paper"]
+    assert metrics_shown(table, [text, speech]) == ["bleu_paper", "wer"]

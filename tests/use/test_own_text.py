@@ -232,8 +232,10 @@ def test_a_pipe_is_read_as_a_file_is(capsys):
 
 
 def test_what_is_no_text_on_standard_input_is_refused_as_in_a_file():
-    with pytest.raises(UserError, match=r"standard input: not UTF-8 .*convert it first"):
-        decoded([b"a dog .", b"caf\xe9"])
+    found = decoded([b"a dog .", b"caf\xe9"], read=5)
+    assert next(found) == ["a dog ."], "what came before is translated"
+    with pytest.raises(UserError, match=r"standard input, line 7: not UTF-8 \(.* at byte 3\); convert it first"):
+        next(found)
 
 
 def test_a_packed_model_is_no_run(packed, capsys):

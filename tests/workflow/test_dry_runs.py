@@ -82,6 +82,17 @@ def test_lint_finds_nothing_but_the_advice_that_is_not_followed():
     assert remaining(done.stdout + done.stderr) == []
 
 
+def test_every_table_of_the_configured_paper_can_be_asked_for_at_the_top():
+    paper = load_project(ROOT, {"scale": "smoke"}).papers["multichannel"]
+    names = [*paper.tables, *paper.examples, *paper.transcripts, *paper.layer_costs, "phenomena", "claims"]
+    assert {"table1", "table3", "readings"} <= set(names)
+    targets = [f"results/{name}.csv" for name in names if name not in paper.tables or not paper.tables[name].scales]
+    done = call(
+        ROOT, "snakemake", "-n", "--cores", "1", "--config", "scale=smoke", "paper=multichannel", "--", *targets
+    )
+    assert done.returncode == 0 and all(f"as {target}" in done.stdout + done.stderr for target in targets)
+
+
 @pytest.mark.parametrize("name", RECORDS)
 def test_schemas_are_those_of_the_records(name):
     assert (ROOT / f"workflow/schemas/{name}.json").read_text(encoding="utf-8") == schema_text(RECORDS[name])

@@ -97,6 +97,11 @@ def written(form):
     return either(name for name, record in datasets.items() if record.form == form and record.collector == "grammar")
 
 
+def shown_on_top(paper):
+    """What of the configured paper can be asked for at the top of results/: every table, and the claims."""
+    return {*paper.tables, *paper.examples, *paper.transcripts, *paper.layer_costs, "phenomena", "claims"}
+
+
 def shown(section):
     """Names under a section of a paper.yaml, each in its own paper's folder only."""
     return either(
@@ -107,7 +112,7 @@ def shown(section):
 wildcard_constraints:
     paper=either(project.papers),
     figure=r"figure\d+",
-    view=either({*project.papers[project.config.paper].tables, "phenomena", "claims"}),
+    view=either(shown_on_top(project.papers[project.config.paper])),
     choice="distant|pronoun|contrast",
     system=r"[\w-]+",
     dataset=r"[\w-]+",

@@ -38,6 +38,7 @@ from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio
 from pipeline.data.speech.cmvn import Moments, rewrite_alike
+from pipeline.data.speech.layouts import seconds_of
 from pipeline.data.speech.manifest import UNNAMED, Utterance, manifest_path, read_manifest
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
@@ -199,7 +200,7 @@ def features_of_one(
         raise RejectedError("empty text")
     if len(text) > dataset.max_characters or utterance.seconds > dataset.max_seconds:
         raise RejectedError("too long")
-    if not utterance.seconds:  # its length could not be told
+    if not utterance.seconds and not seconds_of(utterance.audio):
         raise RejectedError(fault_of(utterance.audio))
     if utterance.seconds < dataset.min_seconds:
         raise RejectedError("too short")
