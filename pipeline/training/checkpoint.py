@@ -15,7 +15,6 @@ A file that was read and is not what was written is renamed to `NAME.damaged`; o
 import contextlib
 import itertools
 import logging
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,23 +32,17 @@ from pipeline.training.background import Background
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.resume_point import ResumePoint, everything
 from pipeline.training.state import TrainingState
+from pipeline.training.step_files import RESUME, WEIGHTS, numbered
 from pipeline.training.tensor_file import load_into, read_tensor_file, read_weights, tensors_of, write_tensor_file
 from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 log = logging.getLogger(__name__)
 RESUME_FILES = 2
-WEIGHTS, RESUME = "safetensors", "resume.safetensors"
 
 
 def weight_files(run_folder: Path) -> list[tuple[int, Path]]:
     """(step, path) of the weights kept for averaging, oldest first."""
     return numbered(Path(run_folder) / "checkpoints", WEIGHTS)
-
-
-def numbered(folder: Path, kind: str) -> list[tuple[int, Path]]:
-    """(n, path) of the files `step-<n>.<kind>`, by n."""
-    found = ((re.fullmatch(rf"step-(\d+)\.{kind}", path.name), path) for path in folder.glob("step-*"))
-    return sorted((int(match[1]), path) for match, path in found if match)
 
 
 def load_weights(model: torch.nn.Module, path: Path, key: str | None = None) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
 from pipeline.files import sync_folder
 from pipeline.layout import COST_FILE, DONE_FILE, OLD_RUN, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, WEIGHTS_FILE
-from pipeline.training.checkpoint import RESUME, WEIGHTS, Checkpoints, numbered
+from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.key import key_of, run_key
+from pipeline.training.step_files import RESUME, WEIGHTS, numbered
 from pipeline.training.tensor_file import DamagedFileError, read_tensor_file, write_tensor_file
 
 log = logging.getLogger(__name__)

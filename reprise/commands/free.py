@@ -89,7 +89,8 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
     """All that may go, of the papers at the configured scale."""
     graph = Graph(project)
     needed: dict[RunId, list[Path]] = defaultdict(list)
-    for product in graph.closure(graph.reports(project.papers)):
+    products = graph.closure(graph.reports(project.papers))
+    for product in products:
         if isinstance(product, OfRun):
             needed[product.run].append(project.layout.path(product))
     for run, files in needed.items():
@@ -99,7 +100,7 @@ def unneeded(project: Project) -> Iterator[Unneeded]:
         yield from old_corpora(project.layout.corpus(name))
         yield from training_text(project, name)
         yield from audio(project, name)
-    yield from old_downloads(project, datasets_in(graph.closure(graph.reports(project.papers))))
+    yield from old_downloads(project, datasets_in(products))
 
 
 def reports_by_folder(project: Project) -> dict[Path, list[str]]:

@@ -1,7 +1,6 @@
 """Which kept weights have to be there for a mean of the last: a training that goes on does not write them again."""
 
-import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from pipeline.config.training import TrainingConfig
@@ -9,16 +8,17 @@ from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.records.record import read_note
 from pipeline.records.training import Outcome, TrainedRun
 from pipeline.training.state import TrainingState
+from pipeline.training.step_files import RESUME, numbered
 from pipeline.training.tensor_header import DamagedFileError, read_facts
 
 
-def weights_due(training: TrainingConfig, folder: Path, last: int, good: Iterable[Path], is_over: bool) -> list[int]:
+def weights_due(training: TrainingConfig, folder: Path, last: int, good: Collection[Path], is_over: bool) -> list[int]:
     """Steps of those among the `last` weights that a training in `folder` has written already.
 
     good: its files that are whole, the newest resume file among which it goes on from. is_over: nothing is left to do.
     """
     ended = read_note(TrainedRun, folder / DONE_FILE) or outcome_in(folder / WEIGHTS_FILE)
-    state = newest_resume(good)
+    state = newest_resume(folder, good)
     every, end = training.checkpoint_every, ended.steps if ended else training.max_steps
     if not ended and state.out_of_patience(training):
         end = state.step
@@ -36,8 +36,7 @@ def outcome_in(weights: Path) -> Outcome | None:
         return None
 
 
-def newest_resume(good: Iterable[Path]) -> TrainingState:
+def newest_resume(folder: Path, good: Collection[Path]) -> TrainingState:
     """What the newest resume file among them knows; that of update 0 where there is none."""
-    matches = ((re.fullmatch(r"step-(\d+)\.resume\.safetensors", path.name), path) for path in good)
-    found = [(int(match[1]), path) for match, path in matches if match]
-    return TrainingState.from_dict(read_facts(max(found)[1])["state"]) if found else TrainingState()
+    found = [path for _, path in numbered(folder / "checkpoints", RESUME) if path in good]
+    return TrainingState.from_dict(read_facts(found[-1])["state"]) if found else TrainingState()

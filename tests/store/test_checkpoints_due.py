@@ -15,7 +15,8 @@ TRAINING = TrainingConfig(max_steps=100, checkpoint_every=10, validate_every=10,
 
 
 def resume(folder: Path, step: int, **known) -> Path:
-    path = folder / f"step-{step}.resume.safetensors"
+    path = folder / "checkpoints" / f"step-{step}.resume.safetensors"
+    path.parent.mkdir(exist_ok=True)
     state = TrainingState(step=step, **known).as_dict()
     write_tensor_file(path, {}, {"key": "k", "step": step, "state": state})
     return path
