@@ -28,6 +28,12 @@ def options(stage: str) -> argparse.ArgumentParser:
     return parser
 
 
+def test_a_stage_that_the_code_tells_people_to_call_is_one():
+    files = [path for name in ("pipeline", "reprise", "workflow") for path in (ROOT / name).rglob("*.[ps][ym]*")]
+    called = [name for path in files for name in re.findall(r"python -m pipeline ([a-z][a-z_-]*)", path.read_text())]
+    assert len(called) > 30 and not set(called) - set(STAGES)
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_option_without_a_default_is_required(stage, capsys):
     may_be_missing = LEFT_OUT | OF_A_STAGE.get(stage, set())

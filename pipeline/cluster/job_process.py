@@ -31,6 +31,7 @@ from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, rea
 from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.orders import perform_orders
 from pipeline.cluster.received_signals import SignalRecord
+from pipeline.cluster.this_job import job_name, node_name, rank, world_size
 from pipeline.cluster.version import code_digest
 from pipeline.errors import LostPeer, UserError
 from pipeline.layout import DONE_FILE
@@ -242,24 +243,6 @@ def export_distributed() -> None:
 
     # Slurm has chosen this job's GPUs: submitit's guess from the local rank would name others.
     TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
-
-
-def rank() -> int:
-    return int(os.environ.get("RANK", "0"))
-
-
-def world_size() -> int:
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def job_name() -> str:
-    """Slurm's job id; the number of this process where it is the launcher's own."""
-    return os.environ.get("SLURM_JOB_ID", str(os.getpid()))
-
-
-def node_name() -> str:
-    """Slurm's name of this node, which is what can be excluded."""
-    return os.environ.get("SLURMD_NODENAME", os.uname().nodename)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pipeline.cluster.command import order_command
 from pipeline.cluster.markers import is_done
+from pipeline.cluster.this_job import job_name, node_name
 from pipeline.layout import DONE_FILE, TRAINED_FILE
 from pipeline.records.jobs import Command, Done, Failure
 from pipeline.records.record import read_note
@@ -90,9 +91,8 @@ def perform_order(folder: Path, command: Command) -> None:
         return
     error = why(status, said) if status else f"{missing[0]} was not written"
     log.error("%s failed: %s", folder.name, error)
-    job, node = os.environ.get("SLURM_JOB_ID", str(os.getpid())), os.uname().nodename
-    failure = Failure(key=command.key, job=job, node=node, rank=0, time=time.time(), error=error, traceback=None)
-    failure.write(folder / "failed.json")
+    told = {"job": job_name(), "node": node_name(), "rank": 0, "time": time.time()}
+    Failure(key=command.key, error=error, traceback=None, **told).write(folder / "failed.json")
 
 
 def why(status: int, said: Path) -> str:

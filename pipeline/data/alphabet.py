@@ -1,7 +1,7 @@
 """The characters that speech is transcribed in, one id each: the same for every speech corpus and language model.
 
-Cold Fusion, section 4: 26 letters, apostrophe, space, and the ends of a sentence. One fixed table lets any acoustic
-model be fused with any language model.
+26 letters, apostrophe, space, and the ends of a sentence; Cold Fusion does not say which it has. One fixed table lets
+any acoustic model be fused with any language model.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 An epoch shuffles the sequences, sorts each stretch of POOL updates by length and permutes the updates: neighbours in an
 update are of like length, and no two epochs have the same updates. The first epoch may go from short to long instead
-(SortaGrad, Deep Speech 2, section 3.2; Cold Fusion, section 4.3). Sizes of updates are those of every epoch.
+(SortaGrad, Deep Speech 2, section 3.3; Cold Fusion, section 4.3). Sizes of updates are those of every epoch.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Choose the weights of shallow fusion on the development set of the run's own corpus (Cold Fusion, section 4.3).
+"""Choose the weights of shallow fusion on the development set of the run's own corpus (Cold Fusion, eq. 2).
 
     python -m pipeline tune --weights work/demo/runs/coldfusion/ctc/…/seed1/model.safetensors \\
         --language-model work/demo/runs/coldfusion/lm-full/…/seed1 --out tuned/shallow.json \\

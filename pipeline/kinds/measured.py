@@ -54,7 +54,7 @@ class Measured:
 
     @property
     def layer_times(self) -> LayerCosts | None:
-        """What the stage layer_cost measured at this scale."""
+        """What the stage layer-times measured at this scale."""
         return LayerCosts.read_if_there(self.layout.path(LayerTimes()))
 
     def score(self, product: Score) -> ScoreFile | None:

@@ -1,4 +1,4 @@
-"""GLEU, the smaller of n-gram precision and recall (Wu et al. 2016, section 4.3), each sentence by its n-grams."""
+"""GLEU, the smaller of n-gram precision and recall (Wu et al. 2016, section 5), each sentence by its n-grams."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Time the layer types of Attention Is All You Need, Table 1, over sequence lengths n and widths d.
 
-    python -m pipeline layer_cost --out work/demo/layer_times.json
+    python -m pipeline layer-times --out work/demo/layer_times.json
 
 Writes work/demo/layer_times.json: {times: [{layer, n, d, seconds: one a repeat}], matmul_flops_per_s, device,
 on_processor, threads, kernel, window, provenance}. Half a minute on one core; on a GPU if there is one. What is timed

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from pipeline.records.record import Record
+from pipeline.records.training import TrainingCost
 from pipeline.schema import Closed
 
 
@@ -22,6 +23,10 @@ class Decoded(Record):
     seconds: float
     sentences_per_second: float
     corpus: str | None = Field(default=None, description="Folder of what was transcribed; None = the run's own")
+
+    def device_name(self, trained: TrainingCost | None) -> str:
+        """The device it took: it says only of which kind, so that of the training where that had one."""
+        return trained.starts[-1].device if trained and self.device != "cpu" else self.device
 
 
 class TunedPoint(Closed):

@@ -1,6 +1,6 @@
 """Attention Is All You Need, Table 1: printed complexities beside the times of layers measured on this machine.
 
-    python -m pipeline layer_table --paper attention --table table1 --set scale=demo \\
+    python -m pipeline layer-table --paper attention --table table1 --set scale=demo \\
         --layer-times work/demo/layer_times.json --out results/demo/attention/table1.csv
 
 writes the CSV, a Markdown twin, and the plot (SVG and PNG) beside it.
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer_cost")
+    parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer-times")
     add_report_arguments(parser, names=["table"], out="CSV to write; Markdown, SVG and PNG lie beside it")
 
 

@@ -2,7 +2,7 @@
 
 It looks for the text y of the largest
 
-    Q(y) = log P_CTC(y | x) + λ log P_LM(y) + β wordcount(y)        (Deep Speech 2, eq. 12; Cold Fusion, section 4.3)
+    Q(y) = log P_CTC(y | x) + λ log P_LM(y) + β wordcount(y)      (Deep Speech 2, eq. 12; Cold Fusion, eq. 2, without β)
 
 P_CTC adds up all paths, one symbol a frame, that collapse to y: each prefix kept carries the probability of its paths
 that end in a blank and of those that do not. The language model's state goes along with each prefix; the end of the

@@ -6,8 +6,8 @@
 
 A resume file holds weights, moments, step and running measurements, the number of times that the learning rate was
 lowered among them. The rate, the place in the data and the seeds of dropout are functions of these, so there is nothing
-else to hold. Weights are written before the resume
-file of the same step: whatever the moment of a kill, the weights of every periodic step are there in the end.
+else to hold. Weights are written before the resume file of the same step: whatever the moment of a kill, the weights of
+every periodic step are there in the end.
 While a training runs, a thread writes what is copied for it, in that order.
 A file that was read and is not what was written is renamed to `NAME.damaged`; one that can't be read is left alone.
 """
@@ -15,7 +15,6 @@ A file that was read and is not what was written is renamed to `NAME.damaged`; o
 import contextlib
 import itertools
 import logging
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import REPAIR, set_aside
 from pipeline.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
@@ -121,12 +121,7 @@ class Checkpoints:
         weights = sum(tensor.nbytes for tensor in tensors_of(model).values())
         files = min(self.keep + 2, checkpoints) + 3 * (RESUME_FILES + 1) + 1  # moments: twice the weights
         present = sum(path.stat().st_size for path in self.run_folder.rglob("*.safetensors"))
-        needed, free = files * weights - present, shutil.disk_usage(self.run_folder).free
-        if needed > free:
-            raise UserError(
-                f"{self.run_folder}: checkpoints will need {needed / 2**30:.2f} GiB more, {free / 2**30:.2f} GiB are "
-                "free; free some space, choose another `work:`, or lower training.keep_checkpoints"
-            )
+        require_space(self.run_folder, files * weights - present, "checkpoints (`training.keep_checkpoints` of them)")
 
     def save_weights(self, model: torch.nn.Module, step: int, good: int | None = None) -> None:
         """Keep the weights after `step` updates for averaging; `good`: those to go back to, which stay, too."""

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UserError
+from pipeline.layout import EVENTS
 from pipeline.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
-
-EVENTS = "events"
-"""Of the event files, in the folder of the run; each start writes one."""
 
 
 class EventFile:
-    """Takes what `progress.jsonl` takes; TensorBoard passes over what an earlier start wrote after `step` updates.
+    """Takes what `progress.jsonl` takes, each start in a file of its own; TensorBoard passes over what an earlier start
+    wrote after `step` updates.
 
     Raises:
         UserError: the package that writes such files is not installed.
@@ -29,9 +28,8 @@ class EventFile:
         folder.mkdir(exist_ok=True)
         # not its SummaryWriter, whose thread lags behind and loses what a kill finds in its queue
         self.writer = event_file_writer.EventsWriter(str(folder / "events"), f".{step:09}")
-        if step:
-            started = proto.event_pb2.SessionLog(status=proto.event_pb2.SessionLog.START)
-            self.write(step + 1, session_log=started)
+        started = proto.event_pb2.SessionLog(status=proto.event_pb2.SessionLog.START)
+        self.write(step and step + 1, session_log=started)  # begun anew: nothing of before is left
 
     def add(self, record: AnyProgress) -> None:
         part = self.made.summary_pb2.Summary

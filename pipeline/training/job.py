@@ -36,7 +36,7 @@ from pipeline.data.encoded_files import require_whole, training_stores
 from pipeline.data.staging import stage
 from pipeline.errors import UserError
 from pipeline.files import patiently, sha256_file
-from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, WEIGHTS_FILE
+from pipeline.layout import DONE_FILE, EVENTS, RUN_FILE, SAMPLES_FILE, TOLD, WEIGHTS_FILE
 from pipeline.models.seq2seq import count_parameters
 from pipeline.provenance import provenance
 from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
@@ -45,7 +45,6 @@ from pipeline.training.checkpoint import Checkpoints, key_of
 from pipeline.training.cost import CostCounter
 from pipeline.training.description import describe
 from pipeline.training.distributed import Group
-from pipeline.training.event_file import EVENTS
 from pipeline.training.key import run_key
 from pipeline.training.neighbours import announce, move_beside, shorter_runs, take_up
 from pipeline.training.optimiser import Optimiser
@@ -176,9 +175,9 @@ def begin(checkpoints: Checkpoints, spec: RunSpec) -> None:
 
 def start_anew(checkpoints: Checkpoints) -> None:
     """Remove all that the run has written."""
-    for name in (DONE_FILE, PROGRESS_FILE, SAMPLES_FILE, COST_FILE):
-        (checkpoints.run_folder / name).unlink(missing_ok=True)
     shutil.rmtree(checkpoints.run_folder / EVENTS, ignore_errors=True)
+    for name in (DONE_FILE, *TOLD):
+        (checkpoints.run_folder / name).unlink(missing_ok=True)
     checkpoints.clear()
 
 

@@ -12,7 +12,7 @@ from pipeline.training.update_rule import State, update_rule
 class Optimiser:
     """One update of all parameters from their gradients, without weight decay.
 
-    Frozen branch weights get neither an update nor a projection (Weighted Transformer Network, section 3.2).
+    Frozen branch weights get neither an update nor a projection (Weighted Transformer Network, section 4.1).
     """
 
     def __init__(self, model: Seq2Seq, schedule: Schedule, config: TrainingConfig):

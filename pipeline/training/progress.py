@@ -32,7 +32,7 @@ class JsonLines:
             append_line(self.path, record.line().encode())
 
     def rewind(self, step: int) -> None:
-        """Forget what was written after `step` updates, or only in part: training goes on from there.
+        """Forget what was written after `step` updates, or only in part: training goes on from there, or begins anew.
 
         Raises:
             UserError: a line before the last is faulty.
@@ -40,7 +40,7 @@ class JsonLines:
         if not self.path.exists():
             return
         lines = enumerate(whole_lines(self.path), start=1)
-        kept = [line for number, line in lines if step_of(line, f"{self.path}: line {number}") <= step]
+        kept = [line for number, line in lines if step and step_of(line, f"{self.path}: line {number}") <= step]
         with atomic_write(self.path, "wb") as handle:
             handle.writelines(line + b"\n" for line in kept)
 

@@ -1,6 +1,6 @@
 """Learning rates, a function of the update and of how often the rate was lowered: that number is all that is stored.
 
-inverse_sqrt: Attention Is All You Need, eq. 3; Weighted Transformer Network, section 3.2, for kappa and alpha.
+inverse_sqrt: Attention Is All You Need, eq. 3; Weighted Transformer Network, section 4.1, for kappa and alpha.
 cosine: a warm-up, then half a cosine to nothing at the last update.
 plateau: lowered when the dev loss stops falling (Convolutional Sequence to Sequence Learning, section 4.2).
 """

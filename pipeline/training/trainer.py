@@ -86,6 +86,8 @@ class Trainer:
 
     def do_all(self) -> None:
         training, state = self.spec.training, self.state
+        if state.step == 0:
+            self.progress.monitor(0, self.model.monitors)  # what was drawn: the first update changes it
         for step, update in self.coming.steps(state.step, training.max_steps):
             if self.ended:
                 break

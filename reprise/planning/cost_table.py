@@ -71,8 +71,7 @@ def compare(project: Project, planned: dict[str, str], devices: list[str]) -> di
     path = folder / ("transcripts" if "@" in name else "translations") / f"{name}.json"
     if planned["job"] == "translate" and path.exists():
         report, cost = Decoded.read(path), TrainingCost.read_if_there(folder / COST_FILE)
-        trained_on = cost.starts[-1].device if cost else report.device
-        return decoding_row(planned, report, "cpu" if report.device == "cpu" else trained_on, devices)
+        return decoding_row(planned, report, report.device_name(cost), devices)
     return None
 
 

@@ -1,12 +1,12 @@
 """The jobs behind the tables, claims and figures of some papers, each with its forecast cost and whether it is done."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from pipeline import products
+from pipeline.cluster.markers import newest_checkpoint
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.project import Project
@@ -205,5 +205,4 @@ def done_share(folder: Path, steps: int) -> float:
     """How much of a training is done: all of it, or up to the newest checkpoint."""
     if (folder / TRAINED_FILE).exists() or (folder / DONE_FILE).exists():
         return 1.0
-    found = (re.match(r"step-(\d+)\.", path.name) for path in (folder / "checkpoints").glob("step-*.safetensors"))
-    return max((int(match[1]) for match in found if match), default=0) / steps
+    return newest_checkpoint(folder) / steps

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.data.dataset import LicensedPackages, sources_of
+from pipeline.data.dataset import may_be_passed_on
 from pipeline.experiment.project import Project
 from pipeline.products import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
 from pipeline.records.jobs import Failure
@@ -65,7 +65,7 @@ class Present:
 
     def is_shown(self, dataset: str) -> bool:
         """Whether text of a dataset may stand on a page."""
-        return self.private or is_open(self.project, dataset)
+        return self.private or may_be_passed_on(self.project.dataset_records[dataset])
 
     @cached_property
     def settings(self) -> str:
@@ -74,13 +74,6 @@ class Present:
         config = self.project.config.model_dump()
         changed = [f"{key}={value}" for key, value in config.items() if there.get(key, value) != value]
         return "".join(f" {word}" for word in ["--config", *map(shlex.quote, changed)] if changed)
-
-
-def is_open(project: Project, dataset: str) -> bool:
-    """Whether anyone may pass on the text of a dataset: all that it is made of says so, and nothing is licensed."""
-    record = project.dataset_records[dataset]
-    licensed = isinstance(record, LicensedPackages) and bool(record.packages)
-    return not licensed and all(source.redistributable for source in sources_of(record).values())
 
 
 def run_page(run: RunId) -> str:

@@ -1,5 +1,6 @@
 """A campaign at one moment: its runs by state, all else that it makes, what it has cost and will cost, what failed."""
 
+import itertools
 import shutil
 import socket
 import time
@@ -118,20 +119,15 @@ class Watch:
     def hours(self) -> dict[str, float]:
         """Of trainings and decodings, by device; several processes count as so many devices."""
         hours: dict[str, float] = defaultdict(float)
-        for folder in self.run_folders():
-            if (cost := read_note(TrainingCost, folder / COST_FILE)) is not None:
-                for start in cost.starts:
-                    hours[start.device] += start.seconds * start.processes / 3600
+        layout = self.project.layout
+        costs = {run: read_note(TrainingCost, layout.run(run) / COST_FILE) for run in runs_in(self.products)}
+        for start in itertools.chain.from_iterable(cost.starts for cost in costs.values() if cost):
+            hours[start.device] += start.seconds * start.processes / 3600
         for one in self.products:
-            if isinstance(one, Translation | Parse | Transcript):
-                report = read_note(Decoded, self.project.layout.path(one).with_suffix(".json"))
-                hours[device_of(report, hours)] += report.seconds / 3600 if report else 0.0
-        return {device: spent for device, spent in hours.items() if spent}
-
-
-def device_of(report: Decoded | None, known: Iterable[str]) -> str:
-    """The device that a decoding took: it says only of which kind, so that of a training."""
-    return next(iter(known), report.device if report else "cpu")
+            decodes = isinstance(one, Translation | Parse | Transcript)
+            if decodes and (report := read_note(Decoded, layout.path(one).with_suffix(".json"))):
+                hours[report.device_name(costs[one.run])] += report.seconds / 3600
+        return dict(hours)
 
 
 def was_submitted(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from pipeline.data.transfer import mismatch
 from pipeline.data.verified import wrong_size
 from pipeline.digests import noted, noted_in
 from pipeline.errors import UserError
-from pipeline.layout import COST_FILE, DONE_FILE, IN_CORPUS, PROGRESS_FILE, RESULTS, SAMPLES_FILE
+from pipeline.layout import DONE_FILE, IN_CORPUS, RESULTS, TOLD
 from pipeline.products import (
     Alignments,
     Averaged,
@@ -64,8 +64,7 @@ class Finding:
 
 
 def is_needed(path: Path) -> bool:
-    told = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE)
-    return path.parent.name != "checkpoints" and path.name not in told and path.parent != RESULTS
+    return path.parent.name != "checkpoints" and path.name not in TOLD and path.parent != RESULTS
 
 
 class Inspection:
@@ -259,7 +258,7 @@ class Inspection:
         if is_held(folder):
             return []
         kept = [checked(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
-        told = [checked(path) for name in (COST_FILE, PROGRESS_FILE, SAMPLES_FILE) if exists(path := folder / name)]
+        told = [checked(path) for name in TOLD if exists(path := folder / name) and not path.is_dir()]
         if self.is_absent(mark):
             return kept + told
         done = checked(folder / DONE_FILE)

@@ -9,7 +9,7 @@ from pipeline.cluster.launch import settled
 from pipeline.cluster.markers import is_done
 from pipeline.cluster.orders import perform_orders, place, ready_orders
 from pipeline.errors import UserError
-from pipeline.records.jobs import Command
+from pipeline.records.jobs import Command, Failure
 
 
 @pytest.fixture
@@ -51,13 +51,15 @@ def test_an_order_waits_for_what_is_made_anew_though_an_old_one_lies_there(order
     assert (tmp_path / "translation").read_text() == "new"
 
 
-def test_one_that_fails_is_tried_once_leaves_the_others_and_tells_its_launcher_why(order, tmp_path):
+def test_one_that_fails_is_tried_once_leaves_the_others_and_tells_its_launcher_why(order, tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURMD_NODENAME", "the name that Slurm excludes")
     (tmp_path / "weights").write_text("7")
     (tmp_path / "folder").mkdir()
     broken, good = order("a", "folder", "copy"), order("b", "weights", "averaged")
     perform_orders(tmp_path / "jobs")
     assert done(good) and not done(broken)
     key = Command.read(broken / "command.json").key
+    assert Failure.read(broken / "failed.json").node == "the name that Slurm excludes"
     with pytest.raises(UserError, match="omitting directory"):
         settled(broken, key)
     assert not settled(broken, key), "it is said once; whoever orders it again has it tried again"

@@ -74,15 +74,15 @@ def write_training(project: Project, run: RunId, dev: list[float], train: list[f
     )
 
 
-def write_branches(project: Project, run: RunId, weights: np.ndarray) -> None:
-    """A log of kappa = alpha in one encoder layer; weights (steps, M)."""
+def write_branches(project: Project, run: RunId, weights: np.ndarray, first: int = 0) -> None:
+    """A log of kappa = alpha in one encoder layer after each update from `first`; weights (steps, M)."""
     folder = folder_of(project, run)
     trained_run(steps=len(weights)).write(folder / "trained.json")
     append(folder, [validation_line(step=len(weights), dev=data_loss(2.0))])
     names = ("encoder.0.kappa", "encoder.0.alpha", "decoder.0.kappa")
     append(
         folder,
-        (MonitorLine(step=step + 1, values=dict.fromkeys(names, row.tolist())) for step, row in enumerate(weights)),
+        (MonitorLine(step=n, values=dict.fromkeys(names, row.tolist())) for n, row in enumerate(weights, first)),
     )
 
 

@@ -80,7 +80,7 @@ FUSIONS = {
     "CF4": COLD | {"lm_feature": "logits", "output": "hidden"},
     "R2": COLD | {"lm_feature": "logits", "output": "relu logits"},
 }
-"""Every row of Table 3, and the literal reading of section 3.3."""
+"""Every row of Table 3, and the literal reading of section 3."""
 
 
 def fusion_config(row: str) -> FusionConfig:

@@ -184,14 +184,18 @@ def test_what_failed_besides_trainings_is_told_with_its_cause_until_it_is_tried_
 
 def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
     products = Graph(project).closure(Graph(project).reports(["weighted"]))
-    translation = next(one for one in products if isinstance(one, Translation))
-    write_training(project, runs[0], [2.0], [2.0])
+    translations = {one.run: one for one in products if isinstance(one, Translation)}
+    a100, h100, processor = list(translations)[:3]
     starts = [start_cost(device="NVIDIA A100", processes=8, seconds=1800.0)] * 2
-    training_cost(*starts).write(folder_of(project, runs[0]) / "cost.json")
-    path = project.layout.path(translation).with_suffix(".json")
-    touch(path)
-    decoded(seconds=3600.0).write(path)
-    assert watching(project).look().hours == pytest.approx({"NVIDIA A100": 2 * 8 * 0.5 + 1})
+    training_cost(*starts).write(folder_of(project, a100) / "cost.json")
+    training_cost(start_cost(device="NVIDIA H100", seconds=1800.0)).write(folder_of(project, h100) / "cost.json")
+    training_cost(start_cost(device="NVIDIA H100", seconds=1800.0)).write(folder_of(project, processor) / "cost.json")
+    for run, device, seconds in ((a100, "cuda", 3600.0), (h100, "cuda", 7200.0), (processor, "cpu", 900.0)):
+        path = project.layout.path(translations[run]).with_suffix(".json")
+        touch(path)
+        decoded(device=device, seconds=seconds).write(path)
+    expected = {"NVIDIA A100": 2 * 8 * 0.5 + 1, "NVIDIA H100": 0.5 + 0.5 + 2, "cpu": 0.25}
+    assert watching(project).look().hours == pytest.approx(expected)
 
 
 def test_a_screen_fits_a_hundred_columns_and_counts_every_run_once(project, runs, capsys):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from made_records import MACHINE
 
-import pipeline.training.checkpoint as checkpoint
+import pipeline.disk as disk
 from pipeline.config import TrainingConfig
 from pipeline.errors import UserError
 from pipeline.models.build import build_model
@@ -189,9 +189,9 @@ def test_of_a_finished_run_the_last_moments_are_kept_alone(checkpoints):
 def test_too_little_space_is_said_before_training(checkpoints, monkeypatch):
     model = new_optimiser().model
     checkpoints.check_space(model, 3)
-    free = checkpoint.shutil.disk_usage("/")._replace(free=1000)
-    monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda _: free)
-    with pytest.raises(UserError, match=r"need .* GiB more.*keep_checkpoints"):
+    free = disk.shutil.disk_usage("/")._replace(free=1000)
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: free)
+    with pytest.raises(UserError, match=r"keep_checkpoints.* will need .* are free"):
         checkpoints.check_space(model, 3)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.layout import PROGRESS_FILE
+from pipeline.layout import EVENTS, PROGRESS_FILE
 from pipeline.records.record import read_lines_as
 from pipeline.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
-from pipeline.training.event_file import EVENTS, EventFile
+from pipeline.training.event_file import EventFile
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key
 
@@ -48,11 +48,11 @@ def test_events_have_every_number_of_the_progress(new_run):
         assert {tag: said[tag, line.step] for tag in expected} == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_later_start_says_from_where_it_goes_on(tmp_path):
+def test_every_start_says_from_where_it_goes_on_or_that_it_begins_anew(tmp_path):
     pytest.importorskip("tensorboardX", reason="needs the extra `tensorboard`")
     for step, loss in ((0, 3.0), (4, 2.0)):
         EventFile(tmp_path, step).add(MonitorLine(step=step + 1, values={"loss": [loss]}))
-    assert [event.step for event in events(tmp_path) if event.HasField("session_log")] == [5]
+    assert [event.step for event in events(tmp_path) if event.HasField("session_log")] == [0, 5]
 
 
 def test_it_is_no_other_run_for_them(new_run):

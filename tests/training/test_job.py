@@ -15,11 +15,15 @@ from safetensors.torch import load_file
 from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.files import read_json, sha256_file
+from pipeline.layout import PROGRESS_FILE
+from pipeline.records.record import read_lines_as
+from pipeline.records.training import AnyProgress, MonitorLine
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key
 from pipeline.training.neighbours import move_beside
 from pipeline.training.ownership import is_held
+from pipeline.training.progress import JsonLines
 from pipeline.training.trainer import Trainer
 
 
@@ -146,8 +150,24 @@ def test_a_finished_run_is_trained_anew_when_its_settings_change_and_kept_beside
     assert read_json(run / "cost.json")["total"]["starts"] == 1
 
 
+def test_a_weighted_run_logs_its_draw_once_though_a_kill_has_it_begin_again(new_run, monkeypatch):
+    run = new_run(architecture="weighted_transformer", max_steps=4, branch_freeze_steps=0)
+    JsonLines(run / PROGRESS_FILE).append(MonitorLine(step=0, values={"encoder.0.kappa": [9.0]}))  # then came the kill
+    drawn, do_all = [], Trainer.do_all
+
+    def look_first(trainer: Trainer) -> None:
+        drawn.append(trainer.model.monitors())
+        do_all(trainer)
+
+    monkeypatch.setattr(Trainer, "do_all", look_first)
+    train_run(run, threads=1)
+    found = [line for line in read_lines_as(AnyProgress, run / PROGRESS_FILE) if isinstance(line, MonitorLine)]
+    assert [line.step for line in found] == [0, 1, 2, 3, 4]
+    assert found[0].values == drawn[0] != found[1].values
+
+
 def test_a_move_beside_goes_on_after_a_kill_and_never_into_an_older_one(tmp_path):
-    run, names = tmp_path / "run", ("done.json", "cost.json", "model.safetensors")
+    run, names = tmp_path / "run", ("done.json", "cost.json", "events", "model.safetensors")
     for content, expected in (("one", "run.before-0123abcd"), ("two", "run.before-0123abcd-2")):
         run.mkdir(exist_ok=True)
         for name in names:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from pipeline.data.dataset.base import LicensedPackages
 from pipeline.data.dataset.files import Source, complete, load_files
 from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
 from pipeline.data.dataset.speech import CharacterDataset, OwnText, ReadAloudDataset, RecordedDataset, SpokenDataset
@@ -68,9 +69,9 @@ def sources_of(dataset: AnyDataset) -> dict[str, Source]:
 
 
 def may_be_passed_on(dataset: AnyDataset) -> bool:
-    """Whether anyone may pass on all that it is made of."""
-    sources = sources_of(dataset).values()
-    return dataset.collector == "grammar" or (bool(sources) and all(source.redistributable for source in sources))
+    """Whether anyone may pass on all that it is made of: all files say so, and none is licensed or one's own."""
+    licensed = isinstance(dataset, LicensedPackages) and bool(dataset.packages)
+    return not licensed and all(source.redistributable for source in sources_of(dataset).values())
 
 
 def load_one_of(path: Path, kinds: Any, needed: str) -> Any:

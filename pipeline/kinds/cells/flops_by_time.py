@@ -37,7 +37,7 @@ class FlopsByTimeCell(FactCell):
 def flops_by_time(starts: Iterable[StartCost], measured: LayerCosts | None) -> float | None:
     """Over the starts of one training (`cost.json`), or None when the rate of one of its devices is not known.
 
-    measured: what the stage layer_cost wrote, for devices that the paper does not name.
+    measured: what the stage layer-times wrote, for devices that the paper does not name.
     """
     total = 0.0
     for start in starts:

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.claims.shared.trainings import AboutTraining, mean
 from pipeline.kinds.evidence import within
 from pipeline.kinds.training_curves import branch_curves
@@ -25,6 +26,8 @@ class BranchesClaim(AboutTraining):
         found: dict[str, list[float]] = {}
         for run in measured.view.runs(self.system, self.dataset):
             for curve in branch_curves(measured.run_folder(run), self.layer):
+                if curve.steps[0] > 0:
+                    raise NotRun(f"{run.system} seed {run.seed} was trained before draws were logged; train it again")
                 found.setdefault(curve.name, []).append(float(getattr(curve, self.quantity)()))
         evidence = [one for name in found for one in within(name, found[name], self.at_least, self.at_most)]
         ours = ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())

@@ -58,7 +58,7 @@ class BranchWeights(Figure):
         facts = (
             f"Encoder layer {min(self.layer, model.num_layers)} of {model.num_layers}, {branches} branches, "
             f"seed {run.seed}. The filter spans {self.window} entries of the log, "
-            f"{self.window * curves[0].steps[0]} updates."
+            f"{self.window * (curves[0].steps[1] - curves[0].steps[0])} updates."
         )
         return Drawing(picture, rows, facts)
 

@@ -61,7 +61,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     @property
     def branch_schedule_width(self) -> float:
-        """Section 3.2: d_model / N."""
+        """Section 4.1: d_model / N."""
         return self.d_model / self.num_layers
 
     def check_training(self, training: Any) -> None:

@@ -150,6 +150,15 @@ def test_branch_weights_are_judged_by_what_training_made_of_their_draw(project_w
     assert row_of(project)["verdict"] == expected
 
 
+def test_what_was_drawn_has_to_be_in_the_log_and_not_what_came_of_it_first(project_with):
+    claim = claims_of(kind="branches", dataset=DATA, system="C", layer=1, quantity="spread", at_least=1.2)
+    project = project_with(claim, seeds=3)
+    for run in runs(project, "C"):
+        write_branches(project, run, np.array([[0.75, 0.25], [0.5, 0.5]]), first=300)
+    row = row_of(project)
+    assert row["verdict"] == NOT_RUN and "before draws were logged" in row["evidence"]
+
+
 def put_timed_training(project, system, dev, seconds, device="toy processor"):
     for run in runs(project, system):
         write_training(project, run, [loss + 0.01 * run.seed for loss in dev], [1.0] * len(dev))
