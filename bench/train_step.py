@@ -84,7 +84,6 @@ class Shape:
 
 SHAPES = {"small": Shape(3, 256, 1024, 4, 8000, 164, 25), "demo": Shape(3, 64, 256, 4, 2000, 22, 20)}
 ADAM = {"lr": 5e-4, "betas": (0.9, 0.98), "eps": 1e-9}
-WARMUP_STEPS = 30
 # A step of one system: takes a batch, returns the loss per token before the update.
 Step = Callable[[TextBatch], float]
 

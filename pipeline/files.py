@@ -240,6 +240,12 @@ def write_csv(path: Path, rows: "DataFrame | Sequence[dict[str, Any]]", columns:
         frame.to_csv(handle, index=False, lineterminator="\n")
 
 
+def require_digest(path: Path, expected: str | None, otherwise: str) -> None:
+    """Raises UserError where a file has not the SHA-256 that is `expected`, if one is: what to do then."""
+    if expected not in (None, found := sha256_file(path)):
+        raise UserError(f"{path}: sha256 is {found}, expected {expected}; {otherwise}")
+
+
 def sha256_file(path: Path) -> str:
     """Raises OSError when not all of the file could be read, as a disk at fault may end it early."""
     with open(path, "rb") as handle:

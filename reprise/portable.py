@@ -30,7 +30,7 @@ from pipeline.provenance import commit
 from pipeline.records.corpus import AnyCorpus
 from pipeline.records.record import Record
 from pipeline.records.scores import MetricValue, ScoreFile
-from pipeline.training.machine import choose_device, choose_threads, prepare
+from pipeline.training.machine import ready
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
 from reprise.model import Model
@@ -156,8 +156,7 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     config = changed(record.decoding, changes)
     if config.reads_language_model:
         raise UserError("--decoding: ngram_order: the text that it would count isn't packed")
-    device = choose_device("auto", local_rank=0)
-    prepare(device, choose_threads(threads))
+    device = ready(threads)
     model = build_run(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
     try:
         load_into(model, read_tensor_file(folder / WEIGHTS_FILE)[0])

@@ -32,7 +32,6 @@ class Device(Closed):
     bf16: Positive | None = Field(description="The same in bfloat16; null = it has none, and single precision is used")
     utilisation: Utilisation = Field(description="Share of the peak that a training reaches")
     roofline: Roofline | None = Field(default=None, description="To price trainings in bfloat16; null = by utilisation")
-    memory_gib: Positive = Field(description="Memory, GiB")
 
     def rate(self, precision: str) -> float:
         """Operations a second of a training."""

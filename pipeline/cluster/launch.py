@@ -24,7 +24,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,6 +41,7 @@ from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.version import PROJECT, code_digest
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.config import load_run
+from pipeline.disk import own_folder
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.layout import DONE_FILE, RUN_FILE
@@ -155,7 +155,7 @@ def beside_training(run: Path, queue: Queue, is_settled: Callable[[], bool]) -> 
 def alone(folder: Path) -> Iterator[None]:
     """Of the launchers of this machine, by a lock that ends with its process."""
     name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
-    with open(Path(tempfile.gettempdir()) / f"reprise-{os.getuid()}-{name}.lock", "a") as lock:
+    with open(own_folder() / f"{name}.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

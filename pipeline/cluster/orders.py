@@ -91,8 +91,10 @@ def perform_order(folder: Path, command: Command) -> None:
         return
     error = why(status, said) if status else f"{missing[0]} was not written"
     log.error("%s failed: %s", folder.name, error)
-    told = {"job": job_name(), "node": node_name(), "rank": 0, "time": time.time()}
-    Failure(key=command.key, error=error, traceback=None, **told).write(folder / "failed.json")
+    told = Failure(
+        key=command.key, job=job_name(), node=node_name(), rank=0, time=time.time(), error=error, traceback=None
+    )
+    told.write(folder / "failed.json")
 
 
 def why(status: int, said: Path) -> str:

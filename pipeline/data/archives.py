@@ -1,5 +1,6 @@
 """Read named members of tar and zip archives, as streams: nothing lands anywhere but in the files given here."""
 
+import contextlib
 import gzip
 import logging
 import lzma
@@ -21,6 +22,16 @@ Member = tuple[str, int, IO[bytes]]
 DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 
 
+@contextlib.contextmanager
+def undamaged(path: Path, *more: type[Exception]) -> Iterator[None]:
+    """Within it `path` is read. Raises UserError where that shows it to be damaged, also by errors of types `more`."""
+    signs: tuple[type[Exception], ...] = (*DAMAGE, *more)
+    try:
+        yield
+    except signs as error:
+        raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
+
+
 def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
     """Copy members of an archive to numbered files in `folder`, in one pass; returns (name, member) -> path.
 
@@ -31,7 +42,7 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[tuple[str, str], Path] = {}
     copied = 0
-    try:
+    with undamaged(archive):
         for member, size, content in members(archive):
             if member in wanted:
                 require_space(folder, size, f"{member} of {name}")
@@ -42,8 +53,6 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
                     shutil.copyfileobj(content, output, 1 << 20)
             if len(found) == len(wanted):
                 break
-    except DAMAGE as error:
-        raise UserError(f"{archive}: damaged archive ({error}); remove it and fetch it again") from error
     if missing := wanted - {member for _, member in found}:
         raise UserError(
             f"{archive}: has no member {', '.join(sorted(missing))}: the archive is damaged, or the dataset file "

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.files import sha256_file
 from pipeline.records.decoding import Decoded
 
 # Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
@@ -35,13 +34,6 @@ def check_lines(path: Path, lines: list[str], expected: int) -> None:
         raise UserError(
             f"{path}: {len(lines)} lines, but the test set has {expected}; a part is missing or it is another set"
         )
-
-
-def check_digest(path: Path, expected: str) -> None:
-    """Raises UserError unless the file is the one that the dataset names."""
-    found = sha256_file(path)
-    if found != expected:
-        raise UserError(f"{path}: sha256 is {found}, expected {expected}; this is not the test set, prepare it again")
 
 
 def check_untokenised(path: Path, lines: list[str]) -> None:

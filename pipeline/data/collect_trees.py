@@ -21,7 +21,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from pipeline.data.archives import DAMAGE
+from pipeline.data.archives import undamaged
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
 from pipeline.data.download import fetch
@@ -112,8 +112,6 @@ def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
 
 def read_trees(files: list[Path]) -> Iterator[str]:
     for path in files:
-        try:
-            with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="\n") as lines:
-                yield from (tree for _, tree in bracketings(lines, str(path)))
-        except (*DAMAGE, UnicodeDecodeError) as error:
-            raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
+        opener = gzip.open if path.suffix == ".gz" else open
+        with undamaged(path, UnicodeDecodeError), opener(path, "rt", encoding="utf-8", newline="\n") as lines:
+            yield from (tree for _, tree in bracketings(lines, str(path)))

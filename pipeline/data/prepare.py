@@ -29,7 +29,7 @@ from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.text_files import count_lines
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file
+from pipeline.files import atomic_write, require_digest
 from pipeline.records.preparation import PairsReport, PreparedPairs
 
 log = logging.getLogger(__name__)
@@ -180,5 +180,4 @@ def check_expected(expected: Expected, files: tuple[Path, Path]) -> None:
         found = count_lines(path, MISSING)
         if found != expected.lines:
             raise UserError(f"{path}: {found} lines, expected {expected.lines}; remove it and fetch it again")
-        if digest and (actual := sha256_file(path)) != digest:
-            raise UserError(f"{path}: sha256 is {actual}, expected {digest}; remove it and fetch it again")
+        require_digest(path, digest, "remove it and fetch it again")

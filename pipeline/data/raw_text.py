@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
 
-from pipeline.data.archives import DAMAGE, unpack
+from pipeline.data.archives import undamaged, unpack
 from pipeline.data.dataset import DownloadedDataset, Part, Side
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -88,11 +88,8 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
         yield from xml_segments(path, side.translator)
         return
     opener = gzip.open if stem != side.file_name else open
-    try:
-        with opener(path, "rb") as stream:
-            yield from segments(stream) if stem.endswith(".sgm") else (line.removesuffix(b"\n") for line in stream)
-    except DAMAGE as error:
-        raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
+    with undamaged(path), opener(path, "rb") as stream:
+        yield from segments(stream) if stem.endswith(".sgm") else (line.removesuffix(b"\n") for line in stream)
 
 
 def segments(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -103,10 +100,8 @@ def segments(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 def xml_segments(path: Path, translator: str | None) -> Iterator[bytes]:
     """Of a WMT test set in XML: the text of each <seg> of one translator's <ref>, or of the <src>; no test suites."""
-    try:
+    with undamaged(path, ElementTree.ParseError):
         documents = [found for found in ElementTree.parse(path).iter("doc") if "testsuite" not in found.attrib]
-    except ElementTree.ParseError as error:
-        raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
     wanted = "src" if translator is None else f"ref[@translator='{translator}']"
     for document in documents:
         sides = document.findall(wanted)

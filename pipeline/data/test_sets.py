@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_digest
 from pipeline.data.dataset import CorpusRecord, DatasetRecord, SplitName, TreebankRecord
 from pipeline.errors import UserError
+from pipeline.files import require_digest
 from pipeline.records.preparation import PreparedPairs
 
 
@@ -23,7 +23,8 @@ def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) ->
     if expected is None:
         return PreparedPairs.read(prepared / "report.json").splits[split].kept
     if expected.tgt_sha256:
-        check_digest(prepared.parent / "raw" / f"{split}.{dataset.tgt}", expected.tgt_sha256)
+        path = prepared.parent / "raw" / f"{split}.{dataset.tgt}"
+        require_digest(path, expected.tgt_sha256, "it is not the test set, prepare it again")
     return expected.lines
 
 

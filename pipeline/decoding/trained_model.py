@@ -17,7 +17,7 @@ from pipeline.records.corpus import AnyCorpus, read_corpus
 from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
-from pipeline.training.machine import autocast, choose_device, choose_threads, prepare
+from pipeline.training.machine import autocast, ready
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_header import read_facts
 
@@ -49,8 +49,7 @@ class TrainedModel:
         spec = load_run(run_folder / RUN_FILE)
         corpus = read_corpus(Path(spec.corpus))
         require_whole(Path(spec.corpus))
-        device = choose_device("auto", local_rank=0)
-        prepare(device, choose_threads(threads))
+        device = ready(threads)
         model = assemble(spec)
         load_weights(model, weights, run_key(run_folder))
         done = TrainedRun.read_if_there(run_folder / DONE_FILE)

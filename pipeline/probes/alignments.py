@@ -26,7 +26,7 @@ from pipeline.records.probes import AlignmentMaps
 from pipeline.symbols import PAD
 from pipeline.training.checkpoint import load_weights, weight_files
 from pipeline.training.key import run_key
-from pipeline.training.machine import choose_device, choose_threads, prepare
+from pipeline.training.machine import ready
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_header import read_facts
 
@@ -46,8 +46,7 @@ def run(args: argparse.Namespace) -> None:
     files = weight_files(args.run_folder)
     if not files:
         raise UserError(f"{args.run_folder}/checkpoints: no weights are kept; train the run again")
-    device = choose_device("auto", local_rank=0)
-    prepare(device, choose_threads(args.threads))
+    device = ready(args.threads)
     model = assemble(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
     pairs = evaluation_batches(Path(spec.corpus), args.split, 1, normalised_as(spec)).pairs

@@ -92,6 +92,13 @@ def choose_threads(asked: int | None) -> int:
     return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
+def ready(threads: int | None) -> torch.device:
+    """The device that was found, prepared for what reads a trained model; threads: those asked for."""
+    device = choose_device("auto", local_rank=0)
+    prepare(device, choose_threads(threads))
+    return device
+
+
 def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
     """Make results a function of seed, machine and threads, and keep freed memory on the CPU.
 

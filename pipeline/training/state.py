@@ -63,7 +63,7 @@ class TrainingState:
     def kept_step(self, every: int) -> int | None:
         """Of the newest weights that are kept after every so many updates, and were not given up; None before any."""
         step = self.step // every * every
-        if self.returned and self.returned.to < step < self.returned.at:
+        if self.returned and self.returned.gave_up(step):
             return self.returned.to
         return step or None
 

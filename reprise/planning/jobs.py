@@ -18,9 +18,9 @@ from reprise.planning.data_files import fetched_files, is_extracted
 from reprise.planning.rates import Calibration
 from reprise.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
 
+MEASURED = 64  # utterances that the stage alignments looks at
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
 PREPARED_PER_SECOND = 6000
-MEASURED = 64  # utterances that the stage alignments looks at
 ENCODED_PER_SECOND = 11_000
 SPELT_PER_SECOND = 100_000
 # Measured by bench/features.py, of one core too: seconds of speech a second.

@@ -123,9 +123,8 @@ class Watch:
         costs = {run: read_note(TrainingCost, layout.run(run) / COST_FILE) for run in runs_in(self.products)}
         for start in itertools.chain.from_iterable(cost.starts for cost in costs.values() if cost):
             hours[start.device] += start.seconds * start.processes / 3600
-        for one in self.products:
-            decodes = isinstance(one, Translation | Parse | Transcript)
-            if decodes and (report := read_note(Decoded, layout.path(one).with_suffix(".json"))):
+        for one in (one for one in self.products if isinstance(one, Translation | Parse | Transcript)):
+            if report := read_note(Decoded, layout.path(one).with_suffix(".json")):
                 hours[report.device_name(costs[one.run])] += report.seconds / 3600
         return dict(hours)
 

@@ -3,8 +3,9 @@ import hashlib
 import pytest
 from made_records import decoded
 
-from pipeline.data.checked_lines import check_digest, check_lines, check_untokenised, read_lines, training_behind
+from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines, training_behind
 from pipeline.errors import UserError
+from pipeline.files import require_digest
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):
@@ -29,11 +30,12 @@ def test_a_wrong_number_of_lines_or_digest_is_refused(tmp_path):
     path = tmp_path / "test.de"
     path.write_text("ja\n", encoding="utf-8")
     check_lines(path, ["ja"], 1)
-    check_digest(path, hashlib.sha256(b"ja\n").hexdigest())
+    require_digest(path, hashlib.sha256(b"ja\n").hexdigest(), "")
+    require_digest(path, None, "")
     with pytest.raises(UserError, match="1 lines, but the test set has 3003"):
         check_lines(path, ["ja"], 3003)
-    with pytest.raises(UserError, match=r"sha256 is .*, expected 00"):
-        check_digest(path, "00")
+    with pytest.raises(UserError, match=r"test.de: sha256 is .*, expected 00; prepare it again"):
+        require_digest(path, "00", "prepare it again")
 
 
 def test_tokenised_text_is_told_from_raw():

@@ -12,12 +12,12 @@ from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.data.batches import EvaluationBatches, ParallelSplit
 from pipeline.data.moses import detokenise
-from pipeline.decoding import trained_model
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.search.beam_search import beam_search
 from pipeline.symbols import BOS, EOS, PAD
+from pipeline.training import machine
 
 PAIRS = 23
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
@@ -72,7 +72,7 @@ def test_a_model_is_decoded_on_the_first_gpu_where_there_is_one(corpus, tmp_path
     write_run(tmp_path / "run", corpus)
     asked = []
     monkeypatch.setattr(
-        trained_model,
+        machine,
         "choose_device",
         lambda choice, local_rank: asked.append((choice, local_rank)) or torch.device("cpu"),
     )

@@ -19,7 +19,7 @@ from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
-from pipeline.data.archives import DAMAGE, members
+from pipeline.data.archives import members, undamaged
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.download import fetch_all
@@ -81,7 +81,7 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
     """Write the members of these suffixes that fit a pattern, under their names, below `folder`."""
     require_space(folder, archive.stat().st_size, f"the recordings of {archive.name}")
     count = 0
-    try:
+    with undamaged(archive):
         for name, size, content in members(archive):
             if not name.endswith(suffixes) or not any(fnmatch(name, pattern) for pattern in patterns):
                 continue
@@ -92,6 +92,4 @@ def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "wb") as output:
                 shutil.copyfileobj(content, output, 1 << 20)
-    except DAMAGE as error:
-        raise UserError(f"{archive}: damaged archive ({error}); remove it and fetch it again") from error
     log.info("%s: %d files in %s", archive.name, count, folder)

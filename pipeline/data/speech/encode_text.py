@@ -22,7 +22,7 @@ from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
 from pipeline.data.token_store import token_files, write_tokens
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file
+from pipeline.files import atomic_write, require_digest
 from pipeline.records.corpus import TextCorpus, TextSplit
 from pipeline.records.preparation import PreparedText, SentencesReport
 
@@ -85,5 +85,4 @@ def check_split(dataset: TextRecord, split: SplitName, kept: int, path: Path) ->
     expected = dataset.expected.get(split)
     if expected and expected.utterances != kept:
         raise UserError(f"{path}: {kept} sentences kept, expected {expected.utterances}; its text is another one")
-    if expected and expected.sha256 not in (None, digest := sha256_file(path)):
-        raise UserError(f"{path}: sha256 is {digest}, expected {expected.sha256}; its text is another one")
+    require_digest(path, expected.sha256 if expected else None, "its text is another one")

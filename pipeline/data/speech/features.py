@@ -46,7 +46,7 @@ from pipeline.data.speech.shared_utterances import place_of, shared_speakers, sh
 from pipeline.data.token_store import token_files, write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file
+from pipeline.files import atomic_write, require_digest
 from pipeline.layout import CORPUS_FILE
 from pipeline.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.records.preparation import PreparedSpeech, UtterancesReport
@@ -225,8 +225,7 @@ def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcrip
     expected = dataset.expected.get(split)
     if expected and expected.utterances != found.utterances:
         raise UserError(f"{manifest}: {found.utterances} utterances kept, expected {expected.utterances} ({reasons})")
-    if expected and expected.sha256 not in (None, digest := sha256_file(transcripts)):
-        raise UserError(f"{transcripts}: sha256 is {digest}, expected {expected.sha256}; its text is another one")
+    require_digest(transcripts, expected.sha256 if expected else None, "its text is another one")
 
 
 def write_noises(dataset: SpokenDataset, manifest: Path, corpus: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import IO
 
-from pipeline.data.archives import DAMAGE, members
+from pipeline.data.archives import members, undamaged
 from pipeline.data.dataset import FetchedText, GrammarDomain, GrammarText, SplitName, TextPart
 from pipeline.errors import UserError
 
@@ -77,7 +77,7 @@ def part_lines(part: TextPart, path: Path) -> Iterator[str]:
 
 def lines_of(part: TextPart, path: Path) -> Iterator[str]:
     """Sentences of the file, or of all members that its pattern fits, in the order of the archive."""
-    try:
+    with undamaged(path, UnicodeDecodeError):
         if part.member is None:
             with open(path, "rb") as stream:
                 yield from sentences(part, path.name, stream)
@@ -85,10 +85,6 @@ def lines_of(part: TextPart, path: Path) -> Iterator[str]:
         for name, _, content in members(path):
             if fnmatch(name, part.member):
                 yield from sentences(part, name, content)
-    except DAMAGE as error:
-        raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is not UTF-8 ({error.reason}); fetch it again") from error
 
 
 def sentences(part: TextPart, name: str, stream: IO[bytes]) -> Iterator[str]:

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Literal, Self
 
 from pydantic import Field
@@ -31,10 +30,7 @@ class OrderClaim(OfMeans):
         return [as_term(term) for term in self.ascending]
 
     def links(self) -> dict[str, Self]:
-        if len(self.ascending) == 2:
-            return super().links()
-        steps = pairwise(self.ascending)
-        return {f"-{n}": self.model_copy(update={"ascending": [*step]}) for n, step in enumerate(steps, start=1)}
+        return self.steps(self.ascending)
 
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
         """Of two systems, the one that is said to be worse."""

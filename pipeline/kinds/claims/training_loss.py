@@ -1,4 +1,3 @@
-from itertools import pairwise
 from typing import Literal, Self
 
 from pydantic import Field
@@ -22,10 +21,7 @@ class TrainingLossClaim(AboutTrainings):
         return self.ascending
 
     def links(self) -> dict[str, Self]:
-        if len(self.ascending) == 2:
-            return super().links()
-        steps = pairwise(self.ascending)
-        return {f"-{n}": self.model_copy(update={"ascending": [*step]}) for n, step in enumerate(steps, start=1)}
+        return self.steps(self.ascending)
 
     def judge(self, measured: Measurements) -> Findings:
         def losses(runs: list[RunId]) -> list[float]:

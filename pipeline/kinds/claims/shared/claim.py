@@ -1,9 +1,10 @@
 """What every claim has and does, and what is found for it."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -83,6 +84,12 @@ class Claim(Closed):
     def links(self) -> dict[str, Self]:
         """The claims that it consists of, each judged alone, by what ends their names; one has an empty one."""
         return {"": self}
+
+    def steps(self, ascending: Sequence[Any]) -> dict[str, Self]:
+        """One claim a neighbouring pair of what it has under `ascending`, where there are several."""
+        pairs = [*pairwise(ascending)]
+        named = {f"-{n}": self.model_copy(update={"ascending": [*pair]}) for n, pair in enumerate(pairs, start=1)}
+        return named if len(pairs) > 1 else {"": self}
 
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
         """(system, dataset) of those that have to be trained to their plateau for the claim to be fair to them."""
