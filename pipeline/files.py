@@ -240,6 +240,13 @@ def write_csv(path: Path, rows: "DataFrame | Sequence[dict[str, Any]]", columns:
         frame.to_csv(handle, index=False, lineterminator="\n")
 
 
+def tail(path: Path, size: int) -> bytes:
+    """So many bytes at the end of a file, or all of it. Raises FileNotFoundError."""
+    with open(path, "rb") as handle:
+        handle.seek(max(0, os.fstat(handle.fileno()).st_size - size))
+        return handle.read()
+
+
 def require_digest(path: Path, expected: str | None, otherwise: str) -> None:
     """Raises UserError where a file has not the SHA-256 that is `expected`, if one is: what to do then."""
     if expected not in (None, found := sha256_file(path)):

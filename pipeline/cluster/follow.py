@@ -1,8 +1,9 @@
 """A job's log, as it grows."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
+
+from pipeline.files import tail
 
 BACKLOG_BYTES = 4096  # of a job that was running before we came
 
@@ -39,7 +40,5 @@ def last_lines(path: Path | None, number: int) -> str:
         return "(the log is above)"
     if not path.exists():
         return "(no log was written)"
-    with open(path, "rb") as handle:
-        handle.seek(max(0, os.fstat(handle.fileno()).st_size - 100 * number))
-        lines = handle.read().decode(errors="replace").rstrip("\n").split("\n")
+    lines = tail(path, 100 * number).decode(errors="replace").rstrip("\n").split("\n")
     return "\n".join(lines[-number:])

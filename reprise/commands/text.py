@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from reprise.opening import add_model_arguments, opened
+from reprise.own_files import not_text, reading
 
 LINES_AT_ONCE = 20_000
 BYTES_AT_ONCE = 1 << 20
@@ -49,14 +50,9 @@ def run(args: argparse.Namespace) -> None:
 def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
     """Lines of the files, many at once, so that like lengths are decoded together."""
     for path in paths:
-        try:
-            with open(path, encoding="utf-8", newline="\n") as lines:
-                while chunk := [line.removesuffix("\n") for line in islice(lines, LINES_AT_ONCE)]:
-                    yield chunk
-        except OSError as error:
-            raise UserError(f"{path}: can't be read: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise not_text(str(path), error) from error
+        with reading(path), open(path, encoding="utf-8", newline="\n") as lines:
+            while chunk := [line.removesuffix("\n") for line in islice(lines, LINES_AT_ONCE)]:
+                yield chunk
 
 
 def chunks_of_input() -> Iterator[list[str]]:
@@ -81,7 +77,3 @@ def decoded(lines: list[bytes], read: int) -> Iterator[list[str]]:
             raise not_text(f"standard input, line {number}", error) from error
     if good:
         yield good
-
-
-def not_text(name: str, error: UnicodeDecodeError) -> UserError:
-    return UserError(f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first")

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 from reprise.new_data.shares import by_split
+from reprise.own_files import reading
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
@@ -55,17 +56,16 @@ def indented(entries: dict[str, Any]) -> str:
 def read_pairs(sides: Sides) -> Iterator[Pair]:
     """Lines side by side, stripped. Raises UserError when a file is missing, not UTF-8, or shorter than the other."""
     src, tgt = sides
-    try:
-        with open(src, encoding="utf-8", newline="\n") as ours, open(tgt, encoding="utf-8", newline="\n") as theirs:
-            for number, (one, other) in enumerate(zip_longest(ours, theirs), start=1):
-                if one is None or other is None:
-                    ended, longer = (src, tgt) if one is None else (tgt, src)
-                    raise UserError(f"{ended}: ends before line {number}, {longer} does not; they go line by line")
-                yield one.strip(), other.strip()
-    except OSError as error:
-        raise UserError(f"{error.filename}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{src} or {tgt}: not UTF-8 ({error.reason}); convert it first") from error
+    with (
+        reading(src, tgt),
+        open(src, encoding="utf-8", newline="\n") as ours,
+        open(tgt, encoding="utf-8", newline="\n") as theirs,
+    ):
+        for number, (one, other) in enumerate(zip_longest(ours, theirs), start=1):
+            if one is None or other is None:
+                ended, longer = (src, tgt) if one is None else (tgt, src)
+                raise UserError(f"{ended}: ends before line {number}, {longer} does not; they go line by line")
+            yield one.strip(), other.strip()
 
 
 def counted(sides: Sides, split: str) -> int:
@@ -86,18 +86,11 @@ def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
 
 def read_columns(path: Path) -> Iterator[Pair]:
     """Pairs of a file of two columns, a tab between them. Raises UserError when a line has more or fewer."""
-    try:
-        with open(path, encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, start=1):
-                if len(fields := line.rstrip("\r\n").split("\t")) != 2:
-                    raise UserError(
-                        f"{path}: line {number}: {len(fields)} columns; two with a tab between are expected"
-                    )
-                yield fields[0].strip(), fields[1].strip()
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 ({error.reason}); convert it first") from error
+    with reading(path), open(path, encoding="utf-8", newline="\n") as lines:
+        for number, line in enumerate(lines, start=1):
+            if len(fields := line.rstrip("\r\n").split("\t")) != 2:
+                raise UserError(f"{path}: line {number}: {len(fields)} columns; two with a tab between are expected")
+            yield fields[0].strip(), fields[1].strip()
 
 
 def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]):

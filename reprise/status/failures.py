@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.files import tail
 from pipeline.records.jobs import Failure
 from pipeline.records.record import read_note
 
@@ -42,9 +43,7 @@ def failures(folder: Path) -> Iterator[Failed]:
 def said_by(log: Path) -> tuple[str, bool]:
     """The line in which a stage said why it failed, and whether it was taken by surprise; empty if it did not fail."""
     try:
-        with open(log, "rb") as file:
-            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-            lines = file.read().decode(errors="replace").splitlines()
+        lines = tail(log, TAIL_BYTES).decode(errors="replace").splitlines()
     except FileNotFoundError:
         return "", False
     if errors := [line for line in lines if line.startswith("error: ")]:

@@ -1,11 +1,11 @@
 """How far a training is, by the last lines that it wrote."""
 
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import UserError
+from pipeline.files import tail
 from pipeline.layout import PROGRESS_FILE
 from pipeline.records.record import parsed
 from pipeline.records.training import AnyProgress, ProgressLine
@@ -44,13 +44,11 @@ def read_progress(folder: Path) -> Progress | None:
 def last_lines(path: Path) -> list[AnyProgress]:
     """Those at the end of the file that are whole."""
     try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            tail = file.read().split(b"\n")[:-1]
+        whole = tail(path, TAIL_BYTES).split(b"\n")[:-1]
     except FileNotFoundError:
         return []
     found = []
-    for line in tail:
+    for line in whole:
         try:
             found.append(parsed(AnyProgress, line, str(path)))
         except UserError:  # the first may be cut
