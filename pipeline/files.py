@@ -249,7 +249,7 @@ def tail(path: Path, size: int) -> bytes:
 
 def require_digest(path: Path, expected: str | None, otherwise: str) -> None:
     """Raises UserError where a file has not the SHA-256 that is `expected`, if one is: what to do then."""
-    if expected not in (None, found := sha256_file(path)):
+    if expected is not None and (found := sha256_file(path)) != expected:
         raise UserError(f"{path}: sha256 is {found}, expected {expected}; {otherwise}")
 
 

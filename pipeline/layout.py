@@ -13,10 +13,9 @@ from pipeline import products
 RESULTS = Path("results")
 RUN_FILE, TRAINED_FILE, DONE_FILE = "run.yaml", "trained.json", "done.json"
 COST_FILE, PROGRESS_FILE, SAMPLES_FILE = "cost.json", "progress.jsonl", "samples.jsonl"
-EVENTS = "events"
-TOLD = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE, EVENTS)
+TOLD, EVENTS = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE), "events"
 WEIGHTS_FILE = "model.safetensors"
-"""In the folder of a run: what training reads, its records, what it tells of itself (cost and logs), its weights."""
+"""In the folder of a run: what training reads, its records, what it tells of itself, its weights."""
 OLD_RUN = ".before-"  # in the name of a folder beside a run's: what it was before its settings changed
 CORPUS_FILE = "corpus.json"
 """In the folder of an encoded corpus: its record."""

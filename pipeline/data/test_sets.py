@@ -22,9 +22,8 @@ def check_references(dataset: CorpusRecord, split: SplitName, prepared: Path) ->
     expected = dataset.expected.get(split)
     if expected is None:
         return PreparedPairs.read(prepared / "report.json").splits[split].kept
-    if expected.tgt_sha256:
-        path = prepared.parent / "raw" / f"{split}.{dataset.tgt}"
-        require_digest(path, expected.tgt_sha256, "this is not the test set, prepare it again")
+    path = prepared.parent / "raw" / f"{split}.{dataset.tgt}"
+    require_digest(path, expected.tgt_sha256, "this is not the test set, prepare it again")
     return expected.lines
 
 

@@ -29,7 +29,7 @@ class EventFile:
         # not its SummaryWriter, whose thread lags behind and loses what a kill finds in its queue
         self.writer = event_file_writer.EventsWriter(str(folder / "events"), f".{step:09}")
         started = proto.event_pb2.SessionLog(status=proto.event_pb2.SessionLog.START)
-        self.write(step and step + 1, session_log=started)  # begun anew: nothing of before is left
+        self.write(step + 1 if step else 0, session_log=started)  # begun anew: nothing of before is left
 
     def add(self, record: AnyProgress) -> None:
         part = self.made.summary_pb2.Summary

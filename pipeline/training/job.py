@@ -175,9 +175,9 @@ def begin(checkpoints: Checkpoints, spec: RunSpec) -> None:
 
 def start_anew(checkpoints: Checkpoints) -> None:
     """Remove all that the run has written."""
-    shutil.rmtree(checkpoints.run_folder / EVENTS, ignore_errors=True)
     for name in (DONE_FILE, *TOLD):
         (checkpoints.run_folder / name).unlink(missing_ok=True)
+    shutil.rmtree(checkpoints.run_folder / EVENTS, ignore_errors=True)
     checkpoints.clear()
 
 

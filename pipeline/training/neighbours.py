@@ -13,7 +13,7 @@ from torch import Tensor
 from pipeline.config import RunSpec, load_run
 from pipeline.errors import UserError
 from pipeline.files import sync_folder
-from pipeline.layout import DONE_FILE, OLD_RUN, RUN_FILE, TOLD, WEIGHTS_FILE
+from pipeline.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TOLD, WEIGHTS_FILE
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.key import key_of, run_key
 from pipeline.training.step_files import RESUME, WEIGHTS, numbered
@@ -101,10 +101,10 @@ def take_up(checkpoints: Checkpoints, shorter: Path, continued: bool = False) ->
             log.warning("training does not go on from %s (`verify` says more): %s", path, error)
             continue
         for name in TOLD:
-            if (told := shorter / name).is_dir():
-                shutil.copytree(told, checkpoints.run_folder / name, dirs_exist_ok=True)
-            elif told.exists():
-                shutil.copyfile(told, checkpoints.run_folder / name)
+            if (shorter / name).exists():
+                shutil.copyfile(shorter / name, checkpoints.run_folder / name)
+        if (shorter / EVENTS).exists():
+            shutil.copytree(shorter / EVENTS, checkpoints.run_folder / EVENTS, dirs_exist_ok=True)
         state = facts["state"] | ({"continued_from": shorter.name} if continued else {})
         own = {"key": checkpoints.key, "step": step, "state": state, "machine": facts["machine"]}
         write_tensor_file(checkpoints.folder / path.name, tensors, own)  # last: from now on the run has begun
@@ -140,7 +140,7 @@ def move_beside(run_folder: Path, old_key: str) -> Path:
     aside = next(path for path in itertools.chain((first,), further) if not (path / WEIGHTS_FILE).exists())
     aside.mkdir(exist_ok=True)
     log.info("%s: run.yaml or the corpus changed since it was trained: anew; what it was is now %s", run_folder, aside)
-    for name in (DONE_FILE, *TOLD, "checkpoints", WEIGHTS_FILE):
+    for name in (DONE_FILE, *TOLD, EVENTS, "checkpoints", WEIGHTS_FILE):
         if (run_folder / name).exists():
             (run_folder / name).rename(aside / name)
             sync_folder(aside)

@@ -258,7 +258,7 @@ class Inspection:
         if is_held(folder):
             return []
         kept = [checked(path) for path in sorted((folder / "checkpoints").glob("step-*.safetensors"))]
-        told = [checked(path) for name in TOLD if exists(path := folder / name) and not path.is_dir()]
+        told = [checked(path) for name in TOLD if exists(path := folder / name)]
         if self.is_absent(mark):
             return kept + told
         done = checked(folder / DONE_FILE)

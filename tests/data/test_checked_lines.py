@@ -31,7 +31,7 @@ def test_a_wrong_number_of_lines_or_digest_is_refused(tmp_path):
     path.write_text("ja\n", encoding="utf-8")
     check_lines(path, ["ja"], 1)
     require_digest(path, hashlib.sha256(b"ja\n").hexdigest(), "")
-    require_digest(path, None, "")
+    require_digest(tmp_path / "not even read", None, "")
     with pytest.raises(UserError, match="1 lines, but the test set has 3003"):
         check_lines(path, ["ja"], 3003)
     with pytest.raises(UserError, match=r"test.de: sha256 is .*, expected 00; prepare it again"):

@@ -7,6 +7,7 @@ import yaml
 
 from pipeline.__main__ import main
 from pipeline.files import read_json
+from pipeline.layout import EVENTS
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer
 
@@ -36,6 +37,15 @@ def test_a_longer_training_ends_in_the_bytes_of_one_that_was_as_long_at_once(
     train_run(longer, threads=1)
     assert updates == list(range(first, 20))
     assert outcome(longer) == outcome(at_once)
+
+
+def test_events_of_the_shorter_training_come_with_it(new_run):
+    shorter, longer = new_run("seed1-00000001", max_steps=8), new_run("seed1-00000002", max_steps=12)
+    train_run(shorter, threads=1)
+    (shorter / EVENTS).mkdir()
+    (shorter / EVENTS / "of the shorter").touch()
+    train_run(longer, threads=1)
+    assert [path.name for path in (longer / EVENTS).iterdir()] == ["of the shorter"]
 
 
 ENDS_EARLY = {"validate_every": 1, "lr_factor": 8.0, "max_steps": 20}

@@ -22,7 +22,7 @@ class CloseClaim(OfMeans):
         return [as_term(term) for term in self.terms]
 
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
-        return self.every_system(scores)
+        return [(term.system, scores[self.score].dataset) for term in self.compared]
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         name, (one, other) = difference_name(*self.compared), samples

@@ -1,9 +1,9 @@
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Number
+from pipeline.kinds.claims.shared.claim import Chain, Number
 from pipeline.kinds.claims.shared.scores import OfMeans
 from pipeline.kinds.claims.shared.terms import Scores, Term, as_term, difference_name
 from pipeline.kinds.evidence import Evidence, Sample, Scale, contrast
@@ -11,7 +11,7 @@ from pipeline.kinds.names import SystemName
 from pipeline.metrics import metric_named
 
 
-class OrderClaim(OfMeans):
+class OrderClaim(Chain, OfMeans):
     """A metric rises from each term to the next; every step is judged alone."""
 
     kind: Literal["order"]
@@ -28,9 +28,6 @@ class OrderClaim(OfMeans):
     @property
     def compared(self) -> list[Term]:
         return [as_term(term) for term in self.ascending]
-
-    def links(self) -> dict[str, Self]:
-        return self.steps(self.ascending)
 
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
         """Of two systems, the one that is said to be worse."""

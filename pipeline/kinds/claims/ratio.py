@@ -23,7 +23,7 @@ class RatioClaim(UnderOneScore):
         return [as_term(term) for term in (*self.smaller, *self.larger)]
 
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
-        return self.every_system(scores)
+        return [(term.system, scores[self.score].dataset) for term in self.compared]
 
     def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
         return scores[self.score].metric, scores[self.score].dataset, [term.system for term in self.compared]

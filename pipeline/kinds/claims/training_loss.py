@@ -1,8 +1,8 @@
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
-from pipeline.kinds.claims.shared.claim import Findings
+from pipeline.kinds.claims.shared.claim import Chain, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.trainings import AboutTrainings
 from pipeline.kinds.evidence import contrast
@@ -10,7 +10,7 @@ from pipeline.kinds.names import SystemName
 from pipeline.products import RunId
 
 
-class TrainingLossClaim(AboutTrainings):
+class TrainingLossClaim(Chain, AboutTrainings):
     """Loss on training data at the end (nats, without smoothing and dropout) rises from each system to the next."""
 
     kind: Literal["training_loss"]
@@ -19,9 +19,6 @@ class TrainingLossClaim(AboutTrainings):
     @property
     def systems(self) -> list[str]:
         return self.ascending
-
-    def links(self) -> dict[str, Self]:
-        return self.steps(self.ascending)
 
     def judge(self, measured: Measurements) -> Findings:
         def losses(runs: list[RunId]) -> list[float]:

@@ -1,7 +1,7 @@
 """What every claim has and does, and what is found for it."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -85,12 +85,6 @@ class Claim(Closed):
         """The claims that it consists of, each judged alone, by what ends their names; one has an empty one."""
         return {"": self}
 
-    def steps(self, ascending: Sequence[Any]) -> dict[str, Self]:
-        """One claim a neighbouring pair of what it has under `ascending`, where there are several."""
-        pairs = [*pairwise(ascending)]
-        named = {f"-{n}": self.model_copy(update={"ascending": [*pair]}) for n, pair in enumerate(pairs, start=1)}
-        return named if len(pairs) > 1 else {"": self}
-
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
         """(system, dataset) of those that have to be trained to their plateau for the claim to be fair to them."""
         return []
@@ -116,3 +110,15 @@ class Claim(Closed):
         if self.scales is not None and not self.is_tested(measured.view.layout.scale):
             raise NotRun(f"can be tested at scale {', '.join(self.scales)} only")
         return self.judge(measured)
+
+
+class Chain(Claim):
+    """About what stands in an order: every step from one to the next is judged alone."""
+
+    ascending: list[Any]
+
+    def links(self) -> dict[str, Self]:
+        if len(self.ascending) == 2:
+            return super().links()
+        steps = pairwise(self.ascending)
+        return {f"-{n}": self.model_copy(update={"ascending": [*step]}) for n, step in enumerate(steps, start=1)}

@@ -52,10 +52,6 @@ class UnderOneScore(AboutScores):
     def score_names(self) -> list[str]:
         return [self.score]
 
-    def every_system(self, scores: Scores) -> list[tuple[str, str]]:
-        """What `baselines` are where no term is another's."""
-        return [(term.system, scores[self.score].dataset) for term in self.compared]
-
     def samples(self, measured: Measurements) -> list[Sample]:
         """Of the terms, in their order."""
         return [measured.sample(term, measured.scores[self.score]) for term in self.compared]
