@@ -4,11 +4,15 @@
 runs that others start from, and corpora that are only scored on.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from pipeline import products
+from pipeline.errors import UserError
 from pipeline.experiment import reports
 from pipeline.experiment.project import Project
+
+log = logging.getLogger(__name__)
 
 Inputs = Mapping[str, products.Product | list[products.Product]]
 
@@ -37,6 +41,23 @@ class Graph:
             found += (
                 [products.Claims(paper)] if any(claim.is_tested(self.project.config.scale) for claim in claims) else []
             )
+        return found
+
+    def readable(self, papers: Iterable[str]) -> list[products.Report]:
+        """Reports of some papers, without those that a faulty dataset file is read for; its fault is logged."""
+        reports, faults = self.reports(papers), self.project.dataset_records.faults
+        if not faults:
+            return reports
+        found: list[products.Report] = []
+        unread: dict[str, None] = {}
+        for report in reports:
+            try:
+                self.closure([report])
+                found.append(report)
+            except UserError as error:
+                unread[str(error)] = None
+        for fault in unread:
+            log.warning("%s; what needs this dataset is left out", fault)
         return found
 
     def has(self, report: products.Product) -> bool:

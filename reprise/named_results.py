@@ -17,8 +17,8 @@ P = TypeVar("P", bound=Product)
 def reports_named(graph: Graph, name: str) -> list[Report] | None:
     """The reports of a paper, or of all; None when `name` is neither."""
     if name == "all":
-        return graph.reports(graph.project.reproduced)
-    return graph.reports([name]) if name in graph.project.papers else None
+        return graph.readable(graph.project.reproduced)
+    return graph.readable([name]) if name in graph.project.papers else None
 
 
 def in_file(project: Project, name: str, products: Iterable[P], otherwise: str) -> list[P]:

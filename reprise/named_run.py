@@ -1,5 +1,6 @@
 """The run that somebody names: by its folder, or as `paper/system/dataset/seed`; and how it is decoded. No torch."""
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from pipeline.provenance import ROOT
 from pipeline.records.decoding import Tuned as TunedWeights
 from pipeline.schema import known, refuse_unread, validate
 from pipeline.yaml_file import parse_yaml
+from reprise.targets import command
 
 PACKED_FILE = "model.json"
 """What a packed model (portable.py) is known by."""
@@ -60,24 +62,28 @@ class NamedDecoding:
 
 
 def find_project(settings: dict[str, Any]) -> Project:
-    """The project of the working folder, else the one that this package is part of, with some keys of config.yaml."""
+    """The project of the working folder, with some keys of config.yaml replaced."""
     return load_project(find_root(), settings)
 
 
 def find_root() -> Path:
-    for root in (Path(), ROOT):
-        if (root / "config.yaml").exists() and (root / "workflow/papers").is_dir():
-            return root
-    raise UserError(
-        "no project here (no config.yaml beside workflow/): go to its folder, or name one that `reprise pack` wrote"
-    )
+    """The working folder: what a project makes lies below it. Raises UserError when it is no project's."""
+    if is_project(Path()):
+        return Path()
+    there = f": `cd {shlex.quote(str(ROOT))}` goes to the one that this program is part of" if is_project(ROOT) else ""
+    raise UserError(f"no project here (no config.yaml beside workflow/){there}, or name the folder of a run or model")
+
+
+def is_project(folder: Path) -> bool:
+    return (folder / "config.yaml").exists() and (folder / "workflow/papers").is_dir()
 
 
 def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
     """Raises UserError when there is no such run, with the names that there are, or when it is not trained yet."""
     if folder := run_folder_above(Path(name)):
         spec = load_run(folder / RUN_FILE)
-        return FoundRun(folder, spec, find_project({"scale": spec.scale} | settings))
+        root = Path() if is_project(Path()) else ROOT  # for what its paper says; where it lies is known
+        return FoundRun(folder, spec, load_project(root, {"scale": spec.scale} | settings))
     if (Path(name) / PACKED_FILE).exists():
         raise UserError(f"{name}: is a packed model; this takes a run, beside its data and scores")
     if Path(name).exists():
@@ -88,7 +94,7 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
     if not (folder / WEIGHTS_FILE).exists():
         raise UserError(
             f"{name}: not trained at scale {project.config.scale} (no {folder / WEIGHTS_FILE}); "
-            f"`snakemake {project.layout.path(Trained(run))}` trains it, `--set scale=…` looks at another scale"
+            f"`{command(project, project.layout.path(Trained(run)))}` trains it, `--set scale=…` looks at another scale"
         )
     return FoundRun(folder, load_run(folder / RUN_FILE), project)
 
@@ -109,14 +115,21 @@ def named(project: Project, name: str) -> RunId:
         raise UserError(f"{name}: the seed is a number, got {seed!r}")
     used = {one: one for one in project.datasets}
     used |= {one: project.runs_of(paper, system, one)[0].dataset for one in project.scale.datasets}
+    used = {one: stand_in for one, stand_in in used.items() if stand_in in project.dataset_records}
     runs = {one: RunId(paper, system, stand_in, int(number)) for one, stand_in in used.items()}
+    if dataset in project.dataset_records.faults:
+        raise project.dataset_records.faults[dataset]
     if dataset:
         known(dataset, runs, f"{name}: datasets of scale {project.config.scale}")
         return runs[dataset]
     trained = {one: run for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
+    if not trained:
+        there, makes = f"at scale {project.config.scale} with seed {number}", command(project, paper)
+        raise UserError(
+            f"{name}: trained on nothing {there}; `{makes}` does it, `--set scale=…` looks at another scale"
+        )
     if len(set(trained.values())) != 1:
-        there_are = ", ".join(sorted(trained)) or "none at this scale"
-        where = f"with seed {number} it is trained on: {there_are}"
+        where = f"with seed {number} it is trained on: {', '.join(sorted(trained))}"
         raise UserError(f"{name}: name a dataset too, {paper}/{system}/DATASET; {where}")
     return next(iter(trained.values()))
 
@@ -168,8 +181,8 @@ def made(found: FoundRun, product: Averaged | Tuned) -> Path:
     """A product's file in the folder of the run, wherever that lies. Raises UserError when it is not made."""
     path = found.folder / path_in_run(product)
     if not path.exists():
-        target = found.project.layout.path(product)
-        raise UserError(f"{path}: not made yet; `snakemake {target}` makes it, or choose another --decoding")
+        making = command(found.project, found.project.layout.path(product))
+        raise UserError(f"{path}: not made yet; `{making}` makes it, or choose another --decoding")
     return path
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.files import atomic_write
+from reprise.targets import names_of_rules
 
 SCAFFOLD = "workflow/scaffold"
 HALF_THE_DROPOUT = {"changed": "half the dropout", "ascending": "[baseline, changed]"}
@@ -38,8 +39,10 @@ def write_paper(project: Project, name: str, dataset: str) -> Path:
     """A comparison of one's own: two systems on a dataset, a table and a claim; returns its folder.
 
     Raises:
-        UserError: there is one of that name, or the dataset is unknown or has no output that is scored.
+        UserError: there is one of that name, or a rule; or the dataset is unknown or has no output that is scored.
     """
+    if name in names_of_rules(project.root):
+        raise UserError(f"{name}: a rule of the workflow has this name; choose another")
     folder = project.root / "workflow/papers" / name
     if folder.exists():
         raise UserError(f"{folder}: is there already; choose another name")

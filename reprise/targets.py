@@ -1,16 +1,34 @@
 """Files under results/ that can be asked for, and what to say of one that can't."""
 
+import json
+import re
+import shlex
 from collections.abc import Iterable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.products import RunId
-from pipeline.schema import unknown
+from pipeline.schema import load_yaml, unknown
 
 PLANS = {"plan", "cost"}
 """Of all papers at a scale; rules of these names write them anew each time."""
 TEXTS, PICTURES = ("csv", "md"), ("svg", "png")
+
+
+RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
+
+
+def names_of_rules(root: Path) -> set[str]:
+    """Of the workflow's files, where the target of a paper has its name too."""
+    files = [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")]
+    return {name for file in files if file.exists() for name in RULE.findall(file.read_text(encoding="utf-8"))}
+
+
+def refuse_names_of_rules(project: Project) -> None:
+    """Raises UserError for a paper that is called as a rule is: its target would be another's."""
+    if taken := sorted(names_of_rules(project.root) & set(project.papers)):
+        raise UserError(f"workflow/papers/{taken[0]}: a rule of the workflow has this name; rename the folder")
 
 
 def unknown_target(project: Project, target: str, rules: set[str] | frozenset[str] = frozenset()) -> str | None:
@@ -26,7 +44,7 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
         case ["results", file]:
             return unknown_report(project, project.config.paper, file, target, pictures=False)
         case ["results", scale, file]:
-            written = f"{target}: written anew each time, by `snakemake {PurePosixPath(file).stem}`"
+            written = f"{target}: written anew each time, by `{command(project, PurePosixPath(file).stem)}`"
             return wrong_scale(project, scale, target) or unknown_name(file, PLANS, TEXTS, target) or written
         case ["results", scale, paper, file]:
             return (
@@ -37,12 +55,31 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
     return former_name(project, target)
 
 
+def add(scale: str) -> str:
+    """How to have another scale, whoever was asked."""
+    return f"; add --config scale={scale} (snakemake) or --set scale={scale} (reprise)"
+
+
+def options(project: Project) -> str:
+    """Those of a snakemake command that has this configuration, where config.yaml has another."""
+    there = load_yaml(project.root / "config.yaml") or {}
+    config = project.config.model_dump()
+    changed = {key: value for key, value in config.items() if there.get(key, value) != value}
+    texts = (f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in changed.items())
+    return "".join(f" {word}" for word in ["--config", *map(shlex.quote, texts)] if changed)
+
+
+def command(project: Project, target: object) -> str:
+    """What makes a target with this configuration."""
+    return f"snakemake{options(project)} -- {shlex.quote(str(target))}"
+
+
 def not_here(project: Project, paper: str) -> str | None:
     """Of a paper without a table at this scale: at which it has one. None for other targets."""
     if paper not in project.papers or project.tables_here(paper):
         return None
     scales = sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
-    return f"{paper} is made at scale {' and '.join(scales)} only; add --config scale={scales[0]}"
+    return f"{paper} is made at scale {' and '.join(scales)} only{add(scales[0])}"
 
 
 def former_name(project: Project, target: str) -> str | None:
@@ -65,7 +102,7 @@ def unknown_report(project: Project, paper: str, file: str, target: str, picture
         return fault
     scales = getattr(record.tables.get(name), "scales", None)
     if scales and project.config.scale not in scales:
-        return f"{target}: {name} is made at scale {' and '.join(scales)} only; add --config scale={scales[0]}"
+        return f"{target}: {name} is made at scale {' and '.join(scales)} only{add(scales[0])}"
     return None
 
 
@@ -79,5 +116,5 @@ def wrong_scale(project: Project, scale: str, target: str) -> str | None:
     if fault := unknown(scale, names, target):
         return fault
     if scale != project.config.scale:
-        return f"{target}: the configured scale is {project.config.scale}; add --config scale={scale}"
+        return f"{target}: the configured scale is {project.config.scale}{add(scale)}"
     return None

@@ -74,6 +74,11 @@ class Catalogue:
             return record.otherwise
         return name
 
+    def scored_apart(self, dataset: str, measure: str) -> str | None:
+        """The dataset itself where a recogniser hears it: its transcripts of several datasets lie beside each other."""
+        record = self.dataset_records.get(dataset)
+        return dataset if record and record.form == "speech" and measure == "scores" else None
+
     @cached_property
     def corpus_contents(self) -> CorpusContents:
         return CorpusContents(Path(self.config.work) / "local_files.json", self.licensed)

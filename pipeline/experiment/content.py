@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipeline.config import RunSpec
-from pipeline.data.dataset import AnyDataset, sources_of
+from pipeline.data.dataset import AnyDataset, Source, sources_of
 from pipeline.data.dataset.base import LicensedPackages
 from pipeline.data.packages import expanded
 from pipeline.errors import UserError
@@ -53,9 +53,15 @@ class CorpusContents:
         settings = dataset.model_dump(mode="json", exclude_defaults=True, exclude=DESCRIPTIONS)
         if isinstance(text := settings.get("text"), dict):
             text.pop("sources", None)
-        checksums = {name: source.known_hash for name, source in sources_of(dataset).items()}
+        checksums = {name: self.known_hash(source) for name, source in sources_of(dataset).items()}
         own = self.own_files(dataset) if isinstance(dataset, LicensedPackages) else {}
         return digits({"version": PREPARATION, "settings": settings, "files": checksums | own})
+
+    def known_hash(self, source: Source) -> str:
+        """As declared; of a file of one's own as it is now, so that nothing made of an older one is taken."""
+        if source.path and source.sha256 and Path(source.path).is_file():
+            return f"sha256:{self.files.digest(Path(source.path))}"
+        return source.known_hash
 
     def own_files(self, dataset: Any) -> dict[str, str]:
         """Digests of a dataset's files in the folders that config.yaml names; of those that are there."""

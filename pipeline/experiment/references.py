@@ -18,7 +18,8 @@ from pipeline.experiment.rule_faults import RECORDS, rule_faults
 from pipeline.experiment.scale import Job, Scale
 from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
 from pipeline.kinds.names import Names
-from pipeline.metrics import metric_names
+from pipeline.kinds.scored import ScoredSplits
+from pipeline.metrics import metric_named, metric_names
 from pipeline.schema import MOST_FAULTS, unknown
 from pipeline.yaml_file import one_line
 
@@ -79,6 +80,20 @@ class References:
                 yield self.system(named.name, paper, where)
             elif named.kind is not Names.SYSTEMS:
                 yield unknown(named.name, self.allowed(named.kind, paper), where)
+            here = named.kind is Names.METRIC and self.project.config.scale in self.scales_of(record, named)
+            if here and isinstance(named.holder, ScoredSplits):
+                yield from self.of_scored(named.holder, f"{file}: {'.'.join(map(str, named.place[:-1]))}")
+
+    def of_scored(self, scored: ScoredSplits, where: str) -> Faults:
+        """Of a metric and its splits: what the dataset that is scored at this scale does not have."""
+        named = scored.scored_on or scored.dataset
+        record = self.project.dataset_records.get(self.project.scale.datasets.get(named, named))
+        if record is None or scored.metric not in metric_names():
+            return  # said elsewhere, of a faulty file only where it is used
+        for split in scored.splits:
+            yield unknown(split, record.split_names, f"{where}.split: of dataset {record.name}")
+        fitting = [name for name in metric_names() if metric_named(name).reads.can_be_had_of(record)]
+        yield unknown(scored.metric, fitting, f"{where}.metric: of dataset {record.name} ({record.form})")
 
     def allowed(self, kind: Names, paper: str) -> Iterable[str]:
         if kind is Names.METRIC:
@@ -173,6 +188,8 @@ class References:
             where = f"workflow/papers/{paper}/claims.yaml: scores"
             scores = {one.name: claims.scores[one.name] for one in named if one.name in claims.scores}
             for key, score in scores.items() if any(one.kind is Names.SCORE for one in named) else ():
+                if self.project.config.scale in (claim.scales or self.scales):
+                    yield from self.of_scored(score, f"{where}.{key}, of claim {name}")
                 for dataset in filter(None, (score.dataset, score.scored_on)):
                     yield from self.dataset(dataset, f"{where}.{key}, of claim {name}", claim.scales or self.scales)
                 for term in named:

@@ -39,6 +39,9 @@ class Experiment(Protocol):
     def stand_in(self, dataset: str) -> str:
         """The dataset that serves as `dataset` at this scale."""
 
+    def scored_apart(self, dataset: str, measure: str) -> str | None:
+        """The dataset that names the scores of a run on its own dataset, if they are named by one."""
+
     def run_spec(self, run: RunId) -> RunSpec:
         """All that the training of `run` reads."""
 
@@ -80,6 +83,7 @@ class PaperView:
 
     def scores(self, run: RunId, scored: ScoredSplits, decodings: Iterable[str]) -> list[Score]:
         """Of one run, each decoding's splits in a row."""
-        where = scored.scored_on and self.experiment.stand_in(scored.scored_on)
         measure = measure_of(scored.metric)
+        apart = self.experiment.scored_apart(run.dataset, measure)
+        where = self.experiment.stand_in(scored.scored_on) if scored.scored_on else apart
         return [Score(run, measure, decoding, split, where) for decoding in decodings for split in scored.splits]

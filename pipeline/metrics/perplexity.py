@@ -12,6 +12,7 @@ class LogLikelihoods(Inputs):
     """How likely a model finds the references of a split, sentence by sentence, without dropout."""
 
     folder = "perplexities"
+    forms = ("sentences", "trees", "speech", "characters")
     rows: np.ndarray
     """(sentences, 2) nats and symbols of the target side, EOS counted, padding not."""
     unit: str

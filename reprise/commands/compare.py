@@ -18,6 +18,7 @@ from pipeline.records.scores import ScoreFile
 from pipeline.schema import known
 from reprise.comparison import compare_scores
 from reprise.named_run import FoundRun, find_run, usual_decoding
+from reprise.targets import command
 
 USUAL = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}
 
@@ -61,10 +62,10 @@ def usual_metric(path: Path) -> str:
 def score_of(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
     """The score file of a run. Raises UserError when it isn't scored so."""
     known(split, found.dataset.split_names, f"--split of {found.spec.dataset}")
-    scored_on = found.spec.dataset if found.dataset.form == "speech" and metric != "perplexity" else None
     known(name := decoding or usual_decoding(found), found.decodings, "--decoding")
-    score = Score(found.id, measure_of(metric), name, split, scored_on)
+    measure = measure_of(metric)
+    score = Score(found.id, measure, name, split, found.project.scored_apart(found.spec.dataset, measure))
     path = found.folder / path_in_run(score)
     if not path.exists():
-        raise UserError(f"{path}: not scored yet; `snakemake {found.project.layout.path(score)}` does it")
+        raise UserError(f"{path}: not scored yet; `{command(found.project, found.project.layout.path(score))}` does it")
     return path

@@ -23,6 +23,7 @@ from reprise.named_results import in_file, reports_named
 from reprise.named_run import find_project
 from reprise.status.campaign import Watch
 from reprise.status.look_on import Workflow, look_on, relay
+from reprise.targets import command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,5 +49,5 @@ def reports(graph: Graph, target: str) -> list[Report]:
     project = graph.project
     tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
     every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
-    otherwise = f"no result that can be looked on at; `snakemake {target}` makes it"
+    otherwise = f"no result that can be looked on at; `{command(project, target)}` makes it"
     return reports_named(graph, target) or in_file(project, target, every, otherwise)

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--dataset: name the dataset of the paper, such as one that `reprise new dataset` wrote")
     made = write_paper(load_project(root), args.name, args.dataset)
     load_project(root)  # says what is wrong with it, if anything is
-    log.info("%s: `snakemake -n %s` shows what it would run", made, args.name)
+    log.info("%s: `snakemake -n -- %s` shows what it would run", made, args.name)
 
 
 def unused_options(args: argparse.Namespace) -> list[str]:

@@ -11,13 +11,14 @@ from pathlib import Path
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_settings_argument
+from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
 from pipeline.files import read_json
-from pipeline.layout import Layout
 from pipeline.products import Encoded, Prepared
 from pipeline.records.corpus import read_corpus
 from pipeline.schema import known
 from reprise.named_run import find_project
+from reprise.targets import command
 
 SHOWN = 80
 """Characters of an example."""
@@ -31,15 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = find_project(parse_settings(args.set))
     known(args.dataset, project.datasets, "DATASET")
-    for line in report(project.dataset_records[args.dataset], project.layout):
+    for line in report(project, project.dataset_records[args.dataset]):
         print(line)
 
 
-def report(dataset: AnyDataset, layout: Layout) -> Iterator[str]:
+def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
     """Line by line. Raises UserError when the dataset isn't encoded yet."""
+    layout = project.layout
     prepared, encoded = layout.path(Prepared(dataset.name)), layout.path(Encoded(dataset.name))
     if not encoded.exists():
-        raise UserError(f"{dataset.name}: not prepared yet; `snakemake {encoded}` does it")
+        raise UserError(f"{dataset.name}: not prepared yet; `{command(project, encoded)}` does it")
     passed = "anyone may pass it on" if may_be_passed_on(dataset) else "not to be passed on"
     yield f"{dataset.name}: {dataset.title}\nlicence: {dataset.licence} ({passed})\nto cite: {dataset.citation}\n"
     sizes, reports = read_corpus(encoded.parent).splits, read_json(prepared)["splits"]

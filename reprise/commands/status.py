@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     for paper in args.papers:
         known(paper, project.papers, "PAPER")
     papers = args.papers or list(project.papers)
-    watch = Watch(project, Graph(project).reports(papers))
+    watch = Watch(project, Graph(project).readable(papers))
     to_come = ToCome(project, papers, not args.no_forecast)
     title = f"Reprise: {', '.join(papers)} at scale {project.config.scale}"
     command = command_for(args.set, args.papers, project.config.scale == "paper" or watch.has_submitted)

@@ -73,7 +73,7 @@ class Jobs:
     def all(self) -> list[Job]:
         """A job for each product behind the papers, but those that take no time beside the others."""
         graph = Graph(self.project)
-        needed = graph.closure(graph.reports(self.papers))
+        needed = graph.closure(graph.readable(self.papers))
         found = [job for dataset in datasets_in(needed) for job in self.corpus_jobs(dataset)]
         return found + [job for run in runs_in(needed) for job in self.run_jobs(run, needed)]
 

@@ -1,6 +1,5 @@
 """What there is to show: the products of every report, of which any may not be made yet."""
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,6 @@ from pipeline.data.dataset import may_be_passed_on
 from pipeline.experiment.project import Project
 from pipeline.products import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
 from pipeline.records.jobs import Failure
-from pipeline.schema import load_yaml
 from reprise.graph import Graph
 
 Made = TypeVar("Made", bound=OfRun)
@@ -66,14 +64,6 @@ class Present:
     def is_shown(self, dataset: str) -> bool:
         """Whether text of a dataset may stand on a page."""
         return self.private or may_be_passed_on(self.project.dataset_records[dataset])
-
-    @cached_property
-    def settings(self) -> str:
-        """Options of a Snakemake command that has this configuration, where config.yaml has another."""
-        there = load_yaml(self.project.root / "config.yaml") or {}
-        config = self.project.config.model_dump()
-        changed = [f"{key}={value}" for key, value in config.items() if there.get(key, value) != value]
-        return "".join(f" {word}" for word in ["--config", *map(shlex.quote, changed)] if changed)
 
 
 def run_page(run: RunId) -> str:

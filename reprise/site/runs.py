@@ -15,6 +15,7 @@ from pipeline.records.training import ProgressLine, SampleLine, TrainedRun, Trai
 from reprise.site.charts import Chart, Row, curves, heat, thinned
 from reprise.site.pages import Pages
 from reprise.site.present import Present, Written, run_page, system_name, written
+from reprise.targets import options
 
 SECTIONS = ("model", "fusion", "training")
 FOLLOWED = {
@@ -51,7 +52,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         cost=TrainingCost.read_if_there(folder / COST_FILE),
         files=[str(path) for name in FILES if (path := folder / name).exists()],
         folder=os.path.normpath(folder),
-        options=present.settings,
+        options=options(present.project),
         tables=tables,
         shown=present.is_shown(run.dataset),
         dataset=present.project.dataset_records[run.dataset],

@@ -76,7 +76,7 @@ class Inspection:
         self.checkpoints: dict[RunId, int] = defaultdict(int)
         """How many each run has to have."""
         hashed.cache_clear()
-        products = graph.closure(self.wanted or graph.reports(self.project.papers))
+        products = graph.closure(self.wanted or graph.readable(self.project.papers))
         self.found = {product: Finding(product, self.checks(product)) for product in products}
         for product in products:
             if exists(mark := self.layout.path(product)) and (self.lacks(product) or self.found[product].is_bad):

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
 
 def asked(graph: Graph, names: list[str]) -> list[Product]:
     """Raises UserError when one is no name of a paper, and no file that is made at this scale."""
-    every = graph.closure(graph.reports(graph.project.papers))
+    every = graph.closure(graph.readable(graph.project.papers))
     otherwise, found = f"nothing of the papers is made there at scale {graph.project.config.scale}", list[Product]()
     for name in names:
         found += reports_named(graph, name) or in_file(graph.project, name, every, otherwise)

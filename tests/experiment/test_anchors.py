@@ -89,7 +89,7 @@ def test_all_leaves_them_out_and_another_scale_names_the_one_they_are_made_at(sm
     assert unknown_target(small, "anchors", {"anchors"}) is None
     demo = load_project(ROOT, {"scale": "demo"})
     assert unknown_target(demo, "anchors", {"anchors"}) == (
-        "anchors is made at scale small only; add --config scale=small"
+        "anchors is made at scale small only; add --config scale=small (snakemake) or --set scale=small (reprise)"
     )
     assert Graph(demo).reports(["anchors"]) == []
 

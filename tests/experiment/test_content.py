@@ -12,6 +12,7 @@ from fabricated import folder_of
 from pipeline.data.dataset import load_dataset
 from pipeline.experiment.content import CorpusContents, LocalFiles
 from pipeline.experiment.project import load_project
+from pipeline.files import sha256_file
 from pipeline.products import RunId
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,6 +102,30 @@ def test_files_of_ones_own_count_by_what_is_in_them(tmp_path):
     assert content() == before
     (tmp_path / "train.txt").write_text("another line\n")
     assert content() != before
+
+
+def test_text_of_ones_own_that_was_edited_makes_another_corpus_whatever_checksum_is_declared(tmp_path):
+    text = {side: tmp_path / f"text.{side}" for side in ("en", "de")}
+    for side, path in text.items():
+        path.write_text(f"a line of {side}\n")
+    sources = {path.name: {"path": str(path), "sha256": sha256_file(path)} for path in text.values()}
+    record = yaml.safe_load((ROOT / "workflow/datasets/multi30k-en-de.yaml").read_text(encoding="utf-8"))
+    part = {"src": {"source": "text.en"}, "tgt": {"source": "text.de"}, "lines": 1}
+    splits = {split: {"parts": [part]} for split in ("train", "dev", "test")}
+    record |= {"sources": sources, "splits": splits, "expected": {}, "licence": "one's own"}
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets/mine.yaml").write_text(yaml.safe_dump(record))
+    (tmp_path / "files").mkdir()
+    dataset = load_dataset(tmp_path / "datasets/mine.yaml")
+
+    def content():
+        return CorpusContents(tmp_path / "notes.json", {}).of(dataset)
+
+    before = content()
+    text["en"].write_text("another line\n")
+    assert content() != before
+    text["en"].write_text("a line of en\n")
+    assert content() == before
 
 
 def test_a_file_of_ones_own_is_read_again_only_when_its_size_or_time_changes(tmp_path, monkeypatch):

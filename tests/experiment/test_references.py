@@ -60,6 +60,24 @@ def mean(name: str) -> str:
 
 CELL = "tables|table2|cells|bleu"
 TYPOS = {
+    "metric of another form": (
+        PAPER,
+        f"{CELL}|metric",
+        "wer",
+        r"bleu\.metric: of dataset grammar-\S+ \(sentences\): unknown name 'wer'; allowed: [^;]*sacrebleu",
+    ),
+    "split that the dataset lacks": (
+        PAPER,
+        f"{CELL}|split",
+        "test3",
+        r"bleu\.split: of dataset grammar-\S+: unknown name 'test3'; allowed: dev, test, test2",
+    ),
+    "metric of a claim's score": (
+        CLAIMS,
+        "scores|bleu|metric",
+        "f1",
+        r"scores\.bleu, of claim \S+\.metric: of dataset grammar-\S+ \(sentences\): unknown name 'f1'",
+    ),
     "metric": (
         PAPER,
         f"{CELL}|metric",
@@ -332,9 +350,9 @@ TARGETS = {
     "results/demo/weighted/figur2.svg": "unknown name 'figur2'.*" + mean("figure2"),
     "results/demo/weighted/table2.svg": "ending: unknown name 'svg'; allowed: csv, md",
     "results/dmeo/weighted/table2.csv": "unknown name 'dmeo'.*" + mean("demo"),
-    "results/small/weighted/table2.csv": "the configured scale is demo; add --config scale=small",
+    "results/small/weighted/table2.csv": "the configured scale is demo; add --config scale=small .*--set scale=small",
     "results/demo/coldfusion/recordings.csv": "made at scale small only; add --config scale=small",
-    "results/demo/plan.csv": "written anew each time, by `snakemake plan`",
+    "results/demo/plan.csv": "written anew each time, by `snakemake .*-- plan`",
     "wieghted": "target wieghted: unknown name 'wieghted'; allowed: all, weighted.*" + mean("weighted"),
 }
 

@@ -115,6 +115,9 @@ class Deal:
     def stand_in(self, dataset: str) -> str:
         return dataset
 
+    def scored_apart(self, dataset: str, measure: str) -> None:
+        """Each deal has one set of scores."""
+
     def noise_of(self, family: str) -> MeasuredNoise | None:
         return self.noise
 

@@ -101,7 +101,11 @@ def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):
 
 @pytest.mark.parametrize(
     ("target", "said"),
-    [("weigthed", "weighted"), ("results/tabel2.csv", "table2"), ("work/x.json", "`snakemake work/x.json` makes it")],
+    [
+        ("weigthed", "weighted"),
+        ("results/tabel2.csv", "table2"),
+        ("work/x.json", "`snakemake --config .*scale=smoke.* -- work/x.json` makes it"),
+    ],
 )
 def test_a_target_that_is_no_result_is_answered_with_what_there_is(project, target, said):
     with pytest.raises(UserError, match=said):

@@ -23,6 +23,8 @@ TABLE = Table("weighted", "table2")
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
+    for name in ("config.yaml", "workflow", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     return load_project(ROOT, {"work": str(tmp_path / "work"), "scale": SCALE})
 

@@ -1,5 +1,6 @@
 """Datasets begun from a file of two columns, a treebank and a table of recordings: taken by the stages as written."""
 
+import csv
 import random
 from pathlib import Path
 
@@ -7,11 +8,14 @@ import numpy as np
 import pytest
 import soundfile
 import yaml
-from copied_project import call, copy_project, require
+from copied_project import add_toy_paper, call, copy_project, require
 
 from pipeline.__main__ import main
 from pipeline.data.speech.manifest import read_manifest
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
 from reprise.__main__ import main as reprise
+from reprise.targets import refuse_names_of_rules
 
 RATE = 8000
 WORDS = ["the", "a", "dog", "cat", "tree", "sees", "likes", "old", "small", "big", "red"]
@@ -87,15 +91,25 @@ def test_recordings_become_a_dataset_whose_features_are_taken_where_they_lie(roo
 
 
 @pytest.mark.slow
-def test_a_paper_on_recordings_is_planned_with_the_folder_that_the_dataset_names(root):
+def test_a_paper_on_recordings_is_trained_and_its_table_filled_in(root):
     record_calls(root, 10, each=6)
     for words in (
         ["new", "dataset", "calls", "--recordings", "calls.tsv"],
         ["new", "paper", "mine", "--dataset", "calls"],
     ):
         assert reprise(words) == 0
-    planned = require(call(root, "snakemake", "-n", "-p", "--config", "scale=smoke", "--", "mine"))
-    assert "--package calls=data/calls" in planned and "librispeech" not in planned
+    require(call(root, "snakemake", "--cores", "2", "--config", "scale=smoke", "--", "mine"))
+    with open(root / "results/smoke/mine/table1.csv", newline="") as file:
+        assert all(float(row["score_ours"]) > 0 for row in csv.DictReader(file))
+
+
+@pytest.mark.parametrize("name", ["all", "train", "site"])
+def test_a_paper_is_not_called_as_a_rule_is(root, capsys, name):
+    assert reprise(["new", "paper", name, "--dataset", "wmt14-en-de"]) == 1
+    assert f"error: {name}: a rule of the workflow has this name" in capsys.readouterr().err
+    (add_toy_paper(root)).rename(root / "workflow/papers" / name)
+    with pytest.raises(UserError, match=f"workflow/papers/{name}: a rule of the workflow has this name"):
+        refuse_names_of_rules(load_project(root))
 
 
 @pytest.mark.parametrize(

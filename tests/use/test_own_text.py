@@ -308,7 +308,7 @@ WRONG = {
     "no name": (["translate", "mine"], "neither a folder nor paper/system/dataset/seed"),
     "no dataset": (
         ["translate", "attention/base"],
-        "name a dataset too, attention/base/DATASET; with seed 1 it is trained on: none",
+        "attention/base: trained on nothing at scale smoke with seed 1; `snakemake --config scale=smoke -- attention`",
     ),
     "a folder of no run": (["translate", "data"], "no run.yaml in it"),
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),

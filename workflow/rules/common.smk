@@ -45,11 +45,12 @@ from pipeline.products import (
 from pipeline.stages import parse as parsed
 from reprise.planning.order import operations
 from reprise.status.unlock import forget_driver
-from reprise.targets import unknown_target
+from reprise.targets import refuse_names_of_rules, unknown_target
 from reprise.wildcards import Placeholders, product_of
 
 try:
     project = Project(workflow.basedir, config)
+    refuse_names_of_rules(project)
     graph, layout = Graph(project), project.layout
     patterns = Layout(layout.work, layout.scale, lambda run: "{content}", lambda dataset: "{content}")
     datasets = project.dataset_records

@@ -72,6 +72,7 @@ class Parses(Inputs):
     """Gold trees and parses over the same words, and what had to be done to make each parse of a model's output."""
 
     folder = "scores"
+    forms = ("trees",)
     gold: list[Tree]
     parses: list[Tree]
     repairs: list[Repairs]

@@ -19,6 +19,7 @@ class Transcripts(Inputs):
     """What was said and what was written down, utterance by utterance."""
 
     folder = "scores"
+    forms = ("speech",)
     references: list[str]
     hypotheses: list[str]
 

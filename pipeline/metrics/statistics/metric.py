@@ -2,9 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
+
+
+class Described(Protocol):
+    """A dataset's record."""
+
+    form: ClassVar[Any]
+    collector: ClassVar[str | None]
 
 
 class Inputs:
@@ -12,6 +19,14 @@ class Inputs:
 
     folder: ClassVar[str]
     """In a run's folder: where that stage writes its score files."""
+    forms: ClassVar[tuple[str, ...]]
+    """Of the datasets that it can be had of."""
+    collector: ClassVar[str | None] = None
+    """Their collector, where only one writes down what is needed."""
+
+    @classmethod
+    def can_be_had_of(cls, dataset: "Described") -> bool:
+        return dataset.form in cls.forms and cls.collector in (None, dataset.collector)
 
 
 Read = TypeVar("Read", bound=Inputs)

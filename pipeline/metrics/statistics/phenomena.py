@@ -28,6 +28,8 @@ class GrammarTranslations(Inputs):
     """Of a test set."""
 
     folder = "phenomena"
+    forms = ("sentences",)
+    collector = "grammar"
     sentences: list[GrammarSentence]
     src_words: list[str]
     tgt_words: list[str]

@@ -18,6 +18,7 @@ class Translations(Inputs):
     """Of a test set: its texts, and what its dataset file says of how the paper counted."""
 
     folder = "scores"
+    forms = ("sentences",)
     raw: Texts
     tokenised: Texts
     compound_split: bool = False

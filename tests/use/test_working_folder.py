@@ -1,0 +1,38 @@
+"""Commands work in the folder of a project, and tell what a faulty dataset file costs."""
+
+import pytest
+import yaml
+from copied_project import copy_project
+
+from pipeline.experiment.project import load_project
+from reprise.__main__ import main
+from reprise.graph import Graph, datasets_in
+
+FAULTY = "grammar-smoke-trees"
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["results"], ["translate", "attention/base"], ["make", "all"], ["new", "paper", "mine"]]
+)
+def test_no_command_takes_another_folder_for_an_empty_project(tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 1
+    assert "error: no project here" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_reports_without_a_faulty_dataset_are_told_of_and_the_others_named(tmp_path, monkeypatch, caplog, capsys):
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    graph = Graph(load_project(root, {"scale": "smoke"}))
+    without = [one for one in graph.reports(graph.project.papers) if FAULTY not in datasets_in(graph.closure([one]))]
+    path = root / f"workflow/datasets/{FAULTY}.yaml"
+    record = yaml.safe_load(path.read_text(encoding="utf-8"))
+    path.write_text(yaml.safe_dump({"knd" if key == "kind" else key: value for key, value in record.items()}))
+    broken = Graph(load_project(root, {"scale": "smoke"}))
+    found = broken.readable(broken.project.papers)
+    assert [(type(one), one.paper) for one in found] == [(type(one), one.paper) for one in without] and without
+    assert len(without) < len(graph.reports(graph.project.papers))
+    assert f"{FAULTY}.yaml: file: missing key 'kind'; what needs this dataset is left out" in caplog.text
+    assert main(["status", "--no-forecast", "--set", "scale=smoke"]) == 0
+    assert "nobody drives the campaign; this goes on with it" in capsys.readouterr().out
