@@ -88,7 +88,7 @@ onstart:
 
 
 onerror:
-    atexit.register(say_failures, log, list(workflow.dag.jobs))
+    atexit.register(say_failures, workflow.scheduler.failed, list(workflow.dag.jobs))
 
 
 rule all:

@@ -21,8 +21,8 @@ from reprise.status.screen import screen
 
 EVERY_S = 1.0
 DETAIL = re.compile(
-    r"$|(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete)|\[... "
-    r"|\d+ of \d+ steps|error: "
+    r"$|(Select|Execute|Finished|Touching|Using|Building|Provided|Rules|Config|Assuming|Complete|Exiting|Elapsed)"
+    r"|\[... |\d+ of \d+ steps|error: |failed: "
 )
 """How lines of Snakemake begin that are no event, or are said in the end."""
 FIRST_SHARE = 0.02

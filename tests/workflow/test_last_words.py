@@ -1,7 +1,7 @@
 """Whatever stops the workflow, the last that it says is why, where, and what to do."""
 
 import pytest
-from copied_project import ROOT, call, copy_project
+from copied_project import ROOT, add_toy_paper, call, copy_project
 
 from pipeline.experiment.project import load_project
 
@@ -26,6 +26,19 @@ def test_a_failed_stage_ends_with_its_own_line_and_its_log(project):
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"error: {CORPUS}/raw/") and last.endswith(f"(log: {CORPUS}/logs/prepare.log)")
     assert "no such file; " in last
+
+
+def test_reprise_make_says_cause_and_log_once_and_makes_reports_of_what_is_there(project):
+    """It has Snakemake be quiet."""
+    add_toy_paper(project)
+    (project / CORPUS / "prepared").mkdir(parents=True)
+    (project / CORPUS / "raw.done").touch()
+    done = call(project, "reprise", "make", "--set", "scale=smoke", "results/smoke/toy/table1.csv")
+    cause, log = f"{CORPUS}/raw/train.en: no such file", f"(log: {CORPUS}/logs/prepare.log)"
+    assert done.returncode == 1 and done.stderr.startswith(f"error: {cause}")
+    assert [(done.stdout + done.stderr).count(said) for said in (cause, log)] == [1, 1]
+    assert "reports: 1 in part; trainings: 1 not run" in done.stdout
+    assert "not run" in (project / "results/smoke/toy/table1.csv").read_text()
 
 
 def test_each_of_several_failed_stages_has_its_line(project):

@@ -2,12 +2,10 @@
 # stage is called. What the files hold is the pipeline's business.
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
 from itertools import takewhile
-from pathlib import Path
 
 from pipeline.cluster.orders import place
 from pipeline.disk import require_writable
@@ -300,19 +298,18 @@ def place_orders(jobs):
             place(args.folder, args.command, args.makes, args.reads)
 
 
-def say_failures(logs, jobs):
-    """Make what was asked for of what is there, and repeat what each failed stage said last, and where.
+def say_failures(failed, jobs):
+    """Make what was asked for of what is there, and say of each failed job what it said last, and where.
 
-    Called once Snakemake has said all that it says. logs: Snakemake's own; jobs: all that were to be done.
+    Called once Snakemake has said all that it says, which `--quiet` cuts short. jobs: all that were to be done.
     """
-    said = "".join(Path(log).read_text(encoding="utf-8") for log in logs)
-    failed = dict.fromkeys(re.findall(r"^ +log: (.+?) \(check log file", said, re.MULTILINE))
+    logs = sorted({str(log) for job in failed for log in job.log})
     reports = sorted({str(job.output[0]) for job in jobs if job.rule.name in REPORTS})
     if failed and reports:
         forget_driver()  # nobody sees to what is left
         command = [sys.executable, "-m", "reprise", "results", *reports, *OPTIONS["settings"]]
         subprocess.run(command, stdout=sys.stderr, check=False)
-    for path in failed:
+    for path in logs:
         print(f"{last_words(path)} (log: {path})", file=sys.stderr, flush=True)
 
 
