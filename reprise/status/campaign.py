@@ -20,10 +20,12 @@ from pipeline.records.training import TrainingCost
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.status.failures import Failed, failures
 from reprise.status.runs import STATES, Runs, RunState
+from reprise.status.stage_logs import logs_of
 from reprise.status.unlock import DRIVER, drives, machine
 
 WRITTEN_IN_PART = 1.0
 """The time of a report that `reprise results` wrote, perhaps not whole: the workflow makes it anew."""
+SITE_LOG = "logs/site.log"
 COUNTED: dict[str, tuple[type[Product], ...]] = {
     "decodings": (Translation, Parse, Transcript),
     "scores": (Score,),
@@ -39,7 +41,7 @@ class Campaign:
     Attributes:
         driver: who drives it, in words; empty if nobody does.
         made: (there, of all) of trainings, decodings, scores and reports.
-        failed: of stages other than trainings.
+        failed: of stages other than trainings that make what is watched.
         hours: spent, by device.
         jobs: of the user on Slurm, by state.
     """
@@ -76,6 +78,7 @@ class Watch:
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
         self.runs, self.interval_s = Runs(graph), interval_s
+        self.logs = self.logs_asked_for()
 
     def look(self) -> Campaign:
         noted = read_note(Driver, self.project.root / DRIVER)
@@ -111,10 +114,15 @@ class Watch:
     def run_folders(self) -> list[Path]:
         return [self.project.layout.run(run) for run in runs_in(self.products)]
 
+    def logs_asked_for(self) -> set[Path]:
+        """Of the stages that make what is watched, and of its site."""
+        layout = self.project.layout
+        return {log for one in self.products for log in logs_of(layout, one)} | {layout.scale_folder / SITE_LOG}
+
     def other_failures(self) -> Iterable[Failed]:
         corpora = [self.project.layout.corpus(name) for name in datasets_in(self.products)]
         for folder in (*corpora, *self.run_folders(), self.project.layout.scale_folder):
-            yield from (one for one in failures(folder) if one.stage != "train")
+            yield from (one for one in failures(folder) if one.log in self.logs)
 
     def hours(self) -> dict[str, float]:
         """Of trainings and decodings, by device; several processes count as so many devices."""

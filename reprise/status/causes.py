@@ -3,33 +3,17 @@
 from collections.abc import Iterable
 from functools import cache
 
-from pipeline.products import (
-    Alignments,
-    AttentionMaps,
-    Averaged,
-    Gates,
-    LayerTimes,
-    ModelSizes,
-    OfDataset,
-    OfRun,
-    Parse,
-    Product,
-    Score,
-    Trained,
-    Transcript,
-    Translation,
-    Tuned,
-)
+from pipeline.products import OfDataset, OfRun, Product, Trained
 from reprise.graph import Graph, flat
 from reprise.status.campaign import Campaign
 from reprise.status.failures import Failed, failures, first_line
 from reprise.status.runs import in_words
+from reprise.status.stage_logs import logs_of
 
 FAILED, RUNNING, WAITING, NOT_RUN = "failed: ", "running", "waiting", "not run"
 BLOCKED = "not run: needs "
 TELLING = (FAILED, RUNNING, BLOCKED, WAITING, NOT_RUN)
 """What words begin with; of several causes the first of these is said."""
-SCORERS = {"scores": ("score", "score-trees"), "phenomena": ("phenomena",), "perplexities": ("perplexity",)}
 
 
 class Causes:
@@ -74,39 +58,10 @@ class Causes:
         """Of the stage that makes it, by its log."""
         if isinstance(product, OfDataset):  # each of its stages needs the one before
             return next(iter(self.failed_in(self.layout.corpus(product.dataset))), None)
+        logs = logs_of(self.layout, product)
         folder = self.layout.run(product.run) if isinstance(product, OfRun) else self.layout.scale_folder
-        names = stages_of(product)
-        return next((one for one in self.failed_in(folder) if one.stage in names), None)
+        return next((one for one in self.failed_in(folder) if one.log in logs), None)
 
 
 def telling(words: str) -> int:
     return next(place for place, start in enumerate(TELLING) if words.startswith(start))
-
-
-def stages_of(product: Product) -> list[str]:
-    """How the logs are called that tell of a product (workflow/rules)."""
-    match product:
-        case Score(_, measure, decoding, split, scored_on):
-            end = f"{split}@{scored_on}" if scored_on else split
-            return [f"{name}-{decoding}-{end}" for name in SCORERS[measure]]
-        case Translation(_, decoding, split):
-            return [f"translate-{decoding}-{split}"]
-        case Parse(_, decoding, split):
-            return [f"parse-{decoding}-{split}"]
-        case Transcript(_, decoding, split, scored_on):
-            return [f"transcribe-{decoding}-{split}@{scored_on}"]
-        case AttentionMaps(_, decoding, split, choice):
-            return [f"attention-{decoding}-{split}-{choice}"]
-        case Averaged(_, decoding):
-            return [f"average-{decoding}"]
-        case Tuned(_, decoding):
-            return [f"tune-{decoding}"]
-        case Alignments(_, split):
-            return [f"alignments-{split}"]
-        case ModelSizes(paper):
-            return [f"model-sizes-{paper}"]
-        case Gates():
-            return ["gates"]
-        case LayerTimes():
-            return ["layer-times"]
-    return []

@@ -182,6 +182,18 @@ def test_what_failed_besides_trainings_is_told_with_its_cause_until_it_is_tried_
     assert "failed " not in screen(project, capsys).replace("0 failed ", "")
 
 
+def test_what_failed_of_stages_that_nobody_asks_for_is_not_told(project, runs, capsys):
+    """A decoding that the settings name no more, and what is not part of any result."""
+    for log in (folder_of(project, runs[0]) / "logs/translate-old-test.log", *planning(project)):
+        touch(log)
+        log.write_text("error: x: a fault of long ago\n")
+    assert "long ago" not in screen(project, capsys)
+
+
+def planning(project):
+    return [project.layout.scale_folder / f"logs/{stage}.log" for stage in ("check-data", "plan", "cost")]
+
+
 def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
     products = Graph(project).closure(Graph(project).reports(["weighted"]))
     translations = {one.run: one for one in products if isinstance(one, Translation)}
