@@ -47,8 +47,8 @@ class Config(Closed):
     @field_validator("mirror")
     @classmethod
     def mirror_is_a_folder_or_an_address(cls, mirror: str | None) -> str | None:
-        if mirror is not None and not re.match(r"(https?|ftp|file)://.", mirror) and not Path(mirror).is_dir():
-            raise ValueError("neither a folder nor a URL (https://…); null = none")
+        if mirror is not None and not re.match(r"https?://.", mirror) and not Path(mirror).is_dir():
+            raise ValueError("neither a folder nor a URL (https://… or http://…); null = none")
         return mirror
 
     @property

@@ -142,7 +142,9 @@ def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
             f"{record.name}: {len(licensed)} files of {', '.join(packages)} are missing: {listed(licensed)}; "
             "complete the folder, or correct `licensed:` in config.yaml"
         )
-    if public := [file.name for file in lost if file.name in fetched]:
+    if damaged := [file.note for file in lost if file.state == "damaged"]:
+        yield f"{record.name}: damaged: {listed(damaged)}; put whole ones in their place"
+    if public := [file.name for file in lost if file.name in fetched and file.state != "damaged"]:
         yield (
             f"{record.name}: {len(public)} files are missing: {listed(public)}; fetch them elsewhere, then name their "
             "folder as `mirror:` in config.yaml"

@@ -128,6 +128,17 @@ def test_files_that_no_address_has_are_an_error_that_lists_them(server, tmp_path
     assert "status 404" in caplog.text
 
 
+def test_a_damaged_file_of_the_mirror_is_called_that_with_its_checksum(server, tmp_path):
+    mirror, name = tmp_path / "mirror", "train.en.gz"
+    put(mirror, CONTENT[::-1], name)
+    project = with_source(toy_project(tmp_path, mirror=str(mirror)), f"{server.url}/missing")
+    with pytest.raises(UserError) as raised:
+        check(project, ["multi30k-en-de"])
+    damaged, missing = str(raised.value).split("\n")
+    assert f": damaged: {mirror / name}: " in damaged and SHA256 in damaged
+    assert "5 files are missing: " in missing and name not in missing
+
+
 def test_what_was_extracted_needs_no_files(tmp_path):
     project = toy_project(tmp_path)
     done = project.layout.corpus("multi30k-en-de") / "raw.done"

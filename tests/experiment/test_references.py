@@ -283,6 +283,12 @@ TYPOS = {
     "too many seeds": (CONFIG, "seeds", 100_000_000, "config.yaml: seeds: .*less than or equal to 1000, got 100000000"),
     "negative seed": (CONFIG, "seeds", [-1], "config.yaml: seeds.0: .*greater than or equal to 0, got -1"),
     "mirror": (CONFIG, "mirror", "/no/such", "config.yaml: mirror: neither a folder nor a URL .*got '/no/such'"),
+    "mirror of FTP": (
+        CONFIG,
+        "mirror",
+        "ftp://host/data",
+        "mirror: neither a folder nor a URL .*https.*got 'ftp://host/",
+    ),
     "work": (CONFIG, "work", "", "config.yaml: work: .*at least 1 character"),
     "package": (
         CONFIG,
