@@ -13,11 +13,9 @@ wrong, after a repair only when something stays so. Writes no other file.
 import argparse
 import logging
 import os
-import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import permutations
 from os.path import exists
 from pathlib import Path
 
@@ -26,13 +24,11 @@ from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.files import note_of, set_aside, sweep
-from pipeline.layout import DONE_FILE
 from pipeline.products import OfDataset, OfRun, Product, Trained
-from pipeline.records.record import read_note
-from pipeline.records.training import TrainedRun
 from reprise.graph import Graph
 from reprise.named_results import in_file, reports_named
-from reprise.store.file_checks import Checked, checked
+from reprise.store.file_checks import Checked
+from reprise.store.lost_records import lost_records, restore
 from reprise.store.product_checks import Finding, Inspection, is_needed
 
 log = logging.getLogger(__name__)
@@ -60,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     show(
         [
             *good_rows(project, findings),
-            *(row(one, done.get(one.path) if args.repair else None) for one in wrong.values()),
+            *(row(one, done if args.repair else None) for one in wrong.values()),
         ]
     )
     left = [one for one in wrong.values() if one.state == "unreadable"] if args.repair else wrong
@@ -83,12 +79,12 @@ def asked(graph: Graph, names: list[str]) -> list[Product]:
 
 def repair(project: Project, finding: Finding) -> Iterator[tuple[Path, Path]]:
     """Rename what is damaged and what stands for it; gives the new names. What can't be read is left alone."""
-    if copy := copy_of_record(project, finding):
-        lost, whole = copy
-        if exists(lost):
-            yield lost, set_aside(lost)
-        shutil.copy2(whole, lost)
-        return
+    if isinstance(finding.product, Trained):
+        bad = {one.path for one in finding.checks if one.state != "good" and is_needed(one.path)}
+        folder = project.layout.run(finding.product.run)
+        if lost := lost_records(folder, bad):
+            yield from restore(folder, lost)
+            return
     unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
     for one in finding.checks:
         if one.state == "damaged" and exists(one.path):
@@ -98,19 +94,6 @@ def repair(project: Project, finding: Finding) -> Iterator[tuple[Path, Path]]:
     for path in sorted(finding.stale - unreadable):
         if exists(path):
             yield path, set_aside(path, "stale")
-
-
-def copy_of_record(project: Project, finding: Finding) -> tuple[Path, Path] | None:
-    """The one of a training's two equal records that alone is lost, and the other: Snakemake may not miss the first."""
-    if not isinstance(finding.product, Trained):
-        return None
-    mark, weights = project.layout.path(finding.product), project.layout.weights(finding.product.run)
-    bad = {one.path for one in finding.checks if one.state != "good" and is_needed(one.path)}
-    for lost, whole in permutations((mark, mark.with_name(DONE_FILE))):
-        record = read_note(TrainedRun, whole) if bad <= {lost} and checked(whole).state == "good" else None
-        if record and checked(lost).state != "good" and checked(weights, None, record.weights_digest).state == "good":
-            return lost, whole
-    return None
 
 
 def sweep_all(project: Project) -> None:
@@ -143,10 +126,14 @@ def place_of(project: Project, product: Product, path: Path) -> Path:
     return path.parent
 
 
-def row(one: Checked, aside: Path | None) -> tuple[str, str, str, str]:
+def row(one: Checked, asides: dict[Path, Path] | None) -> tuple[str, str, str, str]:
+    """asides: new names, after a repair."""
+    aside = asides.get(one.path) if asides else None
     match one.state:
         case "unreadable":
             what = "left alone: check the disk and the permissions"
+        case _ if asides is not None and exists(one.path):
+            what = "written again from what is here"
         case _ if not is_needed(one.path):
             what = "no result needs it; only a new training would make it again"
         case _:

@@ -7,16 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from copied_project import ROOT, call, copy_project, require
+from copied_project import ROOT, call, copy_project, jobs, require
 
 from pipeline.experiment.project import load_project
 from pipeline.products import RunId
 from reprise.graph import Graph
+from reprise.status.runs import Runs
 from reprise.store.product_checks import Inspection
 from reprise.store.verify import asked
 
 LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
-RUN = str(LAYOUT.run(RunId("attention", "base", "grammar-smoke-en-de", 1)))
+TRAINING = RunId("attention", "base", "grammar-smoke-en-de", 1)
+RUN = str(LAYOUT.run(TRAINING))
 CORPUS = str(LAYOUT.corpus("grammar-smoke-en-de"))
 TARGETS = ["results/smoke/attention/figure3.svg", f"{RUN}/scores/averaged/test.json"]
 KINDS = {
@@ -163,6 +165,20 @@ def test_a_checkpoint_that_is_lost_beside_what_says_that_the_training_is_done_is
     make(project)
     require(verify(project))
     assert contents(project) == before
+
+
+@pytest.mark.parametrize("spoil_one", [lambda path: path.write_text("{"), Path.unlink], ids=["damaged", "deleted"])
+def test_both_records_of_a_training_are_written_again_from_its_weights_and_nothing_is_left_to_do(spoil_one, project):
+    records = [project / RUN / name for name in ("trained.json", "done.json")]
+    before = records[0].read_bytes()
+    for path in records:
+        spoil_one(path)
+    assert require(verify(project, "--repair")).count("written again from what is here") == 2
+    assert [path.read_bytes() for path in records] == [before, before]
+    require(verify(project))
+    assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
+    graph = Graph(load_project(project, {"scale": "smoke"}))
+    assert Runs(graph).look(TRAINING, [], driven=False).state == "done"
 
 
 @pytest.mark.slow
