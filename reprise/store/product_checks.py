@@ -68,15 +68,15 @@ def is_needed(path: Path) -> bool:
 
 
 class Inspection:
-    """Of some targets and all that they are made from. targets: None = all that is here, of every paper."""
+    """Of what is wanted, and so has to be there, of other products, if they are, and of all that they are made from."""
 
-    def __init__(self, graph: Graph, targets: Iterable[Product] | None):
+    def __init__(self, graph: Graph, wanted: Iterable[Product], others: Iterable[Product] = ()):
         self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
-        self.wanted: set[Product] = set(targets or ())
+        self.wanted = set(wanted)
         self.checkpoints: dict[RunId, int] = defaultdict(int)
         """How many each run has to have."""
         hashed.cache_clear()
-        products = graph.closure(self.wanted or graph.readable(self.project.papers))
+        products = graph.closure([*self.wanted, *others])
         self.found = {product: Finding(product, self.checks(product)) for product in products}
         for product in products:
             if exists(mark := self.layout.path(product)) and (self.lacks(product) or self.found[product].is_bad):

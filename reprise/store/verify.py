@@ -2,7 +2,7 @@
 
     python -m pipeline verify --set scale=paper             all that is here, of every paper
     python -m pipeline verify results/table2.csv            what this table is made from, and that it is all there
-    python -m pipeline verify --repair weighted             and set aside what is damaged
+    python -m pipeline verify --repair weighted             what is here of this paper, and set aside what is damaged
 
 TARGETS are the names and files that can be asked of snakemake. With --repair a damaged file is renamed to NAME.damaged,
 and the file that stands for something missing or damaged to NAME.stale: then the ordinary snakemake command makes anew
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     if args.repair and any((args.root / LOCKS).glob("*.lock")):
         raise UserError("snakemake works in this folder, or was killed: end it, or `python -m pipeline unlock` first")
     graph = Graph(project)
-    findings = Inspection(graph, asked(graph, args.targets) if args.targets else None).found.values()
+    findings = Inspection(graph, *asked(graph, args.targets or list(project.papers))).found.values()
     wrong = {one.path: one for finding in findings for one in finding.checks if one.state != "good"}
     if args.repair:
         sweep_all(project)
@@ -68,13 +68,21 @@ def run(args: argparse.Namespace) -> None:
     log.info("scale %s: %s", project.config.scale, f"now {AGAIN}" if wrong else "all that is here is good")
 
 
-def asked(graph: Graph, names: list[str]) -> list[Product]:
-    """Raises UserError when one is no name of a paper, and no file that is made at this scale."""
+def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]:
+    """Files that were named, which have to be there, and the reports of papers, which were perhaps never made.
+
+    Raises:
+        UserError: a name is none of a paper, and no file that is made at this scale.
+    """
     every = graph.closure(graph.readable(graph.project.papers))
-    otherwise, found = f"nothing of the papers is made there at scale {graph.project.config.scale}", list[Product]()
+    otherwise = f"nothing of the papers is made there at scale {graph.project.config.scale}"
+    files, of_papers = list[Product](), list[Product]()
     for name in names:
-        found += reports_named(graph, name) or in_file(graph.project, name, every, otherwise)
-    return found
+        if (reports := reports_named(graph, name)) is not None:
+            of_papers += reports
+        else:
+            files += in_file(graph.project, name, every, otherwise)
+    return files, of_papers
 
 
 def repair(project: Project, finding: Finding) -> Iterator[tuple[Path, Path]]:

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,8 @@ def make(folder: Path) -> None:
     require(call(folder, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", *TARGETS))
 
 
-def verify(folder: Path, *more: str):
-    return call(folder, sys.executable, "-m", "pipeline", "verify", *more, "--set", "scale=smoke", "--", *TARGETS)
+def verify(folder: Path, *more: str, of: Iterable[str] = TARGETS):
+    return call(folder, sys.executable, "-m", "pipeline", "verify", *more, "--set", "scale=smoke", "--", *of)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -98,7 +99,7 @@ def any_file(project: Path, kind: str) -> Path:
 
 def test_a_whole_target_is_good_and_every_change_of_a_single_file_is_found_and_named(project):
     graph = Graph(load_project(project, {"scale": "smoke"}))
-    targets = asked(graph, TARGETS)
+    targets, _ = asked(graph, TARGETS)
 
     def wrong() -> dict[Path, str]:
         found = Inspection(graph, targets).found.values()
@@ -130,7 +131,7 @@ def test_what_earlier_versions_made_is_known_by_the_digests_in_its_records(file,
     content = bytearray(path.read_bytes())
     content[random.randrange(len(content))] ^= 1 << random.randrange(8)
     path.write_bytes(content)
-    found = Inspection(graph, asked(graph, TARGETS)).found.values()
+    found = Inspection(graph, *asked(graph, TARGETS)).found.values()
     wrong = {one.path: one.state for finding in found for one in finding.checks if one.state != "good"}
     assert wrong[path.relative_to(project)] == "damaged"
 
@@ -210,6 +211,18 @@ def test_what_is_deleted_is_no_fault_once_repaired_until_something_needs_it(name
     require(verify(project))
 
 
+def test_of_a_paper_what_was_never_made_is_no_fault_but_what_is_damaged_or_was_deleted_is(project):
+    require(verify(project, of=["attention"]))
+    figure, scores = Path(TARGETS[0]), Path(RUN) / "scores/averaged/test.json"
+    figure.unlink()
+    scores.write_text("{")
+    said = verify(project, of=["attention"])
+    assert said.returncode == 1 and "error: 2 files of scale smoke are not good" in said.stderr
+    assert all(f"{path}  " in said.stdout for path in (figure, scores))
+    never = verify(project, of=["results/smoke/attention/figure4.svg"])
+    assert never.returncode == 1 and "figure4.svg" in never.stdout
+
+
 def test_what_can_not_be_read_is_named_and_left_alone(project, monkeypatch):
     path = Path(RUN) / "checkpoints" / random.choice(os.listdir(Path(RUN) / "checkpoints"))
     real = open
@@ -221,6 +234,6 @@ def test_what_can_not_be_read_is_named_and_left_alone(project, monkeypatch):
 
     monkeypatch.setattr("builtins.open", refuse)
     graph = Graph(load_project(project, {"scale": "smoke"}))
-    found = Inspection(graph, asked(graph, TARGETS)).found.values()
+    found = Inspection(graph, *asked(graph, TARGETS)).found.values()
     wrong = [(one.path, one.state) for finding in found for one in finding.checks if one.state != "good"]
     assert wrong == [(path, "unreadable")] and not any(finding.stale for finding in found)
