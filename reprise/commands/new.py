@@ -148,8 +148,9 @@ def text_splits(args: argparse.Namespace, folder: Path, languages: tuple[str, st
 def tree_splits(args: argparse.Namespace, folder: Path) -> dict[str, Path]:
     if has_splits(args, 1):
         return {"train": args.trees, "dev": args.dev[0], "test": args.test[0]}
+    files = trees.split_trees(args.trees, read_shares(args.split), folder)
     log.info("%s: train, dev and test, no sentence in two of them", folder)
-    return trees.split_trees(args.trees, read_shares(args.split), folder)
+    return files
 
 
 def has_splits(args: argparse.Namespace, files: int) -> bool:

@@ -1,6 +1,7 @@
 """Datasets begun from a file of two columns, a treebank and a table of recordings: taken by the stages as written."""
 
 import csv
+import logging
 import random
 from pathlib import Path
 
@@ -125,11 +126,12 @@ def test_a_paper_is_not_called_as_a_rule_is(root, capsys, name):
         (["--recordings", "calls.tsv", "--trees", "calls.tsv"], "name the data"),
     ],
 )
-def test_faults_of_the_data_are_named_in_a_line_and_nothing_is_written(root, capsys, words, message):
+def test_faults_of_the_data_are_named_in_a_line_and_nothing_is_written(root, capsys, caplog, words, message):
+    caplog.set_level(logging.INFO)
     record_calls(root, 3, each=2)
     (root / "short.tsv").write_text("audio\nx.wav\n")
     (root / "gone.tsv").write_text("audio\ttext\nx.wav\thello\n")
     (root / "late.tsv").write_text("audio\ttext\tseconds\naudio/0-0.wav\thello\t1\n")
     assert reprise(["new", "dataset", "mine", *words]) == 1
-    assert message in capsys.readouterr().err
+    assert message in capsys.readouterr().err and not caplog.messages
     assert not (root / "workflow/datasets/mine.yaml").exists()
