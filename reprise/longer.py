@@ -21,8 +21,10 @@ from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.records.training import TrainedRun
 from pipeline.schema import load_yaml, validate
 from pipeline.training.checkpoint import Checkpoints
+from pipeline.training.distributed import Group
 from pipeline.training.job import add_machine_arguments, train_held
 from pipeline.training.key import run_key
+from pipeline.training.machine import choose_device, choose_threads
 from pipeline.training.neighbours import depends_on_length, of_length, take_up
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,9 @@ def add_length_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    if not args.prepare:  # what can't be trained here is begun nowhere
+        choose_threads(args.threads)
+        choose_device(args.device, Group.from_environment().local_rank)
     written: RunSpec = validate(RunSpec, load_yaml(args.run / RUN_FILE), str(args.run / RUN_FILE))
     if args.steps <= written.training.max_steps:
         raise UserError(f"--steps {args.steps}: {args.run} is of {written.training.max_steps} updates; ask for more")

@@ -33,9 +33,11 @@ def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:
     if choice == "cpu" or (choice == "auto" and not given and not torch.cuda.is_available()):
         return torch.device("cpu")
     if not torch.cuda.is_available():
+        driver = f"check the job's GPU request, and by nvidia-smi whether the driver serves CUDA {torch.version.cuda}"
+        remedy = driver if torch.version.cuda else "install a build for GPUs: this one has no CUDA"
         raise UserError(
-            f"--device {choice}: torch {torch.__version__} finds no GPU here; check the job's GPU request, and by "
-            f"nvidia-smi whether the driver serves CUDA {torch.version.cuda} ({BUILDS}), or train with --device cpu"
+            f"--device {choice}: torch {torch.__version__} finds no GPU here; {remedy} ({BUILDS}), or train with "
+            "--device cpu"
         )
     if local_rank >= torch.cuda.device_count():
         raise UserError(

@@ -194,6 +194,17 @@ def test_continue_refuses_fewer_updates_and_a_run_without_checkpoints(stored, ca
     assert "has no checkpoint to go on from" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["--threads", "0"], "--threads must be at least 1"), (["--device", "cuda"], "finds no GPU here")],
+)
+def test_continue_leaves_nothing_behind_where_it_can_not_train(stored, capsys, monkeypatch, words, said):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    before = set(stored.parent.rglob("*"))
+    assert main(["continue", "--run", str(stored), "--steps", "12", *words]) == 1
+    assert said in capsys.readouterr().err and set(stored.parent.rglob("*")) == before
+
+
 def test_continue_refuses_a_run_that_ended_by_itself_as_it_would_again(new_run, copy_corpus, capsys):
     run = new_run("seed1-00000002", max_steps=40, validate_every=2, patience=1, lr_factor=50.0)
     train_run(run, threads=1)

@@ -41,10 +41,15 @@ def test_a_card_without_kernels_in_this_build_is_named_with_what_to_do(monkeypat
         check_kernels(torch.device("cuda"))
 
 
-def test_a_job_that_was_given_a_gpu_which_torch_does_not_find_does_not_go_on_without(monkeypatch):
+@pytest.mark.parametrize(
+    ("cuda", "remedy"),
+    [("12.8", "whether the driver serves CUDA 12.8"), (None, "install a build for GPUs: this one has no CUDA")],
+)
+def test_a_job_that_was_given_a_gpu_which_torch_does_not_find_does_not_go_on_without(monkeypatch, cuda, remedy):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with pytest.raises(UserError, match=r"finds no GPU here.*whether the driver serves CUDA.*Which PyTorch"):
+    with pytest.raises(UserError, match=f"finds no GPU here.*{remedy}.*Which PyTorch"):
         choose_device("auto", 0)
     assert choose_device("cpu", 0) == torch.device("cpu")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
