@@ -142,8 +142,14 @@ def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
             f"{record.name}: {len(licensed)} files of {', '.join(packages)} are missing: {listed(licensed)}; "
             "complete the folder, or correct `licensed:` in config.yaml"
         )
-    if damaged := [file.note for file in lost if file.state == "damaged"]:
-        yield f"{record.name}: damaged: {listed(damaged)}; put whole ones in their place"
+    damaged = [file for file in lost if file.state == "damaged"]
+    if changed := [file.note for file in damaged if file.name in fetched and fetched[file.name].path]:
+        yield (
+            f"{record.name}: changed: {listed(changed)}; put back what was there, or write the sha256 of what is there "
+            f"now into workflow/datasets/{record.name}.yaml: then it is another corpus"
+        )
+    if others := [file.note for file in damaged if not (file.name in fetched and fetched[file.name].path)]:
+        yield f"{record.name}: damaged: {listed(others)}; put whole ones in their place"
     if public := [file.name for file in lost if file.name in fetched and file.state != "damaged"]:
         yield (
             f"{record.name}: {len(public)} files are missing: {listed(public)}; fetch them elsewhere, then name their "

@@ -16,6 +16,7 @@ from pipeline.data.speech.manifest import read_manifest
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from reprise.__main__ import main as reprise
+from reprise.planning.check_data import check
 from reprise.targets import refuse_names_of_rules
 
 RATE = 8000
@@ -60,6 +61,16 @@ def test_two_columns_become_a_dataset_that_is_prepared(root):
         for side in ("en", "de")
     ]
     assert sorted((a.strip(), b.strip()) for a, b in zip(*sides, strict=True)) == sorted(pairs)
+
+
+def test_text_that_was_edited_stops_the_run_with_the_two_ways_out(root):
+    (root / "talk.tsv").write_text("".join(f"a {number}\tb {number}\n" for number in range(100)))
+    assert reprise(["new", "dataset", "talk", "--pairs", "talk.tsv", "--languages", "en", "de"]) == 0
+    check(load_project(root, {"scale": "smoke"}), ["talk"], offline=True)
+    with open(root / "data/talk/dev.de", "a") as file:
+        file.write("one more\n")
+    with pytest.raises(UserError, match=r"changed: .*dev\.de.*put back .*, or write .*workflow/datasets/talk\.yaml"):
+        check(load_project(root, {"scale": "smoke"}), ["talk"], offline=True)
 
 
 def test_a_treebank_becomes_a_dataset_that_is_prepared_and_no_sentence_is_in_two_splits(root):
