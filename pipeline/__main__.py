@@ -1,5 +1,6 @@
 """`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand."""
 
+import io
 import logging
 import os
 import sys
@@ -28,17 +29,38 @@ def main(argv: list[str] | None = None) -> int:
 
 def status_of(work: Callable[[], None]) -> int:
     """Of a program that does `work`."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[log_handler()])
     try:
+        prepare()
         work()
+        sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # who reads the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.filename is None:  # of the output, which Python would else try to write once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # who reads the output has seen enough
+            return 0
+        print(f"error: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def prepare() -> None:
+    """What every program here needs of its surroundings. Raises UserError where nobody could hear it."""
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # closed: nobody wants the log
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[log_handler()])
+    if sys.stdout is None:
+        raise UserError("standard output is closed; where nobody wants it, write `> /dev/null`")
+    for stream in (sys.stdout, sys.stderr):  # text is UTF-8 whatever the locale says
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
+    if (
+        "OMP_WAIT_POLICY" not in os.environ
+    ):  # read as torch is loaded: its threads else spin where others need the cores
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 if __name__ == "__main__":

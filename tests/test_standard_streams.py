@@ -1,0 +1,54 @@
+"""Programs whose output can't be written say so in a line; what they write is UTF-8; torch's threads don't spin."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHOW = f"{sys.executable} -m reprise show --paper weighted --table table2"
+
+
+def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
+    variables = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+    return subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, env=variables, check=False)
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        ("> /dev/full", "error: the output: No space left on device\n"),
+        (">&-", "error: standard output is closed; where nobody wants it, write `> /dev/null`\n"),
+    ],
+)
+def test_an_output_that_cannot_be_written_ends_in_one_line(end, error):
+    done = shell(f"{SHOW} {end}")
+    assert (done.returncode, done.stderr.decode()) == (1, error)
+
+
+@pytest.mark.parametrize("end", ["| head -1", "2>&-"])
+def test_a_reader_that_has_enough_and_a_closed_log_are_no_fault(end):
+    done = shell(f"set -o pipefail; {SHOW} {end}")
+    assert (done.returncode, done.stderr) == (0, b"") and done.stdout
+
+
+@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}])
+def test_what_is_written_is_utf_8_whatever_the_locale_says(variables):
+    assert "…" in shell(SHOW, **variables).stdout.decode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("program", "given", "spins"),
+    [
+        ("pipeline", {}, "1000"),
+        ("reprise", {}, "1000"),
+        ("pipeline", {"OMP_WAIT_POLICY": "passive"}, "0"),
+        ("reprise", {"GOMP_SPINCOUNT": "7"}, "7"),
+    ],
+)
+def test_threads_that_wait_leave_the_cores_to_others_unless_told_otherwise(program, given, spins):
+    """By what OpenMP says of itself as torch loads it."""
+    done = shell(f"{sys.executable} -m {program} translate nothing", OMP_DISPLAY_ENV="verbose", **given)
+    assert f"GOMP_SPINCOUNT = '{spins}'" in done.stderr.decode()
