@@ -18,5 +18,11 @@ def reading(*paths: Path) -> Iterator[None]:
         raise not_text(" or ".join(map(str, paths)), error) from error
 
 
+def lines_of(path: Path) -> Iterator[str]:
+    """Lines with their ends, without the byte order mark that may come first. Raises UserError as `reading` does."""
+    with reading(path), open(path, encoding="utf-8-sig", newline="\n") as lines:
+        yield from lines
+
+
 def not_text(name: str, error: UnicodeDecodeError) -> UserError:
     return UserError(f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first")

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from pipeline.data.text_files import lines_of
 from pipeline.errors import UserError
 from pipeline.records.decoding import Decoded
 
@@ -13,13 +14,7 @@ TOKENISED_SHARE = 0.1
 
 def read_lines(path: Path) -> list[str]:
     """Lines of a UTF-8 text, split on the line feed alone. Raises UserError when missing or not UTF-8."""
-    try:
-        text = Path(path).read_bytes().decode("utf-8")
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not valid UTF-8 at byte {error.start}; make it again") from error
-    return text.removesuffix("\n").split("\n") if text else []
+    return list(lines_of(path, "make it again"))
 
 
 def training_behind(text: Path) -> str | None:

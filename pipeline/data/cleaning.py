@@ -66,8 +66,8 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
 
 def decode(line: bytes) -> str:
     """A raw line as text, stray carriage returns as spaces. Raises BadPairError when it is not UTF-8, or is blank."""
-    try:
-        text = line.decode("utf-8").replace("\r", " ").strip()
+    try:  # a byte order mark may begin each of the files that a split is made of
+        text = line.decode("utf-8-sig").replace("\r", " ").strip()
     except UnicodeDecodeError as error:
         raise BadPairError("invalid UTF-8") from error
     if not text:

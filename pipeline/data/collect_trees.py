@@ -113,5 +113,5 @@ def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
 def read_trees(files: list[Path]) -> Iterator[str]:
     for path in files:
         opener = gzip.open if path.suffix == ".gz" else open
-        with undamaged(path, UnicodeDecodeError), opener(path, "rt", encoding="utf-8", newline="\n") as lines:
+        with undamaged(path, UnicodeDecodeError), opener(path, "rt", encoding="utf-8-sig", newline="\n") as lines:
             yield from (tree for _, tree in bracketings(lines, str(path)))

@@ -204,7 +204,7 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
 def read_table(path: Path) -> list[Row]:
     """Rows of a printed table; every row has every column. Raises UserError naming file and line."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: no such file") from error
     except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 from reprise.new_data.shares import by_split
-from reprise.own_files import reading
+from reprise.own_files import lines_of
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
@@ -56,16 +56,11 @@ def indented(entries: dict[str, Any]) -> str:
 def read_pairs(sides: Sides) -> Iterator[Pair]:
     """Lines side by side, stripped. Raises UserError when a file is missing, not UTF-8, or shorter than the other."""
     src, tgt = sides
-    with (
-        reading(src, tgt),
-        open(src, encoding="utf-8", newline="\n") as ours,
-        open(tgt, encoding="utf-8", newline="\n") as theirs,
-    ):
-        for number, (one, other) in enumerate(zip_longest(ours, theirs), start=1):
-            if one is None or other is None:
-                ended, longer = (src, tgt) if one is None else (tgt, src)
-                raise UserError(f"{ended}: ends before line {number}, {longer} does not; they go line by line")
-            yield one.strip(), other.strip()
+    for number, (one, other) in enumerate(zip_longest(lines_of(src), lines_of(tgt)), start=1):
+        if one is None or other is None:
+            ended, longer = (src, tgt) if one is None else (tgt, src)
+            raise UserError(f"{ended}: ends before line {number}, {longer} does not; they go line by line")
+        yield one.strip(), other.strip()
 
 
 def counted(sides: Sides, split: str) -> int:
@@ -86,11 +81,10 @@ def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
 
 def read_columns(path: Path) -> Iterator[Pair]:
     """Pairs of a file of two columns, a tab between them. Raises UserError when a line has more or fewer."""
-    with reading(path), open(path, encoding="utf-8", newline="\n") as lines:
-        for number, line in enumerate(lines, start=1):
-            if len(fields := line.rstrip("\r\n").split("\t")) != 2:
-                raise UserError(f"{path}: line {number}: {len(fields)} columns; two with a tab between are expected")
-            yield fields[0].strip(), fields[1].strip()
+    for number, line in enumerate(lines_of(path), start=1):
+        if len(fields := line.rstrip("\r\n").split("\t")) != 2:
+            raise UserError(f"{path}: line {number}: {len(fields)} columns; two with a tab between are expected")
+        yield fields[0].strip(), fields[1].strip()
 
 
 def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]):

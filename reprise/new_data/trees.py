@@ -11,7 +11,7 @@ from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 from reprise.new_data.shares import by_split
 from reprise.new_data.text import LARGEST_VOCABULARY, LOOKED_AT, fitting_vocabulary, indented
-from reprise.own_files import reading
+from reprise.own_files import lines_of
 
 
 def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
@@ -20,10 +20,9 @@ def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
     Raises:
         UserError: the file can't be read, or holds something that is no tree, with its line.
     """
-    with reading(path), open(path, encoding="utf-8", newline="\n") as lines:
-        for number, text in bracketings(lines, str(path)):
-            if found := words(clean(parse_tree(text, f"{path}: line {number}"))):
-                yield " ".join(found), text
+    for number, text in bracketings(lines_of(path), str(path)):
+        if found := words(clean(parse_tree(text, f"{path}: line {number}"))):
+            yield " ".join(found), text
 
 
 def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, Path]:

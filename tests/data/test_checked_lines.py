@@ -18,9 +18,14 @@ def test_lines_end_at_the_line_feed_alone(tmp_path):
     assert read_lines(path) == []
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line_alone(tmp_path):
+    (tmp_path / "text").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
+    assert read_lines(tmp_path / "text") == ["a", "\ufeffb"]
+
+
 def test_what_is_not_utf8_or_not_there_is_named(tmp_path):
     (tmp_path / "text").write_bytes(b"ab\xff")
-    with pytest.raises(UserError, match=r"text: not valid UTF-8 at byte 2"):
+    with pytest.raises(UserError, match=r"text: is not UTF-8 \(invalid start byte\)"):
         read_lines(tmp_path / "text")
     with pytest.raises(UserError, match="no such file"):
         read_lines(tmp_path / "nothing")

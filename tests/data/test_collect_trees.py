@@ -56,6 +56,11 @@ def test_a_file_of_the_mirror_is_cut_into_splits(tmp_path):
     assert found == {"train": TREES[:7], "dev": TREES[7:9], "test": TREES[9:]}
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_tree(tmp_path):
+    source = write_gz(tmp_path / "mirror/t.gz", [f"\ufeff{TREES[0]}", *TREES[1:]])
+    assert collect(tmp_path, fetched(source), tmp_path / "mirror")["train"] == TREES[:7]
+
+
 def test_without_a_mirror_the_documents_are_fetched_and_joined(tmp_path, monkeypatch):
     source = write_gz(tmp_path / "mirror/t.gz", TREES)
     web = tmp_path / "web"

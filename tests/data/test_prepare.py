@@ -133,3 +133,13 @@ def test_nothing_left_is_an_error(tmp_path):
 def test_missing_raw_files_name_the_stage_to_run(tmp_path):
     with pytest.raises(UserError, match=r"train.en: no such file; run the stage"):
         prepare(make_dataset(), tmp_path, 1)
+
+
+def test_byte_order_marks_are_no_part_of_the_first_words(tmp_path):
+    lines = [f"A dog number {number} sleeps .".encode() for number in range(6)]
+    prepared = {}
+    for name, mark in (("plain", b""), ("marked", b"\xef\xbb\xbf")):
+        begins = (b"", mark, b"", mark, b"", b"")  # raw splits are made of several files, one after the other
+        raw = [(begin + line, begin + line) for begin, line in zip(begins, lines, strict=True)]
+        prepared[name] = prepare_chunk(raw, make_dataset(), drop_outliers=False)
+    assert prepared["marked"] == prepared["plain"] and prepared["plain"].pairs == 6

@@ -16,6 +16,14 @@ def test_a_row_of_too_few_or_too_many_cells_is_named_by_its_line(tmp_path, line)
         read_table(path)
 
 
+def test_a_table_that_a_spreadsheet_marked_as_utf_8_has_the_same_rows(tmp_path):
+    for name, encoding in (("plain.csv", "utf-8"), ("marked.csv", "utf-8-sig")):
+        (tmp_path / name).write_text("model,bleu\nBasé,20.0\n", encoding=encoding)
+    assert (
+        read_table(tmp_path / "marked.csv") == read_table(tmp_path / "plain.csv") == [{"model": "Basé", "bleu": "20.0"}]
+    )
+
+
 def test_a_row_of_an_unknown_source_is_named_by_its_line(tmp_path):
     rows = [{"model": "x", "source": "cited"}, {"model": "y", "source": "cite"}]
     require_columns({"model"}, rows[:1], tmp_path / "table1.csv")

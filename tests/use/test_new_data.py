@@ -124,6 +124,34 @@ def test_a_paper_is_not_called_as_a_rule_is(root, capsys, name):
         refuse_names_of_rules(load_project(root))
 
 
+MARKED = {
+    "sentences": (["--src", "talk.en", "--tgt", "talk.de"], "talk.*"),
+    "pairs": (["--pairs", "talk.tsv", "--languages", "en", "de"], "talk.tsv"),
+    "trees": (["--trees", "news.mrg"], "news.mrg"),
+    "recordings": (["--recordings", "calls.tsv"], "calls.tsv"),
+}
+
+
+@pytest.mark.parametrize("kind", MARKED)
+def test_a_byte_order_mark_changes_nothing_that_is_written(root, kind):
+    draw = random.Random(4)
+    texts = {side: [" ".join(draw.choices(WORDS, k=5)) for _ in range(100)] for side in ("en", "de")}
+    for side, lines in texts.items():
+        (root / f"talk.{side}").write_text("".join(f"{line}\n" for line in lines))
+    (root / "talk.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in zip(*texts.values(), strict=True)))
+    (root / "news.mrg").write_text("".join(tree(draw) for _ in range(100)))
+    record_calls(root, 10, each=2)
+    words, files = MARKED[kind]
+    written = []
+    for mark in ("", "\ufeff"):
+        for path in root.glob(files):
+            path.write_text(mark + path.read_text(encoding="utf-8"), encoding="utf-8")
+        assert reprise(["new", "dataset", "mine", *words, "--split", "0.6/0.2/0.2"]) == 0
+        written.append({path.name: path.read_bytes() for path in (root / "data/mine").iterdir()})
+        (root / "workflow/datasets/mine.yaml").unlink()
+    assert written[0] == written[1] and len(written[0]) >= 3
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

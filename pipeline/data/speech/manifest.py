@@ -26,7 +26,6 @@ from pipeline.files import atomic_write
 
 UNNAMED = "unnamed"
 """Speaker of recordings of which nobody said who speaks."""
-BYTE_ORDER_MARK = "\ufeff"
 REQUIRED = ("audio", "text", "speaker", "domain", "seconds")
 COLUMNS = (*REQUIRED, "start")
 
@@ -67,7 +66,7 @@ def read_manifest(path: Path) -> Iterator[Utterance]:
         UserError: the file is missing or no manifest: a column is missing, unknown or no number, by line.
     """
     lines = (line.rstrip("\r") for line in lines_of(path, f"a manifest lists {', '.join(REQUIRED)} of each utterance"))
-    columns = header(path, next(lines, "").removeprefix(BYTE_ORDER_MARK))
+    columns = header(path, next(lines, ""))
     for number, line in enumerate(lines, start=2):
         if line:
             yield utterance(path, number, columns, line)

@@ -89,7 +89,7 @@ def lines_of(part: TextPart, path: Path) -> Iterator[str]:
 
 def sentences(part: TextPart, name: str, stream: IO[bytes]) -> Iterator[str]:
     plain = gzip.GzipFile(fileobj=stream) if name.endswith(".gz") else stream
-    lines = (line.decode("utf-8").removesuffix("\n") for line in plain)
+    lines = (line.decode("utf-8-sig").removesuffix("\n") for line in plain)
     match part.layout:
         case "plain":
             yield from lines
