@@ -1,5 +1,6 @@
 """`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand."""
 
+import errno
 import io
 import logging
 import os
@@ -22,6 +23,9 @@ def log_handler() -> logging.Handler:
     return handler
 
 
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+
+
 def main(argv: list[str] | None = None) -> int:
     """A stage; the exit status: 0, or 1 after one line that says what is wrong, or 2 where the arguments are."""
     return status_of(lambda: perform(sys.argv[1:] if argv is None else argv))
@@ -36,12 +40,14 @@ def status_of(work: Callable[[], None]) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # who reads the output has seen enough
+        forget_output()
     except OSError as error:
-        if error.filename is None:  # of the output, which Python would else try to write once more
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # who reads the output has seen enough
-            return 0
-        print(f"error: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+        if not (error.errno in FULL or isinstance(error, PermissionError | NotADirectoryError | IsADirectoryError)):
+            raise  # nothing that is wrong with where something is to be written
+        if error.filename is None:
+            forget_output()
+        print(f"error: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -57,10 +63,13 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):  # text is UTF-8 whatever the locale says
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
-    if (
-        "OMP_WAIT_POLICY" not in os.environ
-    ):  # read as torch is loaded: its threads else spin where others need the cores
+    if "OMP_WAIT_POLICY" not in os.environ:  # before torch: its threads would spin on cores that others need
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
+def forget_output() -> None:
+    """What of it is not written yet: Python would try once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
