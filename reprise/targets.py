@@ -79,7 +79,7 @@ def not_here(project: Project, paper: str) -> str | None:
     if paper not in project.papers or project.tables_here(paper):
         return None
     scales = sorted({scale for table in project.papers[paper].tables.values() for scale in table.scales or ()})
-    return f"{paper} is made at scale {' and '.join(scales)} only{add(scales[0])}"
+    return f"{paper} {only_at(scales)}"
 
 
 def former_name(project: Project, target: str) -> str | None:
@@ -100,10 +100,18 @@ def unknown_report(project: Project, paper: str, file: str, target: str, picture
     endings = (*TEXTS, *PICTURES) if name in pictured else TEXTS
     if fault := unknown_name(file, names, endings, target):
         return fault
-    scales = getattr(record.tables.get(name), "scales", None)
-    if scales and project.config.scale not in scales:
-        return f"{target}: {name} is made at scale {' and '.join(scales)} only{add(scales[0])}"
-    return None
+    scales = other_scales(project, paper, name)
+    return f"{target}: {name} {only_at(scales)}" if scales else None
+
+
+def other_scales(project: Project, paper: str, table: str) -> list[str]:
+    """Those that a table is made at, where today's is none of them."""
+    scales = getattr(project.papers[paper].tables.get(table), "scales", None) or [project.config.scale]
+    return [] if project.config.scale in scales else scales
+
+
+def only_at(scales: list[str]) -> str:
+    return f"is made at scale {' and '.join(scales)} only{add(scales[0])}"
 
 
 def unknown_name(file: str, names: Iterable[str], endings: Iterable[str], target: str) -> str | None:

@@ -67,22 +67,19 @@ def run(args: argparse.Namespace) -> None:
     project = project_of(args)
     found, readers = list(unneeded(project)), reports_by_folder(project)
     for one in found:
-        log.info(
-            "%s %s: %d files, %s: %s, read by %s",
-            "removing" if one.kind in args.remove else "could go",
-            *(one.kind, len(one.files), size(one.bytes), one.place),
-            ", ".join(readers.get(one.place, ["no report of today's settings"])),
-        )
+        verb = "removing" if one.kind in args.remove else "could go"
+        read_by = ", ".join(readers.get(one.place, ["no report of today's settings"]))
+        print(f"{verb} {one.kind}: {len(one.files)} files, {size(one.bytes)}: {one.place}, read by {read_by}")
     freed = {kind: sum(one.bytes for one in found if one.kind == kind) for kind in KINDS}
     for one in found:
         if one.kind in args.remove:
             for path in one.files:
                 path.unlink(missing_ok=True)  # two kinds have a mark in common
     for kind, count in freed.items():
-        log.info("%s: %s%s", kind, size(count), " removed" if kind in args.remove else " could go")
+        print(f"{kind}: {size(count)} {'removed' if kind in args.remove else 'could go'}")
     if not args.remove:
         kinds = [kind for kind, count in freed.items() if count and kind != "unfinished"]
-        log.info("nothing was removed%s", f"; to do so: --remove {' '.join(kinds)}" if kinds else "")
+        print("nothing was removed" + (f"; to do so: --remove {' '.join(kinds)}" if kinds else ""))
 
 
 def unneeded(project: Project) -> Iterator[Unneeded]:

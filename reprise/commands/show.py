@@ -10,6 +10,7 @@ from collections import Counter
 from itertools import accumulate, combinations
 from textwrap import fill as fill_text
 
+from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.score import ScoreCell
@@ -18,6 +19,7 @@ from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
 from pipeline.reporting.filled_table import FilledTable, fill
 from pipeline.reporting.markdown import grid, render
+from reprise.targets import only_at, other_scales
 
 WIDTH = 100
 LABEL = 34
@@ -33,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, [args.paper] if args.paper else [])
     paper = args.paper or project.config.paper
+    if scales := other_scales(project, paper, args.table):
+        raise UserError(f"--table {args.table}: {only_at(scales)}")
     filled = fill(project, paper, args.table)
     if args.wide:
         print(render(project, paper, args.table, filled))

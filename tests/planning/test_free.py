@@ -1,7 +1,6 @@
 """Only what finished work no longer needs may go, and only when told to."""
 
 import fcntl
-import logging
 
 import pytest
 from made_records import trained_run
@@ -97,14 +96,13 @@ def test_what_a_run_was_before_its_settings_changed_may_go(work, name):
     assert {name.rpartition("/")[2] for name in before - files(work)} == {"model.safetensors", "step-1.safetensors"}
 
 
-def test_an_unfinished_run_of_other_settings_goes_only_when_it_is_named(work, caplog):
-    caplog.set_level(logging.INFO)
+def test_an_unfinished_run_of_other_settings_goes_only_when_it_is_named(work, capsys):
     put(run_folder(work).with_name("seed1-0123abcd") / "checkpoints/step-1.resume.safetensors")
     put(run_folder(work).with_name("seed2-0123abcd") / "progress.jsonl")
     assert not found(work, "old-runs") and len(found(work, "unfinished")) == 2
     before = files(work)
     free(work)
-    (hint,) = (line for line in caplog.text.splitlines() if "to do so" in line)
+    (hint,) = (line for line in capsys.readouterr().out.splitlines() if "to do so" in line)
     assert "--remove checkpoints" in hint and "unfinished" not in hint
     free(work, "old-runs", "checkpoints", "text", "audio", "old-corpora", "downloads")
     assert any("seed1-0123abcd" in name for name in files(work))
@@ -119,11 +117,10 @@ def test_a_corpus_of_what_a_dataset_was_before_may_go(work):
     assert gone.parent.name == "grammar-smoke-en-de-0123abcd"
 
 
-def test_each_run_is_listed_with_the_reports_that_read_it(work, caplog):
-    caplog.set_level(logging.INFO)
+def test_each_run_is_listed_with_the_reports_that_read_it(work, capsys):
     put(run_folder(work).with_name("seed1-0123abcd") / "model.safetensors")
     free(work)
-    lines = caplog.text.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     (checkpoints,) = (line for line in lines if "checkpoints: 3 files" in line)
     (old,) = (line for line in lines if "old-runs: 1 files" in line)
     assert "attention/table3.csv" in checkpoints and "weighted/table2.csv" in checkpoints

@@ -44,6 +44,15 @@ def test_what_was_measured_is_shown_with_its_interval_and_its_true_size(tmp_path
     assert "Deviations:" in capsys.readouterr().out
 
 
+def test_a_table_of_another_scale_is_answered_with_that_scale(capsys):
+    settings = ["--set", "scale=demo", "--paper", "anchors"]
+    assert main(["show", *settings, "--table", "an4"]) == 1
+    assert (
+        "--table an4: is made at scale small only; add --config scale=small (snakemake) or --set scale=small"
+        in capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize(("share", "alike"), [(0.3, 1), (0.7, 0)])
 def test_pairs_of_rows_in_the_printed_order_are_counted(share, alike, tmp_path, capsys):
     project = load_project(ROOT, {"work": str(tmp_path)})
