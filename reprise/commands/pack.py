@@ -9,8 +9,10 @@ no sentence of the data.
 
 import argparse
 import logging
+import shutil
 from pathlib import Path
 
+from pipeline.errors import UserError
 from pipeline.experiment.settings import parse_settings
 from reprise.named_run import find_run
 from reprise.opening import add_run_argument
@@ -25,6 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    if is_other_archive(args.out):
+        raise UserError(f"{args.out}: an archive of a model is a .tar file; name one, or a folder")
     found = find_run(args.model, parse_settings(args.set))
     (pack_archive if args.out.suffix == ".tar" else pack)(found, args.decoding, args.out)
     log.info("%s: %s", args.out, found.id.folder)
+
+
+def is_other_archive(path: Path) -> bool:
+    """Whether it is called like an archive that is none of ours."""
+    endings = {ending for _, known, _ in shutil.get_unpack_formats() for ending in known} - {".tar"}
+    return path.name.lower().endswith(tuple(endings))

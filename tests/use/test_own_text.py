@@ -335,6 +335,8 @@ WRONG = {
     "no value": (["translate", RUN, "--set", "scale"], "write KEY=VALUE"),
     "bad threads": (["translate", RUN, "--threads", "0"], "at least 1"),
     "packed over something": (["pack", RUN, "data"], "not empty"),
+    "packed as another archive": (["pack", RUN, "model.zip"], "model.zip: an archive of a model is a .tar file"),
+    "packed as a small archive": (["pack", RUN, "model.tar.gz"], "model.tar.gz: an archive of a model is a .tar"),
     "no archive": (["unpack", "talk.en"], "can't be unpacked"),
     "no packed model": (["unpack", "data"], "so no packed model"),
     "exported over something": (["export", RUN, "data"], "is there already"),
