@@ -67,9 +67,7 @@ def why_alive(driver: Driver, force: bool = False) -> str | None:
     """Why the recorded driver must be taken for alive; None when it is surely gone, or elsewhere and `force` is set."""
     host, pid, job = driver.host, driver.pid, driver.job
     if host == socket.gethostname() or (driver.machine and driver.machine == machine()):
-        return (
-            f"snakemake runs on this machine as process {pid}; end it first (kill -INT {pid})" if drives(pid) else None
-        )
+        return f"snakemake runs on this machine as process {pid}; end it first ({ending(pid)})" if drives(pid) else None
     if force:
         return None
     if job is None:
@@ -85,6 +83,12 @@ def why_alive(driver: Driver, force: bool = False) -> str | None:
     if running and job != os.environ.get("SLURM_JOB_ID"):
         return f"job {job} drives the workflow on {host}; end it first (scancel {job})"
     return None
+
+
+def ending(pid: int) -> str:
+    """What ends a snakemake: SIGINT is ignored in the background of a script. Trainings save where it reaches them."""
+    own_group = os.getpgid(pid) == pid
+    return f"kill -- -{pid}" if own_group else f"kill {pid}, after which it waits for the jobs that run"
 
 
 def drives(pid: int) -> bool:

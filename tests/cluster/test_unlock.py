@@ -2,9 +2,12 @@
 
 import argparse
 import os
+import re
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +48,40 @@ def test_lock_of_a_living_driver_is_kept(locked):
         process.kill()
         process.wait()
     assert not locked
+
+
+SLEEPS = f"{sys.executable} -c 'import time; time.sleep(20)'"
+
+
+@pytest.mark.parametrize("own_group", [True, False])
+def test_what_ends_a_driver_is_said_and_ends_it_in_the_background_of_a_script_too(locked, own_group):
+    """There SIGINT is ignored; in a group of its own its jobs get the signal, too."""
+    begin = f"exec {SLEEPS} snakemake" if own_group else f"{SLEEPS} snakemake & echo $!; exec >&-; wait"
+    script = f"{SLEEPS} job & echo $!; {begin}" if own_group else begin
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as process:
+        other = int(process.stdout.readline())
+        driver = process.pid if own_group else other
+        while not unlock.drives(driver):
+            time.sleep(0.01)
+        Driver(host=socket.gethostname(), pid=driver, job=None).write(unlock.DRIVER)
+        with pytest.raises(UserError, match="end it first") as raised:
+            unlock.run(argparse.Namespace(force=False))
+        command = re.search(r"\((kill [-\d ]+)", str(raised.value))[1]
+        assert os.system(command) == 0
+        process.wait(10)
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, (driver, other))):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    unlock.run(argparse.Namespace(force=False))
+    assert locked
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
 
 
 def test_pid_of_another_program_does_not_count(locked):
