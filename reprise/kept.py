@@ -95,7 +95,6 @@ def keep(kept: KeptRun, folder: Path) -> Path:
             weights = there.trained.weights_digest[:12]
             raise UserError(f"{path}: is of another training (weights {weights}); remove it first")
         kept = kept.model_copy(update={"scores": there.scores | kept.scores})
-    folder.mkdir(parents=True, exist_ok=True)
     kept.write(path)
     return path
 

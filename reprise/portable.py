@@ -24,7 +24,7 @@ from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file
+from pipeline.files import atomic_write, sha256_file, writing
 from pipeline.layout import WEIGHTS_FILE
 from pipeline.provenance import commit
 from pipeline.records.corpus import AnyCorpus
@@ -34,9 +34,10 @@ from pipeline.training.machine import ready
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
 from reprise.model import Model
-from reprise.named_run import PACKED_FILE, FoundRun, changed, decoding_of, split_decoding
+from reprise.named_run import PACKED_FILE, FoundRun, NamedDecoding, changed, decoding_of, split_decoding
 from reprise.preparation import Preparation
 from reprise.scaffold import SCAFFOLD, filled
+from reprise.whole_folder import whole_folder
 
 CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"
@@ -75,7 +76,12 @@ def pack(found: FoundRun, decoding: str, folder: Path) -> None:
     model = Model.of_run(found, decoding)
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: is there and not empty; name a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    with whole_folder(folder) as new:
+        write(model, found, chosen, new)
+
+
+def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) -> None:
+    """Every file of a packed model."""
     trained, vocabulary = model.trained, Path(found.spec.corpus).parent
     for path in (vocabulary / name for name in (MODEL, TGT_MODEL) if model.symbols[0] is not None):
         if path.exists():
@@ -169,10 +175,13 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
 
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
     """`pack` into one .tar file, whole or absent."""
-    with tempfile.TemporaryDirectory(dir=archive.absolute().parent) as folder:
-        pack(found, decoding, Path(folder) / archive.stem)
-        with atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
-            tar.add(Path(folder) / archive.stem, arcname=archive.stem)
+    above = archive.absolute().parent
+    with writing(archive):
+        above.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=above) as folder:
+            pack(found, decoding, Path(folder) / archive.stem)
+            with atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
+                tar.add(Path(folder) / archive.stem, arcname=archive.stem)
 
 
 def unpack(archive: Path, into: Path) -> Path:

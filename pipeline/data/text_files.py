@@ -1,7 +1,4 @@
-"""Text as stages write it and users give it: UTF-8, a line feed at the end of each line and nowhere else.
-
-A byte order mark at the beginning, as editors on Windows set it, is no part of the text.
-"""
+"""Text as stages write it and users give it: UTF-8, a line feed at the end of each line and nowhere else."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +9,7 @@ from pipeline.errors import UserError
 def lines_of(path: Path, otherwise: str) -> Iterator[str]:
     """The lines without their ends. Raises UserError for a file that is not UTF-8, or is missing: what to do then."""
     try:
-        with open(path, encoding="utf-8-sig", newline="\n") as lines:
+        with open(path, encoding="utf-8-sig", newline="\n") as lines:  # a byte order mark is left out
             yield from (line.removesuffix("\n") for line in lines)
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; {otherwise}") from error

@@ -21,6 +21,7 @@ from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
 from pipeline.symbols import BOS, EOS, UNK
 from reprise.model import Model
 from reprise.opening import add_model_arguments, opened
+from reprise.whole_folder import whole_folder
 
 log = logging.getLogger(__name__)
 TYPES = ("int8", "int16", "float16", "bfloat16")
@@ -50,15 +51,16 @@ def export(model: Model, folder: Path, quantization: str | None = None) -> None:
     if folder.exists():
         raise UserError(f"{folder}: is there already; name a new folder")
     assert src is not None and isinstance(tgt, Subwords), "a Transformer reads and writes subwords"
-    write(network, pieces(src), pieces(tgt), folder, quantization)
-    for name, subwords in {MODEL: src, **({} if tgt is src else {TGT_MODEL: tgt})}.items():
-        (folder / name).write_bytes(subwords.model.serialized_model_proto())
+    with whole_folder(folder) as new:
+        write(network, pieces(src), pieces(tgt), new, quantization)
+        for name, subwords in {MODEL: src, **({} if tgt is src else {TGT_MODEL: tgt})}.items():
+            (new / name).write_bytes(subwords.model.serialized_model_proto())
 
 
 def write(
     network: Transformer, src_pieces: list[str], tgt_pieces: list[str], folder: Path, quantization: str | None
 ) -> None:
-    """The folder without subword models. Raises UserError when CTranslate2 isn't installed."""
+    """Into `folder`, without subword models. Raises UserError when CTranslate2 isn't installed."""
     try:
         from ctranslate2.specs import TransformerSpec
     except ImportError as error:
@@ -73,7 +75,6 @@ def write(
     spec.register_target_vocabulary(tgt_pieces)
     spec.validate()
     spec.optimize(quantization=quantization)
-    folder.mkdir(parents=True)
     spec.save(str(folder))
 
 

@@ -14,6 +14,7 @@ from rich.live import Live
 
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project
+from pipeline.files import writing
 from pipeline.training.progress import clock
 from reprise.status.campaign import Campaign, Watch
 from reprise.status.failures import MAKE_LOG
@@ -44,8 +45,10 @@ class Workflow:
         self.received: int | None = None
 
     def __enter__(self) -> "Workflow":
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.log, "wb") as log:
+        with writing(self.log):
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            log = open(self.log, "wb")
+        with log:
             options: dict[str, Any] = {"cwd": self.root, "start_new_session": True, "stderr": subprocess.STDOUT}
             self.process = subprocess.Popen(self.command, stdout=log, stdin=subprocess.DEVNULL, **options)
         self.before = {number: signal.signal(number, self.hand_on) for number in SIGNALS}

@@ -54,6 +54,14 @@ def test_a_log_has_events_and_the_file_has_all(workflow, capsys):
     assert made.log.read_text() == SAID
 
 
+def test_a_log_that_can_not_be_written_is_told_before_anything_begins(workflow, project):
+    project.layout.scale_folder.mkdir(parents=True)
+    (project.layout.scale_folder / "logs").write_text("a file, no folder")
+    with pytest.raises(UserError, match=r"can't write .*make\.log: File exists"), workflow("touch begun") as made:
+        relay(made)
+    assert not (project.root / "begun").exists()
+
+
 def test_what_failed_is_repeated_in_the_end(workflow):
     with (
         pytest.raises(UserError, match=r"^no memory \(log: a.log\)\nwhat .*make.log$"),

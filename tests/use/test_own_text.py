@@ -244,6 +244,26 @@ def test_a_packed_model_is_no_run(packed, capsys):
         assert "is a packed model; this takes a run" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        (["pack", RUN], "full/model"),
+        (["pack", RUN], "full/model.tar"),
+        (["export", RUN], "full/ct2"),
+        (["record", RUN, "--into"], "full/kept"),
+        (["record", RUN, "--into"], "/proc/kept"),
+        (["pack", RUN], "/proc/model.tar"),
+    ],
+)
+def test_what_can_not_be_written_is_told_in_a_line_and_leaves_nothing_half_done(root, words, out):
+    """Where files can't grow beyond a kilobyte, as on a full disk, and in a folder that takes none."""
+    done = call(root, "bash", "-c", 'ulimit -f 1; exec "$@"', "bash", "reprise", *words, out, *SMOKE)
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    (line,) = (line for line in done.stderr.split("\n") if "error: " in line)
+    assert line.startswith("error: can't write ") and f"{Path(out).parent}/" in line
+    assert not [path for path in root.glob("full/**/*") if path.is_file()] and not (root / out).is_file()
+
+
 def test_runs_are_scored_anew_and_compared(capsys):
     as_is, greedy = (said(capsys, "score", RUN, *SMOKE, *more) for more in ([], ["--decoding", "beam=1,alpha=0"]))
     (workflow,) = Path("work/smoke").glob("runs/mine/baseline/*/*/scores/final/test.json")

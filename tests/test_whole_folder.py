@@ -1,0 +1,36 @@
+"""A folder is there whole, under its own name alone, or not at all."""
+
+import pytest
+
+from pipeline.errors import UserError
+from reprise.whole_folder import whole_folder
+
+
+def test_a_filled_folder_takes_the_place_of_an_empty_one(tmp_path):
+    (tmp_path / "model").mkdir()
+    with whole_folder(tmp_path / "model") as new:
+        (new / "file").write_text("text")
+        assert not list((tmp_path / "model").iterdir())
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "file"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (OSError(28, "No space left on device"), r"can't write .*model: No space left.*free some space"),
+        (UserError("a fault of the content"), "^a fault of the content$"),
+    ],
+)
+def test_a_fault_while_it_is_filled_leaves_nothing(tmp_path, fault, message):
+    with pytest.raises(UserError, match=message), whole_folder(tmp_path / "a/model") as new:
+        (new / "file").write_text("text")
+        raise fault
+    assert [path.name for path in tmp_path.rglob("*")] == ["a"]
+
+
+def test_a_folder_that_holds_something_is_left_as_it_is(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/mine").write_text("text")
+    with pytest.raises(UserError, match=r"can't write .*model: Directory not empty"), whole_folder(tmp_path / "model"):
+        pass
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "mine"]
