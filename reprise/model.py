@@ -91,7 +91,9 @@ class Model:
         return self.each(lines, trees)
 
     def each(self, lines: Sequence[str], work: Callable[[list[str]], list[str]]) -> list[str]:
-        """`work` done on the tokens of the lines that have any; the others stay empty."""
+        """`work` done on the tokens of lines that have any; the others stay empty. Raises UserError for one text."""
+        if isinstance(lines, str):
+            raise UserError("a list of lines is read, not one text: give [text]")
         tokens = [self.preparation.tokens(line) for line in lines]
         found = iter(work([line for line in tokens if line]) if any(tokens) else [])
         return [next(found) if line else "" for line in tokens]

@@ -10,6 +10,8 @@ from pipeline.data.dataset import AnyDataset
 from pipeline.data.moses import detokenise
 from pipeline.schema import Closed
 
+BRACKETS = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
+"""What treebanks write in the place of words that could be taken for a tree's own brackets."""
 Form = Literal["sentences", "trees", "speech", "characters"]
 
 
@@ -34,11 +36,13 @@ class Preparation(Closed):
     def tokens(self, line: str) -> str:
         """Of a line of source text, separated by single spaces; empty where there is nothing to read.
 
-        Sentences to be parsed come as their treebank has them, its words apart already.
+        Sentences to be parsed come as their treebank has them, its words apart already; brackets are written for them.
         """
         try:
             text = decode(line.encode("utf-8", "replace"))
-            return " ".join(text.split()) if self.form == "trees" else tokenised(text, self.src, self)
+            return (
+                " ".join(text.translate(BRACKETS).split()) if self.form == "trees" else tokenised(text, self.src, self)
+            )
         except BadPairError:
             return ""
 

@@ -17,10 +17,12 @@ from pathlib import Path
 
 from pipeline.errors import UserError
 from reprise.opening import add_model_arguments, opened
-from reprise.own_files import not_text, reading
+from reprise.own_files import lines_of, not_text
 
 LINES_AT_ONCE = 20_000
 BYTES_AT_ONCE = 1 << 20
+LONGEST_LINE = 10_000
+"""Characters: some 1,500 words. What a model's attention takes of memory grows by the square: gigabytes beyond."""
 NUMBERS = ("float32", "int8", "int16", "bfloat16", "float16")
 
 
@@ -50,9 +52,10 @@ def run(args: argparse.Namespace) -> None:
 def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
     """Lines of the files, many at once, so that like lengths are decoded together."""
     for path in paths:
-        with reading(path), open(path, encoding="utf-8", newline="\n") as lines:
-            while chunk := [line.removesuffix("\n") for line in islice(lines, LINES_AT_ONCE)]:
-                yield chunk
+        numbered = enumerate(lines_of(path), start=1)
+        lines = (short_enough(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
+        while chunk := list(islice(lines, LINES_AT_ONCE)):
+            yield chunk
 
 
 def chunks_of_input() -> Iterator[list[str]]:
@@ -66,14 +69,29 @@ def chunks_of_input() -> Iterator[list[str]]:
 
 
 def decoded(lines: list[bytes], read: int) -> Iterator[list[str]]:
-    """All lines at once; those before one that isn't UTF-8, then UserError. read: how many lines were before these."""
+    """All at once; those before one that can't be read, then UserError. read: how many lines were before these."""
     good: list[str] = []
     for number, line in enumerate(lines, start=read + 1):
         try:
-            good.append(line.decode())
-        except UnicodeDecodeError as error:
+            good.append(text_of(line, f"standard input, line {number}"))
+        except UserError:
             if good:
                 yield good
-            raise not_text(f"standard input, line {number}", error) from error
+            raise
     if good:
         yield good
+
+
+def text_of(line: bytes, where: str) -> str:
+    """Raises UserError when it isn't UTF-8, or is too long."""
+    try:
+        return short_enough(line.decode(), where)
+    except UnicodeDecodeError as error:
+        raise not_text(where, error) from error
+
+
+def short_enough(line: str, where: str) -> str:
+    """The line. Raises UserError when it is no sentence, nor a few."""
+    if len(line) > LONGEST_LINE:
+        raise UserError(f"{where}: {len(line):,} characters; {LONGEST_LINE:,} are read at most: a sentence a line")
+    return line

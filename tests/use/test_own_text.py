@@ -209,7 +209,7 @@ def test_the_command_translates_by_ctranslate2_as_by_our_own_search(capsys):
 
 
 def test_a_line_that_ctranslate2_can_not_read_is_refused_in_words(capsys):
-    Path("long.en").write_text("bread " * 2500 + "\n")
+    Path("long.en").write_text("a " * 2500 + "\n")
     words = [
         "translate",
         RUN,
@@ -235,6 +235,16 @@ def test_what_is_no_text_on_standard_input_is_refused_as_in_a_file():
     found = decoded([b"a dog .", b"caf\xe9"], read=5)
     assert next(found) == ["a dog ."], "what came before is translated"
     with pytest.raises(UserError, match=r"standard input, line 7: not UTF-8 \(.* at byte 3\); convert it first"):
+        next(found)
+
+
+def test_a_line_that_is_no_sentence_is_refused_by_its_number(capsys):
+    Path("book.en").write_text(f"{SENTENCE}\n{'bread ' * 30000}\n")
+    assert reprise(["translate", RUN, "book.en", *SMOKE]) == 1
+    assert "error: book.en, line 2: 180,000 characters; 10,000 are read at most" in capsys.readouterr().err
+    found = decoded([b"a dog .", b"a" * 10_000, b"a" * 10_001], read=5)
+    assert next(found) == ["a dog .", "a" * 10_000]
+    with pytest.raises(UserError, match="standard input, line 8: 10,001 characters"):
         next(found)
 
 
@@ -291,7 +301,10 @@ def test_what_was_measured_is_kept_in_a_folder_to_be_committed(capsys, tmp_path)
 
 
 def test_python_has_models_tables_claims_and_curves(packed):
-    assert pipeline.open_run(packed).translate([SENTENCE]) == [cipher(SENTENCE)]
+    model = pipeline.open_run(packed)
+    assert model.translate([SENTENCE]) == [cipher(SENTENCE)]
+    with pytest.raises(UserError, match=r"a list of lines is read, not one text: give \[text\]"):
+        model.translate(SENTENCE)
     curve = pipeline.curves(RUN, scale="smoke")
     assert curve["dev"].iloc[-1] < 0.2 < curve["dev"].iloc[0]
     claims = pipeline.claims("mine", scale="smoke")

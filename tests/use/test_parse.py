@@ -1,4 +1,4 @@
-"""Sentences parsed by the command are the trees that the workflow scored, by the run and by its packed model."""
+"""Sentences parsed by the command are the trees that the workflow scored, and trees whatever their words are."""
 
 import json
 from pathlib import Path
@@ -6,12 +6,30 @@ from pathlib import Path
 import pytest
 from copied_project import call, copy_project, require
 
+from pipeline.data.linearisation import rebuild
+from pipeline.data.trees import parse_tree, words
 from pipeline.experiment.project import load_project
 from pipeline.products import Prepared, Score
 from reprise.__main__ import main as reprise
 from reprise.named_run import named
+from reprise.preparation import Preparation
 
 RUN, SMOKE = "attention/parsing/wsj", ["--set", "scale=smoke"]
+
+
+TAGS = "(S (NP NN NN NN NN /NP . /S"
+
+
+def test_brackets_among_the_words_are_none_of_the_tree_which_is_read_back_with_as_many_words():
+    sentence = "two ( or a(b) ) ."
+    tokens = Preparation(form="trees", src="en", tgt="brackets").tokens(sentence)
+    written = str(rebuild(TAGS.split(), tokens.split(" "))[0])
+    assert words(parse_tree(written, "the output")) == ["two", "-LRB-", "or", "a-LRB-b-RRB-", "-RRB-", "."]
+
+
+def test_sentences_as_treebanks_write_them_stay_as_they_are():
+    sentence = "-LRB- it 's 1\\/2 [ of ] { all } -RRB- ."
+    assert Preparation(form="trees", src="en", tgt="brackets").tokens(sentence) == sentence
 
 
 @pytest.mark.slow
@@ -21,8 +39,8 @@ def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, monkeyp
     score = Score(named(project, RUN), "scores", "parsing", "test")
     target = str(project.layout.path(score))
     require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", target))
-    words = str(project.layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))
-    assert reprise(["parse", RUN, words, *SMOKE]) == 0
+    tokens = str(project.layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))
+    assert reprise(["parse", RUN, tokens, *SMOKE]) == 0
     trees = capsys.readouterr().out
     assert trees == Path(project.layout.trees(score)).read_text() and trees.count("\n") > 10
     assert reprise(["score", RUN, *SMOKE]) == 0
@@ -30,5 +48,5 @@ def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, monkeyp
     for line in filter(str.strip, capsys.readouterr().out.splitlines()):
         assert float(line.split()[1]) == pytest.approx(metrics[line.split()[0]]["value"], abs=0.006)
     assert reprise(["pack", RUN, "packed", *SMOKE]) == 0
-    assert reprise(["parse", "packed", words]) == 0
+    assert reprise(["parse", "packed", tokens]) == 0
     assert capsys.readouterr().out == trees
