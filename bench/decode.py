@@ -38,7 +38,7 @@ from pipeline.search.beam_search import beam_search
 from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
 from pipeline.training.products import TORCH_OWN, in_use, multiply_by
-from reprise.commands.export import write
+from reprise.ctranslate2_export import write
 
 SHAPES = {
     "small": (TransformerConfig(architecture="transformer", num_layers=3, d_model=256, d_ff=1024, num_heads=4), 8000),
@@ -119,10 +119,10 @@ def ctranslate2_searches(model: Transformer, vocabulary: int, threads: int) -> d
         return {}
     pieces = [f"piece {number}" for number in range(vocabulary)]
     with tempfile.TemporaryDirectory() as folder:
-        write(model, pieces, pieces, Path(folder, "model"), None)
+        write(model, pieces, pieces, Path(folder), None)
         found = {}
         for name, kind in {"ct2 fp32": "float32", "ct2 int8": "int8"}.items():
-            opened = ctranslate2.Translator(f"{folder}/model", compute_type=kind, intra_threads=threads)
+            opened = ctranslate2.Translator(folder, compute_type=kind, intra_threads=threads)
             found[name] = partial(by_ctranslate2, opened, pieces)
     return found
 

@@ -12,7 +12,7 @@ from pipeline.decoding.choose_search import Search
 from pipeline.errors import UserError
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import output_limits
-from reprise.commands.export import export, pieces, plain_transformer, positions
+from reprise.ctranslate2_export import export, pieces, plain_transformer, positions
 from reprise.model import Model
 
 

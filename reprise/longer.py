@@ -20,12 +20,7 @@ from pipeline.files import atomic_write
 from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.records.training import TrainedRun
 from pipeline.schema import load_yaml, validate
-from pipeline.training.checkpoint import Checkpoints
-from pipeline.training.distributed import Group
-from pipeline.training.job import add_machine_arguments, train_held
-from pipeline.training.key import run_key
-from pipeline.training.machine import choose_device, choose_threads
-from pipeline.training.neighbours import depends_on_length, of_length, take_up
+from pipeline.training.arguments import add_machine_arguments
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +37,13 @@ def add_length_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from pipeline.training.checkpoint import Checkpoints  # brings torch, as the others do
+    from pipeline.training.distributed import Group
+    from pipeline.training.job import train_held
+    from pipeline.training.key import run_key
+    from pipeline.training.machine import choose_device, choose_threads
+    from pipeline.training.neighbours import depends_on_length, of_length, take_up
+
     if not args.prepare:  # what can't be trained here is begun nowhere
         choose_threads(args.threads)
         choose_device(args.device, Group.from_environment().local_rank)

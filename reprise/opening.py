@@ -3,16 +3,17 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
-from reprise.model import Model
 from reprise.named_run import PACKED_FILE, find_run
-from reprise.portable import open_packed
+
+if TYPE_CHECKING:
+    from reprise.model import Model
 
 
-def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> Model:
+def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> "Model":
     """The model of a run, by its folder or as `paper/system/dataset/seed`, or in a folder that `reprise pack` wrote.
 
     Args:
@@ -23,6 +24,9 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
     Raises:
         UserError: there is no such model, or it is damaged.
     """
+    from reprise.model import Model  # brings torch, as `portable` does
+    from reprise.portable import open_packed
+
     if (Path(name) / PACKED_FILE).exists():
         return open_packed(Path(name), decoding, threads)
     return Model.of_run(find_run(str(name), dict(settings)), decoding, threads)
@@ -50,5 +54,5 @@ def add_threads_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
 
 
-def opened(args: argparse.Namespace) -> Model:
+def opened(args: argparse.Namespace) -> "Model":
     return open_model(args.model, args.decoding, parse_settings(args.set), args.threads)

@@ -72,8 +72,9 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPair
 
 def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str) -> None:
     """Write a further reference, and the same tokenised. Raises UserError when it lacks a line."""
-    with atomic_write(corpus / "prepared" / raw) as text_file, atomic_write(corpus / "prepared" / tokens) as token_file:
-        for number, line in enumerate(lines_of(corpus / "raw" / raw), start=1):
+    texts, tokenised_texts = (atomic_write(corpus / "prepared" / name) for name in (raw, tokens))
+    with open(corpus / "raw" / raw, "rb") as lines, texts as text_file, tokenised_texts as token_file:
+        for number, line in enumerate(lines, start=1):
             try:
                 text = decode(line)
                 words = tokenised(text, dataset.tgt, dataset)
@@ -81,12 +82,6 @@ def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str
                 raise UserError(f"{corpus / 'raw' / raw}: line {number}: {fault}; no reference is left out") from fault
             text_file.write(f"{text}\n")
             token_file.write(f"{words}\n")
-
-
-def lines_of(path: Path) -> Iterator[bytes]:
-    with open(path, "rb") as lines:
-        for line in lines:
-            yield line.removesuffix(b"\n")
 
 
 def split_files(dataset: CorpusRecord, corpus: Path, split: str) -> tuple[Path, Path]:

@@ -41,6 +41,7 @@ from pipeline.models.seq2seq import count_parameters
 from pipeline.provenance import provenance
 from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
 from pipeline.training import machine
+from pipeline.training.arguments import SAVE_EVERY_S, add_machine_arguments
 from pipeline.training.checkpoint import Checkpoints, key_of
 from pipeline.training.cost import CostCounter
 from pipeline.training.description import describe
@@ -59,19 +60,12 @@ from pipeline.training.trainer import Trainer
 from pipeline.training.validation import Validation
 
 log = logging.getLogger(__name__)
-SAVE_EVERY_S = 300.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder that holds run.yaml")
     parser.add_argument("--restart", action="store_true", help="throw away what the run has done so far")
     add_machine_arguments(parser)
-
-
-def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is")
-    parser.add_argument("--threads", type=int, help="of this process; default: OMP_NUM_THREADS or all cores")
-    parser.add_argument("--save-every", type=float, default=SAVE_EVERY_S, metavar="S", help="seconds, default 300")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -10,23 +10,11 @@ CTranslate2's is length^alpha, while the papers' is ((5 + length) / 6)^alpha.
 import argparse
 import logging
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import torch
-
-from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
-from pipeline.errors import UserError
-from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
-from pipeline.symbols import BOS, EOS, UNK
-from reprise.model import Model
 from reprise.opening import add_model_arguments, opened
-from reprise.whole_folder import whole_folder
 
 log = logging.getLogger(__name__)
 TYPES = ("int8", "int16", "float16", "bfloat16")
-POSITIONS = 2048
-"""Of a model whose positions have no end, the first so many are written down."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,106 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from reprise.ctranslate2_export import export  # brings torch
+
     model = opened(args)
     export(model, args.out, args.quantization)
     log.info("%s: %s for CTranslate2", args.out, model.name)
-
-
-def export(model: Model, folder: Path, quantization: str | None = None) -> None:
-    """Write the folder that `ctranslate2.Translator` opens, with the subword models beside it.
-
-    Raises:
-        UserError: CTranslate2 isn't installed, can't express the model, or the folder is there already.
-    """
-    network, (src, tgt) = plain_transformer(model), model.symbols
-    if folder.exists():
-        raise UserError(f"{folder}: is there already; name a new folder")
-    assert src is not None and isinstance(tgt, Subwords), "a Transformer reads and writes subwords"
-    with whole_folder(folder) as new:
-        write(network, pieces(src), pieces(tgt), new, quantization)
-        for name, subwords in {MODEL: src, **({} if tgt is src else {TGT_MODEL: tgt})}.items():
-            (new / name).write_bytes(subwords.model.serialized_model_proto())
-
-
-def write(
-    network: Transformer, src_pieces: list[str], tgt_pieces: list[str], folder: Path, quantization: str | None
-) -> None:
-    """Into `folder`, without subword models. Raises UserError when CTranslate2 isn't installed."""
-    try:
-        from ctranslate2.specs import TransformerSpec
-    except ImportError as error:
-        raise UserError("CTranslate2 is not installed; `pip install '.[ct2]'` does it") from error
-    spec: Any = TransformerSpec.from_config(network.config.num_layers, network.config.num_heads, pre_norm=False)
-    fill(spec, network)
-    spec.config.layer_norm_epsilon = LAYER_NORM_EPS
-    spec.config.add_source_eos = True
-    spec.config.bos_token = spec.config.decoder_start_token = tgt_pieces[BOS]
-    spec.config.eos_token, spec.config.unk_token = tgt_pieces[EOS], tgt_pieces[UNK]
-    spec.register_source_vocabulary(src_pieces)
-    spec.register_target_vocabulary(tgt_pieces)
-    spec.validate()
-    spec.optimize(quantization=quantization)
-    spec.save(str(folder))
-
-
-def plain_transformer(model: Model) -> Transformer:
-    """Raises UserError, saying why, when CTranslate2 can't express the model."""
-    spec, network = model.trained.spec, model.trained.model
-    if spec.model.architecture != "transformer" or not isinstance(network, Transformer):
-        what = spec.model.architecture + (" fused with a language model" if spec.fusion else "")
-        raise UserError(f"{model.name}: is a {what}; CTranslate2 has plain Transformers alone")
-    config = network.config
-    if {config.key_width, config.value_width} != {config.d_model / config.num_heads}:
-        raise UserError(f"{model.name}: its heads are not d_model / num_heads wide, as they are in CTranslate2")
-    if config.source_last:
-        raise UserError(
-            f"{model.name}: its decoder reads the source last; CTranslate2 has decoder_order self-cross-ffn"
-        )
-    return network
-
-
-def positions(network: Transformer) -> int:
-    """How many the exported model has a side; sinusoids go on for ever, but are written down one by one."""
-    return network.max_positions or POSITIONS
-
-
-def fill(spec: Any, network: Transformer) -> None:
-    """Every weight of `network` in its place of a TransformerSpec."""
-    encoder, decoder = spec.encoder, spec.decoder
-    encoder.embeddings[0].weight = numbers(network.src_embedding.weight)
-    decoder.embeddings.weight = numbers(network.tgt_embedding.weight)
-    decoder.projection.weight = numbers(network.output_weight)
-    last = positions(network)
-    encoder.position_encodings.encodings = numbers(network.src_positions(0, last))
-    decoder.position_encodings.encodings = numbers(network.tgt_positions(0, last))
-    for place, lower in zip(encoder.layer, network.encoder, strict=True):
-        fill_attention(place.self_attention, lower.attention, lower.attention_norm)
-        fill_feed_forward(place.ffn, lower)
-    for place, upper in zip(decoder.layer, network.decoder, strict=True):
-        fill_attention(place.self_attention, upper.self_attention, upper.self_norm)
-        fill_attention(place.attention, upper.cross_attention, upper.cross_norm)
-        fill_feed_forward(place.ffn, upper)
-
-
-def fill_attention(place: Any, attention: Any, norm: Any) -> None:
-    """Of a sequence to itself queries, keys and values are one product; to another one, keys and values alone."""
-    products = [attention.qkv] if len(place.linear) == 2 else [attention.query, attention.kv]
-    for linear, module in zip(place.linear, [*products, attention.mix.output], strict=True):
-        linear.weight = numbers(module.weight)
-    place.layer_norm.gamma, place.layer_norm.beta = numbers(norm.norm.weight), numbers(norm.norm.bias)
-
-
-def fill_feed_forward(place: Any, layer: Any) -> None:
-    norm, given = layer.feed_forward_norm.norm, layer.feed_forward
-    for linear, module in ((place.linear_0, given.inner), (place.linear_1, given.outer)):
-        linear.weight, linear.bias = numbers(module.weight), numbers(module.bias)
-    place.layer_norm.gamma, place.layer_norm.beta = numbers(norm.weight), numbers(norm.bias)
-
-
-def numbers(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().float().cpu().numpy()
-
-
-def pieces(subwords: Subwords) -> list[str]:
-    """Entries in the order of their ids."""
-    return [subwords.model.id_to_piece(number) for number in range(len(subwords))]

@@ -9,7 +9,7 @@ import argparse
 
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
-from pipeline.training.job import add_machine_arguments
+from pipeline.training.arguments import add_machine_arguments
 from reprise import longer
 from reprise.named_run import find_run
 

@@ -16,7 +16,6 @@ from pipeline.errors import UserError
 from pipeline.experiment.settings import parse_settings
 from reprise.named_run import find_run
 from reprise.opening import add_run_argument
-from reprise.portable import pack, pack_archive
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from reprise.portable import pack, pack_archive  # brings torch
+
     if is_other_archive(args.out):
         raise UserError(f"{args.out}: an archive of a model is a .tar file; name one, or a folder")
     found = find_run(args.model, parse_settings(args.set))

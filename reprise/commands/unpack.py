@@ -7,8 +7,6 @@ reprise unpack base-en-de/
 import argparse
 from pathlib import Path
 
-from reprise.portable import unpack, verify
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="FILE.tar", help="or the folder of a packed model")
@@ -16,5 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from reprise.portable import unpack, verify  # brings torch
+
     folder = args.model if args.model.is_dir() else unpack(args.model, args.into)
     print(f"{folder}: {len(verify(folder))} files are as they were packed")

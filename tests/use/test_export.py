@@ -9,7 +9,7 @@ from pipeline.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from reprise.commands.export import plain_transformer
+from reprise.ctranslate2_export import plain_transformer
 from reprise.ctranslate2_search import exponent
 
 SMALL = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 4}
