@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.project import Project
@@ -29,7 +30,7 @@ from pipeline.schema import known
 from reprise.graph import Graph
 from reprise.named_run import find_project
 from reprise.status.campaign import Campaign, Watch
-from reprise.status.screen import screen
+from reprise.status.screen import coming, screen
 
 if TYPE_CHECKING:
     from reprise.status.forecast import Forecast
@@ -67,7 +68,9 @@ def run(args: argparse.Namespace) -> None:
         show(watch, to_come, title, command, args.every)
     else:
         campaign = watch.look()
-        show_once(screen(campaign, title, to_come.of(campaign), command))
+        show_once(screen(campaign, title, None, command))
+        if (hours := to_come.of(campaign)) is not None:  # counted while what is there is read
+            show_once(Text(f"\n{coming(hours)}"))
 
 
 class ToCome:

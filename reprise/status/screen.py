@@ -56,13 +56,14 @@ def states(campaign: Campaign) -> RenderableType:
 
 def cost(campaign: Campaign, to_come: dict[str, float] | None) -> str:
     spent = ", ".join(f"{hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
-    if to_come is None:
-        return f"{spent} spent"
-    if not to_come:
-        return f"{spent} spent; to come: unknown until `snakemake plan` has measured this machine"
-    return f"{spent} spent; to come, by the plan: " + " or ".join(
-        f"{hours(n)} on {name}" for name, n in to_come.items()
-    )
+    return f"{spent} spent" if to_come is None else f"{spent} spent; {coming(to_come)}"
+
+
+def coming(device_hours: dict[str, float]) -> str:
+    """What is to come, in words."""
+    if not device_hours:
+        return "to come: unknown until `snakemake plan` has measured this machine"
+    return "to come, by the plan: " + " or ".join(f"{hours(n)} on {name}" for name, n in device_hours.items())
 
 
 def running(campaign: Campaign) -> RenderableType | None:

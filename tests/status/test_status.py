@@ -23,7 +23,7 @@ from reprise.__main__ import main
 from reprise.commands.status import command_for
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.plan import gpu_hours
-from reprise.status.campaign import Watch, in_words
+from reprise.status.campaign import Campaign, Watch, in_words
 from reprise.status.forecast import Forecast
 from reprise.status.screen import hours
 from reprise.status.unlock import machine
@@ -109,6 +109,20 @@ def screen(project, capsys, *options: str) -> str:
     arguments = ["status", "weighted", "--set", f"work={work}", "--set", f"scale={SCALE}", "--no-forecast", *options]
     assert main(arguments) == 0
     return capsys.readouterr().out
+
+
+def test_what_is_there_is_shown_before_what_is_to_come_is_counted(project, runs, capsys, monkeypatch):
+    shown = []
+
+    def counted(forecast: Forecast, campaign: Campaign) -> dict[str, float]:
+        shown.append(capsys.readouterr().out)
+        return {"A100": 3.2}
+
+    monkeypatch.setattr(Forecast, "hours", counted)
+    options = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]
+    assert main(["status", "weighted", *options]) == 0
+    assert f"{len(runs)} not run" in shown[0] and "to come" not in shown[0]
+    assert capsys.readouterr().out == "\nto come, by the plan: 3.2 h on A100\n"
 
 
 def test_each_run_is_in_the_state_that_its_files_tell(project, runs):
