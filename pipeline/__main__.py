@@ -5,6 +5,7 @@ import io
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable
 
 from pipeline.errors import UserError
@@ -24,6 +25,7 @@ def log_handler() -> logging.Handler:
 
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+REFUSED = (PermissionError, NotADirectoryError, IsADirectoryError)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -43,11 +45,12 @@ def status_of(work: Callable[[], None]) -> int:
     except BrokenPipeError:  # who reads the output has seen enough
         forget_output()
     except OSError as error:
-        if not (error.errno in FULL or isinstance(error, PermissionError | NotADirectoryError | IsADirectoryError)):
+        forget_output()
+        if not (error.errno in FULL or isinstance(error, REFUSED)):
             raise  # nothing that is wrong with where something is to be written
-        if error.filename is None:
-            forget_output()
-        print(f"error: {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        place = error.filename2 or error.filename or f"what {at.filename}, line {at.lineno}, writes"
+        print(f"error: {place}: {error.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -68,8 +71,11 @@ def prepare() -> None:
 
 
 def forget_output() -> None:
-    """What of it is not written yet: Python would try once more at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """What of it can't be written: Python would try once more in the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -87,13 +87,13 @@ HINTS = {
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Raises UserError where the system can't write `path`."""
+def writing(path: Path, otherwise: str = "choose another `work:`") -> Iterator[None]:
+    """Raises UserError where the system can't write `path`. otherwise: what to do if that can't be mended."""
     try:
         yield
     except OSError as error:
         hint = HINTS.get(error.errno or 0, "check its disk, then run the same command again,")
-        raise UserError(f"can't write {path}: {error.strerror or error}; {hint} or choose another `work:`") from error
+        raise UserError(f"can't write {path}: {error.strerror or error}; {hint} or {otherwise}") from error
 
 
 @cache

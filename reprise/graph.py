@@ -22,6 +22,8 @@ class Graph:
 
     def __init__(self, project: Project):
         self.project = project
+        self.told: list[UserError] = []
+        """Faults of datasets that were logged."""
 
     def reports(self, papers: Iterable[str]) -> list[products.Report]:
         """Every table, claim and figure that can be made of some papers at this scale."""
@@ -49,15 +51,16 @@ class Graph:
         if not faults:
             return reports
         found: list[products.Report] = []
-        unread: dict[str, None] = {}
         for report in reports:
             try:
                 self.closure([report])
                 found.append(report)
             except UserError as error:
-                unread[str(error)] = None
-        for fault in unread:
-            log.warning("%s; what needs this dataset is left out", fault)
+                if error not in faults.values():
+                    raise
+                if error not in self.told:
+                    log.warning("%s; what needs this dataset is left out", error)
+                self.told.append(error)
         return found
 
     def has(self, report: products.Product) -> bool:

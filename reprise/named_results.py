@@ -15,10 +15,16 @@ P = TypeVar("P", bound=Product)
 
 
 def reports_named(graph: Graph, name: str) -> list[Report] | None:
-    """The reports of a paper, or of all; None when `name` is neither."""
-    if name == "all":
-        return graph.readable(graph.project.reproduced)
-    return graph.readable([name]) if name in graph.project.papers else None
+    """The reports of a paper, or of all; None when `name` is neither, or a paper that has none at this scale.
+
+    Raises:
+        UserError: there are some, and all of them need a dataset whose file is faulty.
+    """
+    papers = graph.project.reproduced if name == "all" else [name] if name in graph.project.papers else []
+    found = graph.readable(papers)
+    if graph.reports(papers) and not found:
+        raise next(iter(graph.project.dataset_records.faults.values()))
+    return found or None
 
 
 def in_file(project: Project, name: str, products: Iterable[P], otherwise: str) -> list[P]:

@@ -82,7 +82,7 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
     """Raises UserError when there is no such run, with the names that there are, or when it is not trained yet."""
     if folder := run_folder_above(Path(name)):
         spec = load_run(folder / RUN_FILE)
-        root = Path() if is_project(Path()) else ROOT  # for what its paper says; where it lies is known
+        root = ROOT if is_project(ROOT) and not is_project(Path()) else find_root()  # for what its paper says
         return FoundRun(folder, spec, load_project(root, {"scale": spec.scale} | settings))
     if (Path(name) / PACKED_FILE).exists():
         raise UserError(f"{name}: is a packed model; this takes a run, beside its data and scores")
@@ -115,19 +115,19 @@ def named(project: Project, name: str) -> RunId:
         raise UserError(f"{name}: the seed is a number, got {seed!r}")
     used = {one: one for one in project.datasets}
     used |= {one: project.runs_of(paper, system, one)[0].dataset for one in project.scale.datasets}
-    used = {one: stand_in for one, stand_in in used.items() if stand_in in project.dataset_records}
-    runs = {one: RunId(paper, system, stand_in, int(number)) for one, stand_in in used.items()}
-    if dataset in project.dataset_records.faults:
-        raise project.dataset_records.faults[dataset]
+    faults = project.dataset_records.faults
+    runs = {one: RunId(paper, system, at, int(number)) for one, at in used.items() if at not in faults}
+    if fault := faults.get(used.get(dataset, "")):
+        raise fault
     if dataset:
         known(dataset, runs, f"{name}: datasets of scale {project.config.scale}")
         return runs[dataset]
     trained = {one: run for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
     if not trained:
-        there, makes = f"at scale {project.config.scale} with seed {number}", command(project, paper)
-        raise UserError(
-            f"{name}: trained on nothing {there}; `{makes}` does it, `--set scale=…` looks at another scale"
-        )
+        seeds = f"{number} (configured: {', '.join(map(str, project.seeds))})"
+        there, makes = f"at scale {project.config.scale} with seed {seeds}", command(project, paper)
+        unread = f"; not looked for, as their files are faulty: {', '.join(faults)}" if faults else ""
+        raise UserError(f"{name}: trained on nothing {there}; `{makes}` does it, --set scale=… looks elsewhere{unread}")
     if len(set(trained.values())) != 1:
         where = f"with seed {number} it is trained on: {', '.join(sorted(trained))}"
         raise UserError(f"{name}: name a dataset too, {paper}/{system}/DATASET; {where}")

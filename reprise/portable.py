@@ -37,7 +37,7 @@ from reprise.model import Model
 from reprise.named_run import PACKED_FILE, FoundRun, NamedDecoding, changed, decoding_of, split_decoding
 from reprise.preparation import Preparation
 from reprise.scaffold import SCAFFOLD, filled
-from reprise.whole_folder import whole_folder
+from reprise.whole_folder import ANOTHER_PLACE, filling, whole_folder
 
 CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"
@@ -176,12 +176,12 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
     """`pack` into one .tar file, whole or absent."""
     above = archive.absolute().parent
-    with writing(archive):
+    with writing(archive, ANOTHER_PLACE):
         above.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=above) as folder:
-            pack(found, decoding, Path(folder) / archive.stem)
-            with atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
-                tar.add(Path(folder) / archive.stem, arcname=archive.stem)
+    with filling(archive), tempfile.TemporaryDirectory(dir=above) as folder:
+        pack(found, decoding, Path(folder) / archive.stem)
+        with atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
+            tar.add(Path(folder) / archive.stem, arcname=archive.stem)
 
 
 def unpack(archive: Path, into: Path) -> Path:

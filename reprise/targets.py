@@ -16,7 +16,7 @@ PLANS = {"plan", "cost"}
 TEXTS, PICTURES = ("csv", "md"), ("svg", "png")
 
 
-RULE = re.compile(r"^rule (\w+):", re.MULTILINE)
+RULE = re.compile(r"^(?:rule|use rule \w+ as) (\w+)\b", re.MULTILINE)
 
 
 def names_of_rules(root: Path) -> set[str]:

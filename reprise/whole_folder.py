@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pipeline.files import writing
 
+ANOTHER_PLACE = "name another place"
+
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
@@ -17,10 +19,25 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         UserError: the system can't write it; nothing is left behind.
     """
     place = folder.resolve()
-    with writing(folder):
+    with writing(folder, ANOTHER_PLACE):
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as beside:
-            new = Path(beside) / place.name
-            new.mkdir()
+        beside = tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.")
+    with beside as above:
+        new = Path(above) / place.name
+        new.mkdir()
+        with filling(folder):
             yield new
+        with writing(folder, ANOTHER_PLACE):
             os.replace(new, place)
+
+
+@contextmanager
+def filling(path: Path) -> Iterator[None]:
+    """Raises UserError where `path` can't be written to. What else is missing is no fault of it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError:
+        with writing(path, ANOTHER_PLACE):
+            raise

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from pipeline.errors import UserError
@@ -52,10 +51,19 @@ def run(args: argparse.Namespace) -> None:
 def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
     """Lines of the files, many at once, so that like lengths are decoded together."""
     for path in paths:
-        numbered = enumerate(lines_of(path), start=1)
-        lines = (short_enough(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
-        while chunk := list(islice(lines, LINES_AT_ONCE)):
-            yield chunk
+        good: list[str] = []
+        try:
+            for number, line in enumerate(lines_of(path), start=1):
+                good.append(short_enough(line.removesuffix("\n"), f"{path}, line {number}"))
+                if len(good) == LINES_AT_ONCE:
+                    yield good
+                    good = []
+        except UserError:
+            if good:
+                yield good
+            raise
+        if good:
+            yield good
 
 
 def chunks_of_input() -> Iterator[list[str]]:

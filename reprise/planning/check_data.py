@@ -145,8 +145,8 @@ def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
     damaged = [file for file in lost if file.state == "damaged"]
     if changed := [file.note for file in damaged if file.name in fetched and fetched[file.name].path]:
         yield (
-            f"{record.name}: changed: {listed(changed)}; put back what was there, or write the sha256 of what is there "
-            f"now into workflow/datasets/{record.name}.yaml: then it is another corpus"
+            f"{record.name}: changed: {listed(changed)}; put back what was there, or write the sha256 and the lines of "
+            f"what is there now into workflow/datasets/{record.name}.yaml: then it is another corpus"
         )
     if others := [file.note for file in damaged if not (file.name in fetched and fetched[file.name].path)]:
         yield f"{record.name}: damaged: {listed(others)}; put whole ones in their place"

@@ -87,7 +87,10 @@ def why_alive(driver: Driver, force: bool = False) -> str | None:
 
 def ending(pid: int) -> str:
     """What ends a snakemake: SIGINT is ignored in the background of a script. Trainings save where it reaches them."""
-    own_group = os.getpgid(pid) == pid
+    try:
+        own_group = os.getpgid(pid) == pid
+    except ProcessLookupError:  # it has ended meanwhile
+        own_group = False
     return f"kill -- -{pid}" if own_group else f"kill {pid}, after which it waits for the jobs that run"
 
 

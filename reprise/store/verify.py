@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from os.path import exists
 from pathlib import Path
 
@@ -48,24 +48,23 @@ def run(args: argparse.Namespace) -> None:
     if args.repair and any((args.root / LOCKS).glob("*.lock")):
         raise UserError("snakemake works in this folder, or was killed: end it, or `python -m pipeline unlock` first")
     graph = Graph(project)
-    findings = Inspection(graph, *asked(graph, args.targets or list(project.papers))).found.values()
+    files, reports = asked(graph, args.targets) if args.targets else ([], graph.readable(project.papers))
+    findings = Inspection(graph, files, reports).found.values()
     wrong = {one.path: one for finding in findings for one in finding.checks if one.state != "good"}
+    done = Repairs()
     if args.repair:
         sweep_all(project)
-        done = {path: aside for finding in findings for path, aside in repair(project, finding)}
-    show(
-        [
-            *good_rows(project, findings),
-            *(row(one, done if args.repair else None) for one in wrong.values()),
-        ]
-    )
+        for finding in findings:
+            done.repair(project, finding)
+    show([*good_rows(project, findings), *(row(one, done) for one in wrong.values())])
     left = [one for one in wrong.values() if one.state == "unreadable"] if args.repair else wrong
     if left:
         remedy = (
             "check the disk" if args.repair else "run this command with --repair, then the ordinary snakemake command"
         )
         raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
-    log.info("scale %s: %s", project.config.scale, f"now {AGAIN}" if wrong else "all that is here is good")
+    to_make = wrong.keys() - done.restored
+    log.info("scale %s: %s", project.config.scale, f"now {AGAIN}" if to_make else "all that is here is good")
 
 
 def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]:
@@ -78,30 +77,43 @@ def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]
     otherwise = f"nothing of the papers is made there at scale {graph.project.config.scale}"
     files, of_papers = list[Product](), list[Product]()
     for name in names:
-        if (reports := reports_named(graph, name)) is not None:
+        if reports := reports_named(graph, name):
             of_papers += reports
         else:
             files += in_file(graph.project, name, every, otherwise)
     return files, of_papers
 
 
-def repair(project: Project, finding: Finding) -> Iterator[tuple[Path, Path]]:
-    """Rename what is damaged and what stands for it; gives the new names. What can't be read is left alone."""
-    if isinstance(finding.product, Trained):
+class Repairs:
+    """What was done. asides: new names of files; restored: those that were written again from what is here."""
+
+    def __init__(self) -> None:
+        self.asides: dict[Path, Path] = {}
+        self.restored: set[Path] = set()
+
+    def repair(self, project: Project, finding: Finding) -> None:
+        """Rename what is damaged and what stands for it. What can't be read is left alone."""
+        unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
+        stale = set() if self.restore_records(project, finding) else finding.stale - unreadable
+        for one in finding.checks:
+            if one.path in self.restored:
+                continue
+            if one.state == "damaged" and exists(one.path):
+                self.asides[one.path] = set_aside(one.path)
+            if one.state == "missing":  # as if it had been freed: missed as soon as something needs it
+                note_of(one.path).unlink(missing_ok=True)
+        self.asides |= {path: set_aside(path, "stale") for path in sorted(stale) if exists(path)}
+
+    def restore_records(self, project: Project, finding: Finding) -> bool:
+        """Of a training, where nothing else is lost that something needs."""
+        if not isinstance(finding.product, Trained):
+            return False
         bad = {one.path for one in finding.checks if one.state != "good" and is_needed(one.path)}
         folder = project.layout.run(finding.product.run)
-        if lost := lost_records(folder, bad):
-            yield from restore(folder, lost)
-            return
-    unreadable = {one.path for one in finding.checks if one.state == "unreadable"}
-    for one in finding.checks:
-        if one.state == "damaged" and exists(one.path):
-            yield one.path, set_aside(one.path)
-        if one.state == "missing":  # as if it had been freed: missed as soon as something needs it
-            note_of(one.path).unlink(missing_ok=True)
-    for path in sorted(finding.stale - unreadable):
-        if exists(path):
-            yield path, set_aside(path, "stale")
+        lost = lost_records(folder, bad)
+        self.asides |= dict(restore(folder, lost)) if lost else {}
+        self.restored |= set(lost)
+        return bool(lost)
 
 
 def sweep_all(project: Project) -> None:
@@ -134,13 +146,12 @@ def place_of(project: Project, product: Product, path: Path) -> Path:
     return path.parent
 
 
-def row(one: Checked, asides: dict[Path, Path] | None) -> tuple[str, str, str, str]:
-    """asides: new names, after a repair."""
-    aside = asides.get(one.path) if asides else None
+def row(one: Checked, done: Repairs) -> tuple[str, str, str, str]:
+    aside = done.asides.get(one.path)
     match one.state:
         case "unreadable":
             what = "left alone: check the disk and the permissions"
-        case _ if asides is not None and exists(one.path):
+        case _ if one.path in done.restored:
             what = "written again from what is here"
         case _ if not is_needed(one.path):
             what = "no result needs it; only a new training would make it again"

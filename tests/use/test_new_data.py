@@ -69,7 +69,10 @@ def test_text_that_was_edited_stops_the_run_with_the_two_ways_out(root):
     check(load_project(root, {"scale": "smoke"}), ["talk"], offline=True)
     with open(root / "data/talk/dev.de", "a") as file:
         file.write("one more\n")
-    with pytest.raises(UserError, match=r"changed: .*dev\.de.*put back .*, or write .*workflow/datasets/talk\.yaml"):
+    with pytest.raises(
+        UserError,
+        match=r"changed: .*dev\.de.*, or write the sha256 and the lines .*/talk\.yaml",
+    ):
         check(load_project(root, {"scale": "smoke"}), ["talk"], offline=True)
 
 
@@ -115,7 +118,7 @@ def test_a_paper_on_recordings_is_trained_and_its_table_filled_in(root):
         assert all(float(row["score_ours"]) > 0 for row in csv.DictReader(file))
 
 
-@pytest.mark.parametrize("name", ["all", "train", "site"])
+@pytest.mark.parametrize("name", ["all", "train", "speak", "plan"])
 def test_a_paper_is_not_called_as_a_rule_is(root, capsys, name):
     assert reprise(["new", "paper", name, "--dataset", "wmt14-en-de"]) == 1
     assert f"error: {name}: a rule of the workflow has this name" in capsys.readouterr().err

@@ -241,7 +241,9 @@ def test_what_is_no_text_on_standard_input_is_refused_as_in_a_file():
 def test_a_line_that_is_no_sentence_is_refused_by_its_number(capsys):
     Path("book.en").write_text(f"{SENTENCE}\n{'bread ' * 30000}\n")
     assert reprise(["translate", RUN, "book.en", *SMOKE]) == 1
-    assert "error: book.en, line 2: 180,000 characters; 10,000 are read at most" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "error: book.en, line 2: 180,000 characters; 10,000 are read at most" in said.err
+    assert said.out.count("\n") == 1  # of the line before
     found = decoded([b"a dog .", b"a" * 10_000, b"a" * 10_001], read=5)
     assert next(found) == ["a dog .", "a" * 10_000]
     with pytest.raises(UserError, match="standard input, line 8: 10,001 characters"):
@@ -341,7 +343,7 @@ WRONG = {
     "no name": (["translate", "mine"], "neither a folder nor paper/system/dataset/seed"),
     "no dataset": (
         ["translate", "attention/base"],
-        "attention/base: trained on nothing at scale smoke with seed 1; `snakemake --config scale=smoke -- attention`",
+        "trained on nothing at scale smoke with seed 1 (configured: 1); `snakemake --config scale=smoke -- attention`",
     ),
     "a folder of no run": (["translate", "data"], "no run.yaml in it"),
     "no such file": (["translate", RUN, "nothing.en"], "nothing.en: no such file"),

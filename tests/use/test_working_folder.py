@@ -36,3 +36,17 @@ def test_reports_without_a_faulty_dataset_are_told_of_and_the_others_named(tmp_p
     assert f"{FAULTY}.yaml: file: missing key 'kind'; what needs this dataset is left out" in caplog.text
     assert main(["status", "--no-forecast", "--set", "scale=smoke"]) == 0
     assert "nobody drives the campaign; this goes on with it" in capsys.readouterr().out
+
+
+def test_what_needs_nothing_but_a_faulty_dataset_is_answered_with_its_fault(tmp_path, monkeypatch, capsys):
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    path = root / "workflow/datasets/grammar-smoke-en-de.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("kind:", "knd:", 1))
+    for words in (
+        ["results", "weighted"],
+        ["translate", "attention/base/wmt14-en-de"],
+        ["translate", "attention/base"],
+    ):
+        assert main([*words, "--set", "scale=smoke"]) == 1
+        assert "grammar-smoke-en-de" in capsys.readouterr().err
