@@ -178,7 +178,8 @@ def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
     above = archive.absolute().parent
     with writing(archive, ANOTHER_PLACE):
         above.mkdir(parents=True, exist_ok=True)
-    with filling(archive), tempfile.TemporaryDirectory(dir=above) as folder:
+        beside = tempfile.TemporaryDirectory(dir=above)
+    with filling(archive), beside as folder:
         pack(found, decoding, Path(folder) / archive.stem)
         with atomic_write(archive, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
             tar.add(Path(folder) / archive.stem, arcname=archive.stem)

@@ -86,12 +86,12 @@ class References:
 
     def of_scored(self, scored: ScoredSplits, where: str) -> Faults:
         """Of a metric and its splits: what the dataset that is scored at this scale does not have."""
-        named = scored.scored_on or scored.dataset
-        if named not in self.datasets or scored.metric not in metric_names():
-            return  # said elsewhere
-        record = self.project.dataset_records.get(self.project.stand_in(named))
-        if record is None:
-            return  # of a faulty file its fault is said where it is used
+        try:
+            record = self.project.dataset_records.get(self.project.stand_in(scored.scored_on or scored.dataset))
+        except UserError:
+            return  # of a name: said elsewhere
+        if record is None or scored.metric not in metric_names():
+            return  # said elsewhere, of a faulty file where it is used
         for split in scored.splits:
             yield unknown(split, record.split_names, f"{where}.split: of dataset {record.name}")
         fitting = [name for name in metric_names() if metric_named(name).reads.can_be_had_of(record)]
