@@ -162,10 +162,19 @@ def test_a_checkpoint_that_is_lost_beside_what_says_that_the_training_is_done_is
     for path in (last[-2], *(project / RUN / name for name in lost)):
         path.unlink()
     remove_what_is_made_of_weights(project)
-    require(verify(project, "--repair"))
+    assert "written again from what is here" not in require(verify(project, "--repair"))
     make(project)
     require(verify(project))
     assert contents(project) == before
+
+
+def test_a_damaged_checkpoint_is_set_aside_beside_a_record_that_is_written_again(project):
+    checkpoint = next((project / RUN / "checkpoints").glob("step-??.safetensors"))
+    checkpoint.write_bytes(b"damaged")
+    (project / RUN / "trained.json").unlink()
+    said = require(verify(project, "--repair"))
+    assert said.count("written again from what is here") == 1 and (project / RUN / "trained.json").exists()
+    assert not checkpoint.exists() and checkpoint.with_name(f"{checkpoint.name}.damaged").exists()
 
 
 @pytest.mark.parametrize("spoil_one", [lambda path: path.write_text("{"), Path.unlink], ids=["damaged", "deleted"])
