@@ -51,19 +51,8 @@ def run(args: argparse.Namespace) -> None:
 def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
     """Lines of the files, many at once, so that like lengths are decoded together."""
     for path in paths:
-        good: list[str] = []
-        try:
-            for number, line in enumerate(lines_of(path), start=1):
-                good.append(short_enough(line.removesuffix("\n"), f"{path}, line {number}"))
-                if len(good) == LINES_AT_ONCE:
-                    yield good
-                    good = []
-        except UserError:
-            if good:
-                yield good
-            raise
-        if good:
-            yield good
+        numbered = enumerate(lines_of(path), start=1)
+        yield from chunks(short_enough(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
 
 
 def chunks_of_input() -> Iterator[list[str]]:
@@ -77,15 +66,24 @@ def chunks_of_input() -> Iterator[list[str]]:
 
 
 def decoded(lines: list[bytes], read: int) -> Iterator[list[str]]:
-    """All at once; those before one that can't be read, then UserError. read: how many lines were before these."""
+    """read: how many lines were before these."""
+    numbered = enumerate(lines, start=read + 1)
+    yield from chunks(text_of(line, f"standard input, line {number}") for number, line in numbered)
+
+
+def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
+    """Many at once; those before one that can't be read, then its UserError."""
     good: list[str] = []
-    for number, line in enumerate(lines, start=read + 1):
-        try:
-            good.append(text_of(line, f"standard input, line {number}"))
-        except UserError:
-            if good:
+    try:
+        for line in lines:
+            good.append(line)
+            if len(good) == LINES_AT_ONCE:
                 yield good
-            raise
+                good = []
+    except UserError:
+        if good:
+            yield good
+        raise
     if good:
         yield good
 
