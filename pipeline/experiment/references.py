@@ -94,8 +94,9 @@ class References:
             return  # said elsewhere, of a faulty file where it is used
         for split in scored.splits:
             yield unknown(split, record.split_names, f"{where}.split: of dataset {record.name}")
-        fitting = [name for name in metric_names() if metric_named(name).reads.can_be_had_of(record)]
-        yield unknown(scored.metric, fitting, f"{where}.metric: of dataset {record.name} ({record.form})")
+        if not metric_named(scored.metric).reads.can_be_had_of(record):
+            fitting = [name for name in metric_names() if metric_named(name).reads.can_be_had_of(record)]
+            yield unknown(scored.metric, fitting, f"{where}.metric: of dataset {record.name} ({record.form})")
 
     def allowed(self, kind: Names, paper: str) -> Iterable[str]:
         if kind is Names.METRIC:

@@ -143,12 +143,13 @@ def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
             "complete the folder, or correct `licensed:` in config.yaml"
         )
     damaged = [file for file in lost if file.state == "damaged"]
-    if changed := [file.note for file in damaged if file.name in fetched and fetched[file.name].path]:
+    own = {name for name, source in fetched.items() if source.path}
+    if changed := [file.note for file in damaged if file.name in own]:
         yield (
             f"{record.name}: changed: {listed(changed)}; put back what was there, or write the sha256 and the lines of "
             f"what is there now into workflow/datasets/{record.name}.yaml: then it is another corpus"
         )
-    if others := [file.note for file in damaged if not (file.name in fetched and fetched[file.name].path)]:
+    if others := [file.note for file in damaged if file.name not in own]:
         yield f"{record.name}: damaged: {listed(others)}; put whole ones in their place"
     if public := [file.name for file in lost if file.name in fetched and file.state != "damaged"]:
         yield (
