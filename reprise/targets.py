@@ -120,8 +120,7 @@ def unknown_name(file: str, names: Iterable[str], endings: Iterable[str], target
 
 
 def wrong_scale(project: Project, scale: str, target: str) -> str | None:
-    names = {path.stem for path in (project.root / "workflow/scales").glob("*.yaml")}
-    if fault := unknown(scale, names, target):
+    if fault := unknown(scale, project.scales, target):
         return fault
     if scale != project.config.scale:
         return f"{target}: the configured scale is {project.config.scale}{add(scale)}"

@@ -35,11 +35,14 @@ class Catalogue:
         self.known(self.config.paper, self.papers, "config.yaml: paper")
         self.scale: Scale = self.load_scale(self.config.scale)
 
+    @cached_property
+    def scales(self) -> dict[str, Path]:
+        """Files of scales by name."""
+        return {path.stem: path for path in sorted((self.root / "workflow/scales").glob("*.yaml"))}
+
     def load_scale(self, name: str) -> Scale:
-        names = {path.stem for path in (self.root / "workflow/scales").glob("*.yaml")}
-        self.known(name, names, "config.yaml: scale")
-        path = self.root / "workflow/scales" / f"{name}.yaml"
-        return validate(Scale, load_yaml(path), str(path))
+        self.known(name, self.scales, "config.yaml: scale")
+        return validate(Scale, load_yaml(self.scales[name]), str(self.scales[name]))
 
     known = staticmethod(known)
 

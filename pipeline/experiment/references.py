@@ -44,8 +44,7 @@ class References:
         self.project = project
         self.papers = project.papers
         self.scales: dict[str, Scale] = {
-            path.stem: project.scale if path.stem == project.config.scale else project.load_scale(path.stem)
-            for path in sorted((project.root / "workflow/scales").glob("*.yaml"))
+            name: project.scale if name == project.config.scale else project.load_scale(name) for name in project.scales
         }
         self.datasets = {*project.datasets, *(name for scale in self.scales.values() for name in scale.datasets)}
         self.named_datasets: set[str] = set()
