@@ -1,5 +1,6 @@
 """What a user changes: `config.yaml`, and keys of it on a command line."""
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,6 +37,17 @@ class Config(Closed):
         if isinstance(value, list):
             return [int(one) if isinstance(one, str) and one.isdecimal() else one for one in value]
         return None if value == "null" else value
+
+    @field_validator("work", "mirror", "licensed")
+    @classmethod
+    def home_and_variables_are_filled_in(cls, value: Any) -> Any:
+        """`~` and `$SCRATCH` mean what a shell means by them."""
+        if isinstance(value, dict):
+            return {key: cls.home_and_variables_are_filled_in(one) for key, one in value.items()}
+        filled = value and os.path.expandvars(os.path.expanduser(value))
+        if filled and (filled.startswith("~") or "$" in filled):
+            raise ValueError("holds a user or a variable that is not there")
+        return filled
 
     @field_validator("seeds")
     @classmethod

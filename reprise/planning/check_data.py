@@ -62,7 +62,7 @@ def check(project: Project, names: Iterable[str], offline: bool = False, verify:
         say(project, name, found, silent, offline)
         to_fetch |= {file.name: file.to_fetch for file in found}
         if lost := [file for file in found if not file.is_here and (offline or not set(file.addresses) - set(silent))]:
-            failures += explain(project.dataset_records[name], lost)
+            failures += explain(project, project.dataset_records[name], lost)
     if failures:
         raise UserError("\n".join(failures))
     log.info("%d datasets; %s to fetch", len(files), size(sum(to_fetch.values())))
@@ -134,7 +134,7 @@ def say(project: Project, name: str, files: list[DataFile], silent: dict[str, st
         log.info("  and %d more", len(files) - SHOWN)
 
 
-def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
+def explain(project: Project, record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
     """What can't be had, and what to do."""
     fetched, packages = sources_of(record), record.packages if isinstance(record, LicensedPackages) else {}
     if licensed := [file.note for file in lost if file.name not in fetched]:
@@ -151,10 +151,17 @@ def explain(record: AnyDataset, lost: list[DataFile]) -> Iterator[str]:
         )
     if others := [file.note for file in damaged if file.name not in own]:
         yield f"{record.name}: damaged: {listed(others)}; put whole ones in their place"
-    if public := [file.name for file in lost if file.name in fetched and file.state != "damaged"]:
+    public = [file.name for file in lost if file.name in fetched and file.state != "damaged"]
+    if joined := [name for name in public if fetched[name].documents]:
         yield (
-            f"{record.name}: {len(public)} files are missing: {listed(public)}; fetch them elsewhere, then name their "
-            "folder as `mirror:` in config.yaml"
+            f"{record.name}: {listed(joined)}: published as single documents; where there is a network, run "
+            f"`snakemake --config scale={project.config.scale} -- fetch` and copy its `downloads` to "
+            f"{project.layout.downloads}"
+        )
+    if files := [fetched[name].mirror or name for name in public if name not in joined]:
+        yield (
+            f"{record.name}: {len(files)} files are missing: {listed(files)}; fetch them elsewhere, then name "
+            "the folder that has them by these names as `mirror:` in config.yaml"
         )
 
 

@@ -17,6 +17,7 @@ from reprise.planning.corpus_size import Corpus
 from reprise.planning.data_files import fetched_files, is_extracted
 from reprise.planning.rates import Calibration
 from reprise.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
+from reprise.store.file_checks import bytes_of
 
 MEASURED = 64  # utterances that the stage alignments looks at
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.
@@ -76,6 +77,12 @@ class Jobs:
         needed = graph.closure(graph.readable(self.papers))
         found = [job for dataset in datasets_in(needed) for job in self.corpus_jobs(dataset)]
         return found + [job for run in runs_in(needed) for job in self.run_jobs(run, needed)]
+
+    @property
+    def disk_bytes(self) -> float:
+        """Taken when all is done: what jobs write, and downloads, those that are here and those to come."""
+        fetched = bytes_of(self.project.layout.downloads) if self.project.layout.downloads.exists() else 0
+        return sum(job.disk_bytes for job in self.all) + fetched + sum(self.to_fetch.values())
 
     def corpus(self, dataset: str) -> Corpus:
         if dataset not in self.corpora:

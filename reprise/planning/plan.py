@@ -134,7 +134,7 @@ def notes(project: Project, found: Jobs) -> list[str]:
         "Devices (workflow/devices.yaml): operations over peak rate x assumed utilisation; of trainings in bfloat16 on "
         "one whose limits are known, products and bytes moved beside them; launches where they take longer.",
         f"Downloads: {size(sum(found.to_fetch.values()))}.",
-        f"Disk: {size(sum(job.disk_bytes for job in found.all))} when all is done, and up to {size(more)} for each "
+        f"Disk: {size(found.disk_bytes)} when all is done, downloads among it, and up to {size(more)} for each "
         "training that runs; `python -m pipeline free` says what may go.",
     ]
 

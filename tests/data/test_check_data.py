@@ -170,6 +170,8 @@ def test_documents_stand_for_the_file_that_is_joined_from_them(tmp_path):
     name, wanted = next(iter(craft.sources.items()))
     found = fetched_file(name, wanted, tmp_path, None, verify=False)
     assert found.state == "missing" and any("githubusercontent" in url for url in found.addresses)
+    with pytest.raises(UserError, match=r"craft: .*published as single documents; .*scale=smoke -- fetch`.*downloads"):
+        check(toy_project(tmp_path), ["craft"], offline=True)
     for document in wanted.documents.names:
         put(tmp_path / f"{name}.documents", b"", document)
     assert fetched_file(name, wanted, tmp_path, None, verify=False).state == "present"

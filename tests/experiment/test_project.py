@@ -43,6 +43,17 @@ def test_every_system_of_every_paper_resolves_at_every_scale(scale):
             assert spec.training.warmup_steps is None or spec.training.warmup_steps <= spec.training.max_steps
 
 
+def test_folders_of_the_configuration_may_begin_with_the_home_folder_or_a_variable(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SCRATCH", "/scratch")
+    config = load_project(ROOT, {"work": "$SCRATCH/x", "mirror": "~", "licensed": {"LDC99T42": "~/wsj"}}).config
+    assert (config.work, config.mirror, config.licensed) == (
+        "/scratch/x",
+        str(tmp_path),
+        {"LDC99T42": f"{tmp_path}/wsj"},
+    )
+
+
 def test_attention_lists_all_rows_of_table_3_and_weighted_all_of_table_2():
     project = load_project(ROOT)
     assert len(project.printed["attention"]["table3"]) == 20

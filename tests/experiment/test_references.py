@@ -290,6 +290,13 @@ TYPOS = {
         "mirror: neither a folder nor a URL .*https.*got 'ftp://host/",
     ),
     "work": (CONFIG, "work", "", "config.yaml: work: .*at least 1 character"),
+    "variable": (
+        CONFIG,
+        "work",
+        "$NO_SUCH/x",
+        "config.yaml: work: holds a user or a variable that is not there.*NO_SUCH",
+    ),
+    "home of nobody": (CONFIG, "mirror", "~no-such-user", "config.yaml: mirror: holds a user or a variable that"),
     "package": (
         CONFIG,
         "licensed",

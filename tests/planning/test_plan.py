@@ -169,6 +169,15 @@ def test_downloads_are_counted_once_though_two_datasets_share_them(tmp_path):
     assert shared == pytest.approx(657632379 + 918311367 + 80418416 + 38654961 + 3255445, rel=0.01)
 
 
+def test_the_disk_that_a_plan_needs_holds_the_downloads_that_are_here_and_those_to_come(tmp_path):
+    jobs = Jobs(project_at(tmp_path, scale="paper"), ["attention"], None)
+    written, to_come = sum(job.disk_bytes for job in jobs.all), sum(jobs.to_fetch.values())
+    assert to_come > 1e9 and jobs.disk_bytes == written + to_come
+    (downloads := jobs.project.layout.downloads).mkdir(parents=True)
+    (downloads / "of-another-scale.tgz").write_bytes(bytes(1000))
+    assert jobs.disk_bytes == written + to_come + 1000
+
+
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_disk_is_taken_by_data_and_weights_alone_and_only_fetching_downloads(tmp_path, scale):
     jobs = Jobs(project_at(tmp_path, scale=scale), ["attention", "coldfusion"], None).all

@@ -23,7 +23,7 @@ def test_missing_files_are_listed_and_no_job_is_started(tmp_path):
     target = str(project.layout.path(Encoded("multi30k-en-de")))
     done = snakemake("--config", "scale=small", f"work={tmp_path}", "mirror=null", "--", target)
     assert done.returncode != 0
-    assert "multi30k-en-de: 6 files are missing: train.en.gz" in done.stdout + done.stderr
+    assert "multi30k-en-de: 6 files are missing: multi30k/train.en.gz" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert not list(tmp_path.rglob("*.log"))
 
