@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pipeline.cluster.cards import take_cards
 from pipeline.cluster.command import job_key, order_command
 from pipeline.cluster.devices import load_devices
 from pipeline.cluster.job_process import JobOrder, perform
@@ -95,6 +96,7 @@ def run(args: argparse.Namespace) -> None:
         order_command(args.folder, args.command, args.makes)
         have_done(args, args.folder, "pipeline.cluster.command:perform_command")
     else:
+        take_cards(args.gpus)
         perform_stage(args.command)  # nothing to adopt, and nothing saved on the way: no process of its own
 
 
@@ -164,6 +166,7 @@ def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
     """Where the jobs are: on Slurm or here."""
     resources = resources_from(args)
     if args.launcher == "local":
+        take_cards(args.gpus)
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("--launcher slurm: there is no sbatch on this machine; use --launcher local, or a login node")

@@ -1,0 +1,65 @@
+"""GPUs of a machine without Slurm, each lent to one job of this user at a time."""
+
+import fcntl
+import logging
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from pipeline.disk import own_folder
+
+log = logging.getLogger(__name__)
+HELD: dict[str, int] = {}
+"""Descriptors of locked files, by card. Children inherit them: the lock ends with the last that has it."""
+
+
+def take_cards(count: int) -> None:
+    """Wait until `count` GPUs are free; this process and its children see no others from now on.
+
+    Where there are fewer in all, nothing is done: what computes says so.
+    """
+    cards = visible_cards()
+    if not 0 < count <= len(cards) or HELD:
+        return
+    with open(lock_file("queue"), "a") as queue:  # in turn: who waits for another holds nothing that a third waits for
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        take_free(cards, count)
+        if len(HELD) < count:
+            log.info("waiting for GPUs: of %d here %d are free, and %d are needed", len(cards), len(HELD), count)
+        while len(HELD) < count:
+            time.sleep(1)
+            take_free(cards, count)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(card for card in cards if card in HELD)
+
+
+def take_free(cards: list[str], count: int) -> None:
+    for card in cards:
+        if card in HELD or len(HELD) == count:
+            continue
+        descriptor = os.open(lock_file(card), os.O_CREAT | os.O_WRONLY, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+        else:
+            os.set_inheritable(descriptor, True)
+            HELD[card] = descriptor
+
+
+def lock_file(name: str) -> Path:
+    """In a job of Slurm, names of cards are that job's alone."""
+    return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"
+
+
+def visible_cards() -> list[str]:
+    """As CUDA_VISIBLE_DEVICES names them; where a card is divided (MIG), its parts."""
+    if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [card for card in named.split(",") if card and card != "-1"]
+    if shutil.which("nvidia-smi") is None:
+        return []
+    said = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+    cards = re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", said)
+    return [card for card in cards if card.startswith("MIG")] or cards

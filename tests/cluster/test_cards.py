@@ -1,0 +1,116 @@
+"""GPUs of a machine without Slurm: each job has its own, and waits while others have them all."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pipeline.cluster.cards import visible_cards
+
+TAKES = """
+import sys, subprocess, os
+from pipeline.cluster.cards import take_cards
+take_cards(int(sys.argv[1]))
+print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
+if len(sys.argv) > 2:
+    print(subprocess.Popen(["sleep", "600"], close_fds=False, stdout=subprocess.DEVNULL).pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def take(tmp_path):
+    """Start a process that takes GPUs of two and keeps them until its input ends."""
+    begun = []
+
+    def start(count, *more, **environment):
+        environment = os.environ | {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0,1"} | environment
+        command = [sys.executable, "-c", TAKES, str(count), *more]
+        process = subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, text=True)
+        begun.append(process)
+        return process
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def waits(process) -> bool:
+    return not select.select([process.stdout], [], [], 1.5)[0]
+
+
+def test_each_job_sees_a_gpu_of_its_own_and_one_more_waits_until_one_ends(take):
+    first, second = take(1), take(1)
+    cards = {first.stdout.readline().strip(), second.stdout.readline().strip()}
+    assert cards == {"0", "1"}
+    third = take(1)
+    assert waits(third)
+    second.stdin.close()
+    second.wait()
+    assert third.stdout.readline().strip() in cards
+
+
+def test_a_job_of_two_gpus_is_not_passed_by_jobs_of_one(take):
+    first = take(1)
+    assert first.stdout.readline()
+    both = take(2)
+    assert waits(both)
+    later = take(1)
+    assert waits(later)
+    first.stdin.close()
+    assert both.stdout.readline().strip() == "0,1"
+    assert waits(later)
+
+
+def test_a_gpu_stays_lent_to_what_a_killed_launcher_left_behind(take):
+    launcher = take(2, "leaves a child")
+    assert launcher.stdout.readline().strip() == "0,1"
+    child = int(launcher.stdout.readline())
+    launcher.kill()
+    launcher.wait()
+    following = take(1)
+    try:
+        assert waits(following)
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert following.stdout.readline()
+
+
+def test_more_gpus_than_there_are_and_none_at_all_wait_for_nothing(take):
+    assert take(3).stdout.readline() == take(0).stdout.readline() == "0,1\n"
+
+
+def test_jobs_of_slurm_with_gpus_of_one_name_do_not_wait_for_each_other(take):
+    for job in ("7", "8"):
+        assert take(1, SLURM_JOB_ID=job, CUDA_VISIBLE_DEVICES="0").stdout.readline() == "0\n"
+
+
+DIVIDED = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1f)
+  MIG 3g.20gb     Device  0: (UUID: MIG-2a)
+  MIG 3g.20gb     Device  1: (UUID: MIG-2b)
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "cards"),
+    [
+        ("GPU 0: NVIDIA H100 (UUID: GPU-1f)\nGPU 1: NVIDIA H100 (UUID: GPU-2e)\n", ["GPU-1f", "GPU-2e"]),
+        (DIVIDED, ["MIG-2a", "MIG-2b"]),
+        ("No devices were found\n", []),
+    ],
+)
+def test_gpus_are_those_that_the_driver_lists(monkeypatch, tmp_path, said, cards):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{said}END\n")
+    program.chmod(0o755)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert visible_cards() == cards
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert visible_cards() == []
