@@ -80,6 +80,9 @@ localrules:
     cost,
 
 
+logger.addHandler(WordsOfExecutor())
+
+
 onstart:
     if any(job.output for job in workflow.dag.needrun_jobs()):  # what only prints drives nothing, and locks nothing
         record_driver()

@@ -1,5 +1,7 @@
 """Whatever stops the workflow, the last that it says is why, where, and what to do."""
 
+import os
+
 import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project
 
@@ -48,6 +50,29 @@ def test_each_of_several_failed_stages_has_its_line(project):
     targets = [f"{corpus}/prepared/report.json" for corpus in (CORPUS, OTHER)]
     done = make(project, "--keep-going", "--", *targets)
     assert {line.partition(": ")[2].split("/raw")[0] for line in done.stderr.splitlines()[-2:]} == {CORPUS, OTHER}
+
+
+REFUSES = """#!/bin/sh
+case "$0" in *sbatch) echo "sbatch: error: invalid partition specified: low" >&2; exit 1;; esac
+"""
+
+
+def test_a_job_that_slurm_refuses_ends_with_what_slurm_said_which_status_repeats(project, tmp_path, monkeypatch):
+    (programs := tmp_path / "bin").mkdir()
+    for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "sacctmgr", "scontrol"):
+        (programs / name).write_text(REFUSES)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    (log := project / CORPUS / "logs/generate.log").parent.mkdir(parents=True)
+    log.write_text("error: of an earlier try\n")
+    os.utime(log, (1e9, 1e9))
+    target = f"{CORPUS}/raw.done"
+    done = call(project, "snakemake", "--profile", "slurm", "--config", "scale=smoke", "--", target)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ") and "invalid partition specified: low" in last
+    assert last.endswith(f"(log: {CORPUS}/logs/generate.log)")
+    assert "invalid partition specified: low" in call(project, "reprise", "status", "--set", "scale=smoke").stdout
 
 
 def test_a_work_folder_that_can_not_be_written_is_one_line_before_any_job(project):

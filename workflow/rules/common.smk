@@ -43,6 +43,7 @@ from pipeline.products import (
 from pipeline.stages import parse as parsed
 from reprise.planning.order import operations
 from reprise.status.unlock import forget_driver
+from reprise.status.words_of_executor import WordsOfExecutor
 from reprise.targets import refuse_names_of_rules, unknown_target
 from reprise.wildcards import Placeholders, product_of
 
