@@ -9,7 +9,6 @@ from snakemake.utils import min_version
 from pipeline.errors import UserError
 from reprise.store.adopt import adopt
 from pipeline.schema import load_yaml
-from reprise.status.unlock import record_driver
 
 min_version("9.0")
 
@@ -84,8 +83,7 @@ logger.addHandler(WordsOfExecutor())
 
 
 onstart:
-    if any(job.output for job in workflow.dag.needrun_jobs()):  # what only prints drives nothing, and locks nothing
-        record_driver()
+    note_driver(workflow.dag.needrun_jobs())
     check_files(workflow.dag.needrun_jobs())
     place_orders(workflow.dag.needrun_jobs())
 

@@ -45,7 +45,7 @@ STAGES = {
     "plan": ("reprise.planning.plan", "forecast what the papers will cost"),
     "cost": ("reprise.planning.cost_table", "put what trainings took next to the forecast"),
     "continue": ("reprise.longer", "train a run for more updates, from its last checkpoint"),
-    "unlock": ("reprise.status.unlock", "release the lock a killed snakemake left behind"),
+    "unlock": ("reprise.status.unlock", "forget a snakemake that was killed"),
     "verify": ("reprise.store.verify", "hash again all that was made or fetched, and set damaged files aside"),
     "download": ("pipeline.data.download", "fetch and verify a dataset's files, and write its raw splits"),
     "generate": ("pipeline.data.generate", "write a corpus with the embedded grammar"),

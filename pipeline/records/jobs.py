@@ -80,15 +80,6 @@ class Command(Record):
     inputs: list[str] = Field(default=[], description="Of one that is done with others: files that have to be there")
 
 
-class Driver(Record):
-    """`.snakemake/driver.json`: the process that drives the workflow."""
-
-    host: str
-    pid: int
-    job: str | None
-    machine: str | None = Field(default=None, description="Start of its kernel, and container; older versions had none")
-
-
 class QueueSnapshot(Record):
     """What Slurm said of a user's jobs."""
 

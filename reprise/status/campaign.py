@@ -2,7 +2,6 @@
 
 import itertools
 import shutil
-import socket
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -14,14 +13,13 @@ from pipeline.experiment.project import Project
 from pipeline.layout import COST_FILE
 from pipeline.products import Claims, Figure, Parse, Product, Score, Table, Transcript, Translation
 from pipeline.records.decoding import Decoded
-from pipeline.records.jobs import Driver
 from pipeline.records.record import read_note
 from pipeline.records.training import TrainingCost
 from reprise.graph import Graph, datasets_in, runs_in
+from reprise.status.drivers import Driver, drives, is_here, noted_drivers
 from reprise.status.failures import Failed, failures
 from reprise.status.runs import STATES, Runs, RunState
 from reprise.status.stage_logs import logs_of
-from reprise.status.unlock import DRIVER, drives, machine
 
 WRITTEN_IN_PART = 1.0
 """The time of a report that `reprise results` wrote, perhaps not whole: the workflow makes it anew."""
@@ -77,13 +75,14 @@ class Watch:
     def __init__(self, project: Project, reports: Iterable[Product], interval_s: float = 60.0):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
+        self.paths = {str(project.layout.path(one)) for one in self.products}
         self.runs, self.interval_s = Runs(graph), interval_s
         self.logs = self.logs_asked_for()
 
     def look(self) -> Campaign:
-        noted = read_note(Driver, self.project.root / DRIVER)
-        jobs = self.jobs(noted)
-        driver = in_words(noted, jobs)
+        drivers = [one for one in noted_drivers(self.project.root).values() if not self.paths.isdisjoint(one.makes)]
+        jobs = self.jobs(drivers) or []
+        driver = ", ".join(filter(None, (self.in_words(one) for one in drivers)))
         states = [self.runs.look(run, jobs, bool(driver)) for run in runs_in(self.products)]
         done = sum(one.state == "done" for one in states)
         return Campaign(
@@ -96,11 +95,16 @@ class Watch:
             jobs=dict(Counter(job.state.lower() for job in jobs if not job.is_over)),
         )
 
-    def jobs(self, driver: Driver | None) -> list[QueuedJob]:
-        """By the snapshot that the launchers of this machine share; none where nothing was submitted."""
-        if not ((driver and driver.job) or self.has_submitted) or shutil.which("squeue") is None:
+    def in_words(self, driver: Driver) -> str:
+        """Empty when it has surely ended."""
+        return in_words(driver, self.jobs([driver], time.monotonic() - (time.time() - driver.began)))
+
+    def jobs(self, drivers: Iterable[Driver], newer_than: float = 0.0) -> list[QueuedJob] | None:
+        """By the snapshot that the launchers of this machine share; none where nothing was submitted, None where Slurm
+        did not answer after `newer_than`."""
+        if not (any(one.job for one in drivers) or self.has_submitted):
             return []
-        return Queue(self.interval_s).jobs(newer_than=0.0) or []
+        return Queue(self.interval_s).jobs(max(0.0, newer_than)) if shutil.which("squeue") else None
 
     @property
     def has_submitted(self) -> bool:
@@ -141,13 +145,12 @@ def was_submitted(folder: Path) -> bool:
     return (folder / "slurm").exists() or any(folder.glob("jobs/**/slurm"))
 
 
-def in_words(driver: Driver | None, jobs: Iterable[QueuedJob]) -> str:
-    """Who drives the workflow; empty when it has surely ended."""
-    if driver is None:
-        return ""
-    if driver.host == socket.gethostname() or (driver.machine and driver.machine == machine()):
+def in_words(driver: Driver, jobs: Iterable[QueuedJob] | None) -> str:
+    """Who drives the workflow; empty when it has surely ended. jobs: None where Slurm does not say."""
+    if is_here(driver):
         return f"snakemake, process {driver.pid} of this machine" if drives(driver.pid) else ""
-    if driver.job is None:
-        return f"snakemake, process {driver.pid} on {driver.host}, if it still runs"
+    named = f"job {driver.job}" if driver.job else f"process {driver.pid}"
+    if driver.job is None or jobs is None:
+        return f"snakemake, {named} on {driver.host}, if it still runs"
     alive = any(job.job == driver.job and not job.is_over for job in jobs)
-    return f"snakemake, job {driver.job} on {driver.host}" if alive else ""
+    return f"snakemake, {named} on {driver.host}" if alive else ""

@@ -27,13 +27,13 @@ from pipeline.files import note_of, set_aside, sweep
 from pipeline.products import OfDataset, OfRun, Product, Trained
 from reprise.graph import Graph
 from reprise.named_results import in_file, reports_named
+from reprise.status.drivers import noted_drivers, why_alive
 from reprise.store.file_checks import Checked
 from reprise.store.lost_records import lost_records, restore
 from reprise.store.product_checks import Finding, Inspection, is_needed
 
 log = logging.getLogger(__name__)
 
-LOCKS = Path(".snakemake/locks")
 AGAIN = "the ordinary snakemake command makes it again"
 
 
@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     project = project_of(args)
-    if args.repair and any((args.root / LOCKS).glob("*.lock")):
-        raise UserError("snakemake works in this folder, or was killed: end it, or `python -m pipeline unlock` first")
+    if args.repair and (reasons := list(filter(None, map(why_alive, noted_drivers(args.root).values())))):
+        raise UserError(f"not repaired: {reasons[0]}")
     graph = Graph(project)
     files, reports = asked(graph, args.targets) if args.targets else ([], graph.readable(project.papers))
     findings = Inspection(graph, files, reports).found.values()

@@ -1,6 +1,8 @@
-"""A lock is released only when its holder is surely dead."""
+"""What a driver makes is free only when it is surely dead; others make other files beside it."""
 
 import argparse
+import atexit
+import contextlib
 import os
 import re
 import socket
@@ -12,18 +14,24 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.records.jobs import Driver
-from reprise.status import unlock
+from reprise.status import drivers, unlock
+from reprise.status.drivers import DRIVERS, Driver, drive, forget_driver, noted_drivers
 
 
-@pytest.fixture
-def locked(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".snakemake" / "locks").mkdir(parents=True)
-    (tmp_path / ".snakemake" / "locks" / "0.output.lock").touch()
-    released = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: released.append(command))
-    return released
+    monkeypatch.setattr(atexit, "register", lambda function: None)
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+
+
+def note(host: str, pid: int, job: str | None = None, machine: str | None = None, makes: tuple[str, ...] = ("x",)):
+    driver = Driver(host=host, pid=pid, job=job, machine=machine, began=0.0, makes=list(makes))
+    driver.write(DRIVERS / f"{host}-{pid}.json")
+
+
+def release(force: bool = False) -> None:
+    unlock.run(argparse.Namespace(force=force))
 
 
 def dead_pid() -> int:
@@ -32,40 +40,103 @@ def dead_pid() -> int:
     return process.pid
 
 
-def test_lock_of_a_dead_driver_is_released(locked):
-    Driver(host=socket.gethostname(), pid=dead_pid(), job=None).write(unlock.DRIVER)
-    unlock.run(argparse.Namespace(force=False))
-    assert locked == [[sys.executable, "-m", "snakemake", "--unlock"]]
-
-
-def test_lock_of_a_living_driver_is_kept(locked):
+@contextlib.contextmanager
+def living():
+    """The number of a process that is called as snakemake is."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "snakemake"])
-    Driver(host=socket.gethostname(), pid=process.pid, job=None).write(unlock.DRIVER)
+    while not drivers.drives(process.pid):
+        time.sleep(0.01)
     try:
-        with pytest.raises(UserError, match=f"process {process.pid}"):
-            unlock.run(argparse.Namespace(force=False))
+        yield process.pid
     finally:
         process.kill()
         process.wait()
-    assert not locked
+
+
+def test_a_dead_driver_is_forgotten():
+    note(socket.gethostname(), dead_pid())
+    release()
+    assert not noted_drivers()
+
+
+def test_a_living_driver_is_kept_and_named_beside_dead_ones():
+    with living() as pid:
+        note(socket.gethostname(), pid)
+        note(socket.gethostname(), dead_pid())
+        with pytest.raises(UserError, match=f"process {pid}"):
+            release()
+        assert [one.pid for one in noted_drivers().values()] == [pid]
+
+
+def test_a_second_driver_of_a_file_is_refused_by_a_line_that_names_the_first():
+    with living() as pid:
+        note(socket.gethostname(), pid, makes=("a", "b"))
+        with pytest.raises(UserError, match=f"^b is being made already: .* as process {pid}; end it first") as raised:
+            drive(["b", "c"])
+        assert "\n" not in str(raised.value) and [one.pid for one in noted_drivers().values()] == [pid]
+
+
+def test_drivers_of_other_files_are_noted_side_by_side_until_they_end():
+    with living() as pid:
+        note(socket.gethostname(), pid, makes=("a",))
+        note(socket.gethostname(), dead_pid(), makes=("b",))
+        drive(["b"])
+        assert {one.pid for one in noted_drivers().values()} == {pid, os.getpid()}
+        forget_driver()
+        assert [one.pid for one in noted_drivers().values()] == [pid]
+
+
+def test_what_a_dead_driver_made_is_made_by_another_without_a_word():
+    note(socket.gethostname(), dead_pid())
+    drive(["x"])
+    assert [one.pid for one in noted_drivers().values()] == [os.getpid()]
+
+
+def test_a_dead_driver_that_had_our_number_in_an_earlier_container_of_this_name_is_forgotten(monkeypatch):
+    monkeypatch.setattr(drivers, "drives", lambda pid: True)
+    note(socket.gethostname(), os.getpid(), machine="an earlier container")
+    drive(["x"])
+    assert [one.machine for one in noted_drivers().values()] == [drivers.machine()]
+
+
+def test_a_driver_elsewhere_that_may_live_keeps_its_files_alone():
+    note("elsewhere", 1)
+    drive(["y"])
+    with pytest.raises(UserError, match=r"^x is being made already: .* process 1 on elsewhere; .*unlock --force` here"):
+        drive(["x"])
+
+
+def test_two_that_begin_at_once_never_both_make_a_file(monkeypatch):
+    """The other one's note appears while ours is written."""
+    with living() as pid:
+        written = Driver.write
+
+        def write(driver: Driver, path: Path) -> None:
+            written(driver, path)
+            monkeypatch.setattr(Driver, "write", written)
+            note(socket.gethostname(), pid)
+
+        monkeypatch.setattr(Driver, "write", write)
+        with pytest.raises(UserError, match=f"process {pid}"):
+            drive(["x"])
 
 
 SLEEPS = f"{sys.executable} -c 'import time; time.sleep(20)'"
 
 
 @pytest.mark.parametrize("own_group", [True, False])
-def test_what_ends_a_driver_is_said_and_ends_it_in_the_background_of_a_script_too(locked, own_group):
+def test_what_ends_a_driver_is_said_and_ends_it_in_the_background_of_a_script_too(own_group):
     """There SIGINT is ignored; in a group of its own its jobs get the signal, too."""
     begin = f"exec {SLEEPS} snakemake" if own_group else f"{SLEEPS} snakemake & echo $!; exec >&-; wait"
     script = f"{SLEEPS} job & echo $!; {begin}" if own_group else begin
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as process:
         other = int(process.stdout.readline())
         driver = process.pid if own_group else other
-        while not unlock.drives(driver):
+        while not drivers.drives(driver):
             time.sleep(0.01)
-        Driver(host=socket.gethostname(), pid=driver, job=None).write(unlock.DRIVER)
+        note(socket.gethostname(), driver)
         with pytest.raises(UserError, match="end it first") as raised:
-            unlock.run(argparse.Namespace(force=False))
+            release()
         command = re.search(r"\((kill [-\d ]+)", str(raised.value))[1]
         assert os.system(command) == 0
         process.wait(10)
@@ -73,8 +144,8 @@ def test_what_ends_a_driver_is_said_and_ends_it_in_the_background_of_a_script_to
     while any(map(is_alive, (driver, other))):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    unlock.run(argparse.Namespace(force=False))
-    assert locked
+    release()
+    assert not noted_drivers()
 
 
 def is_alive(pid: int) -> bool:
@@ -84,76 +155,72 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_pid_of_another_program_does_not_count(locked):
-    Driver(host=socket.gethostname(), pid=os.getppid(), job=None).write(unlock.DRIVER)
-    if not unlock.drives(os.getppid()):
-        unlock.run(argparse.Namespace(force=False))
-        assert locked
+def test_pid_of_another_program_does_not_count():
+    note(socket.gethostname(), os.getppid())
+    if not drivers.drives(os.getppid()):
+        release()
+        assert not noted_drivers()
 
 
 @pytest.mark.parametrize("machine", [None, "another start or another container"])
-def test_driver_on_another_machine_is_taken_for_alive_until_told_otherwise(machine, locked):
-    Driver(host="elsewhere", pid=1, job=None, machine=machine).write(unlock.DRIVER)
-    with pytest.raises(UserError, match=r"on elsewhere; run this command there or, .* here with --force"):
-        unlock.run(argparse.Namespace(force=False))
-    unlock.run(argparse.Namespace(force=True))
-    assert locked
+def test_driver_on_another_machine_is_taken_for_alive_until_told_otherwise(machine):
+    note("elsewhere", 1, machine=machine)
+    with pytest.raises(UserError, match=r"on elsewhere; if it has ended, run .* there or, .* --force` here"):
+        release()
+    release(force=True)
+    assert not noted_drivers()
 
 
-def test_a_machine_that_has_another_name_now_is_known_again(locked, monkeypatch):
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "snakemake"])
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "getpid", lambda: process.pid)
-        unlock.record_driver()
-    monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
-    with pytest.raises(UserError, match=f"on this machine as process {process.pid}"):
-        unlock.run(argparse.Namespace(force=True))
-    process.kill()
-    process.wait()
-    unlock.run(argparse.Namespace(force=False))
-    assert locked
+def test_a_machine_that_has_another_name_now_is_known_again(monkeypatch):
+    with living() as pid:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "getpid", lambda: pid)
+            drive(["x"])
+        monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
+        with pytest.raises(UserError, match=f"on this machine as process {pid}"):
+            release(force=True)
+    release()
+    assert not noted_drivers()
 
 
 @pytest.mark.parametrize(("state", "alive"), [("RUNNING", True), ("COMPLETED", False), ("PENDING", False)])
-def test_driver_that_was_a_job_is_looked_up_in_slurm(locked, monkeypatch, state, alive):
-    monkeypatch.setattr(unlock, "ask_slurm", lambda: [["12", state, "None", "n1", "reprise-driver"]])
-    Driver(host="elsewhere", pid=1, job="12").write(unlock.DRIVER)
-    if alive:
-        with pytest.raises(UserError, match="scancel 12"):
-            unlock.run(argparse.Namespace(force=False))
-    else:
-        unlock.run(argparse.Namespace(force=False))
-    assert bool(locked) is not alive
+def test_driver_that_was_a_job_is_looked_up_in_slurm(monkeypatch, state, alive):
+    monkeypatch.setattr(drivers, "ask_slurm", lambda: [["12", state, "None", "n1", "reprise-driver"]])
+    note("elsewhere", 1, job="12")
+    with pytest.raises(UserError, match="scancel 12") if alive else contextlib.nullcontext():
+        release()
+    assert bool(noted_drivers()) is alive
 
 
-def test_own_earlier_life_of_a_requeued_driver_is_dead(locked, monkeypatch):
-    monkeypatch.setattr(unlock, "ask_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
+def test_a_driver_is_not_forgotten_while_slurm_does_not_answer(monkeypatch):
+    monkeypatch.setattr(drivers, "ask_slurm", lambda: None)
+    note("elsewhere", 1, job="12")
+    with pytest.raises(UserError, match="Slurm does not say whether job 12"):
+        release()
+    assert noted_drivers()
+
+
+def test_own_earlier_life_of_a_requeued_driver_is_dead(monkeypatch):
+    monkeypatch.setattr(drivers, "ask_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")
-    Driver(host="elsewhere", pid=1, job="12").write(unlock.DRIVER)
-    unlock.run(argparse.Namespace(force=False))
-    assert locked
+    note("elsewhere", 1, job="12")
+    drive(["x"])
+    assert [one.pid for one in noted_drivers().values()] == [os.getpid()]
 
 
-def test_unknown_driver_is_left_to_the_user(locked):
-    with pytest.raises(UserError, match="snakemake --unlock"):
-        unlock.run(argparse.Namespace(force=False))
+def test_nothing_happens_where_nobody_drives(caplog):
+    caplog.set_level("INFO")
+    release()
+    assert "nothing is locked" in caplog.text
 
 
-def test_nothing_happens_without_a_lock(locked):
-    for path in unlock.DRIVER.parent.glob("locks/*"):
-        path.unlink()
-    unlock.run(argparse.Namespace(force=False))
-    assert not locked
-
-
-def test_who_drives_is_forgotten_by_himself_alone(locked):
-    unlock.record_driver()
-    own = Driver.read(unlock.DRIVER)
-    assert own.pid == os.getpid()
+def test_who_drives_is_forgotten_by_himself_alone():
+    drive(["x"])
+    ((path, own),) = noted_drivers().items()
     for other in ({"pid": 1}, {"machine": "another"}):
-        own.model_copy(update=other).write(unlock.DRIVER)
-        unlock.forget_driver()
-        assert unlock.DRIVER.exists()
-    own.write(unlock.DRIVER)
-    unlock.forget_driver()
-    assert not unlock.DRIVER.exists()
+        own.model_copy(update=other).write(path)
+        forget_driver()
+        assert path.exists()
+    own.write(path)
+    forget_driver()
+    assert not path.exists()

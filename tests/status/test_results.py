@@ -15,7 +15,7 @@ from reprise.__main__ import main
 from reprise.graph import Graph, flat
 from reprise.status.campaign import WRITTEN_IN_PART, Watch
 from reprise.status.causes import Causes
-from reprise.status.unlock import record_driver
+from reprise.status.drivers import drive
 
 SCALE = "smoke"
 TABLE = Table("weighted", "table2")
@@ -82,7 +82,7 @@ def test_a_row_says_whether_its_run_failed_and_why_or_runs_or_was_not_run(projec
 
 def test_what_is_not_run_waits_while_somebody_drives_the_campaign(project, scores, monkeypatch):
     monkeypatch.setattr("reprise.status.campaign.in_words", lambda driver, jobs: "snakemake")
-    record_driver()
+    drive([str(project.layout.path(TABLE))])
     make(project, "results/smoke/weighted/table2.csv")
     assert {row["status"] for row in rows(project)} == {"waiting"}
 

@@ -14,19 +14,19 @@ from copied_project import ROOT
 from fabricated import append, folder_of, write_training
 from made_records import decoded, start_cost, training_cost
 
-from pipeline.cluster.queue import QueuedJob
+from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.experiment.project import load_project
-from pipeline.products import Encoded, Specification, Translation
-from pipeline.records.jobs import Driver, Failure, Submission
+from pipeline.products import Encoded, Specification, Trained, Translation
+from pipeline.records.jobs import Failure, Submission
 from pipeline.records.training import ProgressLine
 from reprise.__main__ import main
 from reprise.commands.status import command_for
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.plan import gpu_hours
 from reprise.status.campaign import Campaign, Watch, in_words
+from reprise.status.drivers import DRIVERS, Driver, machine, noted_drivers
 from reprise.status.forecast import Forecast
 from reprise.status.screen import hours
-from reprise.status.unlock import machine
 
 SCALE = "smoke"
 
@@ -266,7 +266,6 @@ def made(folder):
 @pytest.mark.parametrize(
     ("driver", "said"),
     [
-        (None, ""),
         ({"pid": 2**22 + 1}, ""),
         ({"host": "elsewhere", "machine": "another"}, "if it still runs"),
         ({"host": "elsewhere", "machine": "another", "job": "9"}, "snakemake, job 9 on elsewhere"),
@@ -275,9 +274,58 @@ def made(folder):
 )
 def test_who_drives_the_campaign_is_told_if_he_may_be_alive(driver, said):
     jobs = [QueuedJob("9", "RUNNING"), QueuedJob("8", "COMPLETED")]
-    note = driver and Driver(**({"host": os.uname().nodename, "pid": 1, "job": None, "machine": machine()} | driver))
-    found = in_words(note, jobs)
+    found = in_words(noted(**driver), jobs)
     assert (said in found) if said else found == ""
+
+
+def noted(**other) -> Driver:
+    here = {"host": os.uname().nodename, "pid": 1, "job": None, "machine": machine(), "began": time.time(), "makes": []}
+    return Driver(**(here | other))
+
+
+@pytest.fixture
+def driver(project, runs, monkeypatch):
+    """Notes that a job on another node makes some files, trained weights if not told otherwise."""
+    folder = project.layout.work.parent
+    monkeypatch.setattr("reprise.status.campaign.noted_drivers", lambda root: noted_drivers(folder))
+
+    def note(job: str | None = "123", began: float | None = None, makes=None, **other) -> None:
+        paths = [str(project.layout.path(makes or Trained(runs[0])))]
+        elsewhere = {"host": "node7", "machine": "another", "job": job, "began": began or time.time(), "makes": paths}
+        noted(**(elsewhere | other)).write(folder / DRIVERS / f"{job}.json")
+
+    return note
+
+
+@pytest.mark.parametrize("answers", ["no squeue", "squeue fails", "squeue has not been asked since the driver began"])
+def test_a_driver_that_slurm_does_not_tell_of_may_run_and_nobody_is_told_to_start_another(
+    project, squeue, driver, capsys, monkeypatch, tmp_path, answers
+):
+    driver()
+    if answers == "no squeue":
+        monkeypatch.setattr("shutil.which", lambda name: None)
+    elif answers == "squeue fails":
+        (tmp_path / "bin/squeue").write_text("#!/bin/sh\nexit 1\n")
+    else:
+        squeue("7|RUNNING|None|n1|toy")
+        Queue(600.0).jobs(0.0)
+        driver(began=time.time() + 5)
+    said = " ".join(screen(project, capsys).split())
+    assert "driven by snakemake, job 123 on node7, if it still runs" in said and "nobody drives" not in said
+
+
+def test_a_driver_is_told_as_long_as_slurm_knows_it(project, squeue, driver):
+    driver(began=time.time() - 60)
+    squeue("123|RUNNING|None|node7|toy")
+    assert watching(project).look().driver == "snakemake, job 123 on node7"
+    squeue("123|COMPLETED|None|node7|toy")
+    assert watching(project).look().driver == ""
+
+
+def test_of_several_drivers_those_are_told_that_make_what_is_watched(project, runs, driver):
+    driver(job=None, pid=11)
+    driver(job="other", makes=Encoded("wmt14-en-de"))
+    assert watching(project).look().driver == "snakemake, process 11 on node7, if it still runs"
 
 
 def test_hours_are_said_as_people_say_them():

@@ -42,7 +42,7 @@ from pipeline.products import (
 )
 from pipeline.stages import parse as parsed
 from reprise.planning.order import operations
-from reprise.status.unlock import forget_driver
+from reprise.status.drivers import drive, forget_driver
 from reprise.status.words_of_executor import WordsOfExecutor
 from reprise.targets import refuse_names_of_rules, unknown_target
 from reprise.wildcards import Placeholders, product_of
@@ -276,6 +276,15 @@ def begin_before_trainings(rules):
 def resource(kind, name):
     """A resource of one kind of job, from the scale's file."""
     return getattr(project.scale.resources[kind], name)
+
+
+def note_driver(jobs):
+    """Stop where a living snakemake makes one of the files that are to be made. What only prints drives nothing."""
+    try:
+        if makes := {str(path) for job in jobs for path in job.output}:
+            drive(makes)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
 
 
 def check_files(jobs):

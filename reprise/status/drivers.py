@@ -1,0 +1,130 @@
+"""Who drives the workflow of this folder: a note for each in .snakemake/drivers, with the files that it makes.
+
+They stand in for Snakemake's own locks (`nolock` in profiles/default), of which any snakemake that ends removes all,
+another's too. Nobody has to release a note: once its process is gone it counts no more.
+"""
+
+import atexit
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import Field
+
+from pipeline.cluster.queue import ask_slurm
+from pipeline.errors import UserError
+from pipeline.records.record import Record, read_note
+
+DRIVERS = Path(".snakemake/drivers")
+
+
+class Driver(Record):
+    """A process that drives the workflow."""
+
+    host: str
+    pid: int
+    job: str | None = Field(description="On Slurm, that it is part of")
+    machine: str | None = Field(description="Start of its kernel, and container; None where that is not known")
+    began: float = Field(description="UNIX seconds")
+    makes: list[str] = Field(description="Files, as seen from the project")
+
+
+def drive(makes: Iterable[str]) -> None:
+    """Note that this process makes some files, until it ends; called by the Snakefile when it begins to.
+
+    Raises:
+        UserError: another driver, which has to be taken for alive, makes one of them.
+    """
+    forget_dead()
+    host, job = socket.gethostname(), os.environ.get("SLURM_JOB_ID")
+    own = Driver(host=host, pid=os.getpid(), job=job, machine=machine(), began=time.time(), makes=sorted(makes))
+    note = DRIVERS / f"{uuid.uuid4().hex}.json"
+    own.write(note)  # before the others are looked at: of two that begin at once, neither overlooks the other
+    atexit.register(forget_driver)
+    for path, driver in noted_drivers().items():
+        shared = set(own.makes).intersection(driver.makes) if path != note else ()
+        if shared and (reason := why_alive(driver)):
+            forget_driver()
+            raise UserError(f"{min(shared)} is being made already: {reason}")
+
+
+def noted_drivers(root: Path = Path()) -> dict[Path, Driver]:
+    """Of a project, by their notes; some may be dead."""
+    notes = {path: read_note(Driver, path) for path in sorted((root / DRIVERS).glob("*.json"))}
+    return {path: driver for path, driver in notes.items() if driver}
+
+
+def forget_driver() -> None:
+    """Of this process, which makes nothing any more."""
+    for path, driver in noted_drivers().items():
+        if (driver.machine, driver.pid) == (machine(), os.getpid()):
+            path.unlink(missing_ok=True)
+
+
+def forget_dead(force: bool = False) -> tuple[list[Driver], list[str]]:
+    """Drivers that are surely gone, forgotten now, and why each of the others must be taken for alive."""
+    dead, reasons = [], []
+    for path, driver in noted_drivers().items():
+        if reason := why_alive(driver, force):
+            reasons.append(reason)
+        else:
+            path.unlink(missing_ok=True)
+            dead.append(driver)
+    return dead, reasons
+
+
+def machine() -> str | None:
+    """What process numbers are of, by whatever name: this start of the kernel, and the container if there is one."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return None
+
+
+def is_here(driver: Driver) -> bool:
+    """Whether its process would be seen from here."""
+    return driver.host == socket.gethostname() or bool(driver.machine and driver.machine == machine())
+
+
+def why_alive(driver: Driver, force: bool = False) -> str | None:
+    """Why a driver must be taken for alive; None when it is surely gone, or elsewhere and `force` is set."""
+    host, pid, job = driver.host, driver.pid, driver.job
+    if is_here(driver):
+        alive = pid != os.getpid() and drives(pid)  # of our own number it is from before this process
+        return f"snakemake runs on this machine as process {pid}; end it first ({ending(pid)})" if alive else None
+    if force:
+        return None
+    if job is None:
+        return (
+            f"snakemake was started as process {pid} on {host}; if it has ended, run `python -m pipeline unlock` there "
+            "or, if that machine is gone or has another name now, `python -m pipeline unlock --force` here"
+        )
+    jobs = ask_slurm()
+    if jobs is None:
+        return f"Slurm does not say whether job {job}, which drives the workflow on {host}, still runs; try again"
+    running = any(row[0] == job and row[1] in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED") for row in jobs)
+    # A driver that starts a second time under its old id takes the place of its first life.
+    if running and job != os.environ.get("SLURM_JOB_ID"):
+        return f"job {job} drives the workflow on {host}; end it first (scancel {job})"
+    return None
+
+
+def ending(pid: int) -> str:
+    """What ends a snakemake: SIGINT is ignored in the background of a script. Trainings save where it reaches them."""
+    try:
+        own_group = os.getpgid(pid) == pid
+    except ProcessLookupError:  # it has ended meanwhile
+        own_group = False
+    return f"kill -- -{pid}" if own_group else f"kill {pid}, after which it waits for the jobs that run"
+
+
+def drives(pid: int) -> bool:
+    """Whether process `pid` of this machine lives and is a snakemake: its number may have been given to another."""
+    try:
+        return b"snakemake" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,79 @@
+"""Several snakemakes in one folder: each is noted while it lives, and no two make the same file."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from copied_project import ROOT, call, copy_project, require
+
+from pipeline.experiment.project import load_project
+from pipeline.products import RunId
+from reprise.status.drivers import noted_drivers
+
+TRAINING = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
+OTHER = load_project(ROOT, {"scale": "demo"}).layout.run(RunId("weighted", "C", "grammar-en-de", 1))
+FIRST = ("snakemake", "--cores", "1", "--config", "scale=smoke", "--", str(TRAINING / "trained.json"))
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Where a stage that the first driver needs takes for ever."""
+    root = copy_project(tmp_path)
+    rules = root / "workflow/rules/corpora.smk"
+    text = rules.read_text().replace("python -m pipeline {params.command:q} --processes", "sleep 1000;", 1)
+    assert "sleep 1000" in text
+    rules.write_text(text)
+    return root
+
+
+@pytest.fixture
+def first(project):
+    """A driver at work."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *FIRST],
+        **{"cwd": project, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True},
+        env=os.environ | {"PYTHONPATH": str(project)},
+    )
+    deadline = time.monotonic() + PATIENCE_S
+    while not noted_drivers(project):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    yield process
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def drivers(project) -> list[int]:
+    return [one.pid for one in noted_drivers(project).values()]
+
+
+def test_a_living_driver_stays_noted_whatever_ends_beside_it_and_what_it_makes_is_refused(project, first):
+    require(call(project, "snakemake", "--cores", "1", "--config", "scale=demo", "--", str(OTHER / "run.yaml")))
+    require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", "weighted"))
+    call(project, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", "check_data")
+    assert drivers(project) == [first.pid]
+    status = require(call(project, "reprise", "status", "weighted", "--no-forecast", "--set", "scale=smoke"))
+    assert f"driven by snakemake, process {first.pid} of this machine" in status and "nobody" not in status
+    second = call(project, *FIRST)
+    assert second.returncode == 1 and first.poll() is None
+    refused = [line for line in second.stderr.splitlines() if f"process {first.pid}; end it first" in line]
+    assert len(refused) == 1 and "is being made already" in refused[0]
+    unlocked = call(project, sys.executable, "-m", "pipeline", "unlock")
+    assert unlocked.returncode == 1 and f"process {first.pid}" in unlocked.stderr
+    repair = call(project, sys.executable, "-m", "pipeline", "verify", "--repair", "--set", "scale=smoke")
+    assert (
+        repair.returncode == 1
+        and f"not repaired: snakemake runs on this machine as process {first.pid}" in repair.stderr
+    )
+
+
+def test_what_a_killed_driver_left_behind_holds_nobody_up(project, first):
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    require(call(project, *FIRST[:-1], str(TRAINING / "run.yaml")))
+    assert drivers(project) == []
