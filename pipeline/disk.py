@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline.errors import UserError
+from pipeline.files import advised
 
 SPARE_BYTES = 64 << 20
 """Left to logs and to what else writes there."""
@@ -18,7 +19,7 @@ def require_space(folder: Path, needed: float, what: str) -> None:
     if needed + SPARE_BYTES > free:
         raise UserError(
             f"{folder}: {what} will need {size(needed)}, {size(free)} are free; free some space "
-            "(`python -m pipeline free` says what finished tables no longer need), or choose another `work:`"
+            f"({advised('free')} says what finished tables no longer need), or choose another `work:`"
         )
 
 

@@ -21,14 +21,23 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Found = TypeVar("Found")
-REPAIR = "run `python -m pipeline verify --repair` (with --set for each --config), then the same command again"
-"""What mends any file that is damaged or missing."""
 
 log = logging.getLogger(__name__)
 READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
 ORPHAN_AFTER_S = 24 * 3600
 MADE: dict[Path, None] = {}
 """What this process wrote, in order."""
+
+
+def advised(stage: str) -> str:
+    """A stage as it is to be typed, with the settings of the workflow that this process is part of, if of one."""
+    settings = os.environ.get("REPRISE_SETTINGS")
+    unknown = " (with --set for each --config)" if settings is None else ""
+    return f"`python -m pipeline {stage}{settings or ''}`{unknown}"
+
+
+REPAIR = f"run {advised('verify --repair')}, then the same command again"
+"""What mends any file that is damaged or missing."""
 
 
 def cache_folder() -> Path:

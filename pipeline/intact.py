@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeline.digests import noted
 from pipeline.errors import UserError
-from pipeline.files import note_of, sha256_file
+from pipeline.files import advised, note_of, sha256_file
 
 LARGEST = 1 << 28
 """Bytes: a quarter of a second."""
@@ -58,6 +58,6 @@ def look_at(name: str) -> None:
     if noted(path) == digest:  # nobody has written it anew meanwhile
         looked_at.remove(name)  # who goes on in spite of this and opens it again is told again
         raise UserError(
-            f"{path}: is damaged, its SHA-256 is not what was noted; run `python -m pipeline verify --repair`, "
+            f"{path}: is damaged, its SHA-256 is not what was noted; run {advised('verify --repair')}, "
             f"or remove {note_of(path)} if you changed it yourself, then run the same command again"
         )

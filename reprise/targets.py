@@ -60,13 +60,27 @@ def add(scale: str) -> str:
     return f"; add --config scale={scale} (snakemake) or --set scale={scale} (reprise)"
 
 
-def options(project: Project) -> str:
-    """Those of a snakemake command that has this configuration, where config.yaml has another."""
+def changed(project: Project, **other: str) -> list[str]:
+    """`KEY=VALUE`, for a shell, of what config.yaml has otherwise. other: keys that shall have another value."""
     there = load_yaml(project.root / "config.yaml") or {}
-    config = project.config.model_dump()
-    changed = {key: value for key, value in config.items() if there.get(key, value) != value}
-    texts = (f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in changed.items())
-    return "".join(f" {word}" for word in ["--config", *map(shlex.quote, texts)] if changed)
+    config = project.config.model_dump() | other
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+    return [shlex.quote(f"{key}={texts[key]}") for key, value in config.items() if there.get(key, value) != value]
+
+
+def options(project: Project) -> str:
+    """Those of a snakemake command that has this configuration."""
+    return f" --config {' '.join(words)}" if (words := changed(project)) else ""
+
+
+def set_options(project: Project, **other: str) -> str:
+    """The same of a stage's command."""
+    return "".join(f" --set {word}" for word in changed(project, **other))
+
+
+def stage_command(project: Project, stage: str, **other: str) -> str:
+    """What calls a stage with this configuration, but for some keys of it."""
+    return f"python -m pipeline {stage}{set_options(project, **other)}"
 
 
 def command(project: Project, target: object) -> str:

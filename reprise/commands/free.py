@@ -38,6 +38,7 @@ from pipeline.records.training import TrainedRun
 from pipeline.training.ownership import is_held
 from reprise.graph import Graph, datasets_in
 from reprise.planning.data_files import is_extracted
+from reprise.store.scales_beside import not_looked_at
 from reprise.store.training_text import is_read_by_training_alone
 
 log = logging.getLogger(__name__)
@@ -80,6 +81,8 @@ def run(args: argparse.Namespace) -> None:
     if not args.remove:
         kinds = [kind for kind, count in freed.items() if count and kind != "unfinished"]
         print("nothing was removed" + (f"; to do so: --remove {' '.join(kinds)}" if kinds else ""))
+    for line in not_looked_at(project, "free"):
+        print(line)
 
 
 def unneeded(project: Project) -> Iterator[Unneeded]:

@@ -28,6 +28,7 @@ from reprise.planning.gpu_time import update_seconds
 from reprise.planning.jobs import Job, Jobs
 from reprise.planning.rates import Calibration
 from reprise.planning.run_forecast import RunForecast
+from reprise.targets import stage_command
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ def notes(project: Project, found: Jobs) -> list[str]:
         "one whose limits are known, products and bytes moved beside them; launches where they take longer.",
         f"Downloads: {size(sum(found.to_fetch.values()))}.",
         f"Disk: {size(found.disk_bytes)} when all is done, downloads among it, and up to {size(more)} for each "
-        "training that runs; `python -m pipeline free` says what may go.",
+        f"training that runs; `{stage_command(project, 'free')}` says what may go.",
     ]
 
 

@@ -31,6 +31,7 @@ from reprise.status.drivers import noted_drivers, why_alive
 from reprise.store.file_checks import Checked
 from reprise.store.lost_records import lost_records, restore
 from reprise.store.product_checks import Finding, Inspection, is_needed
+from reprise.store.scales_beside import not_looked_at
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ def run(args: argparse.Namespace) -> None:
         for finding in findings:
             done.repair(project, finding)
     show([*good_rows(project, findings), *(row(one, done) for one in wrong.values())])
+    for line in () if args.targets else not_looked_at(project, "verify"):
+        log.info(line)
     left = [one for one in wrong.values() if one.state == "unreadable"] if args.repair else wrong
     if left:
         remedy = (

@@ -5,8 +5,10 @@ import os
 import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project
 
+from pipeline.digests import note
 from pipeline.experiment.project import load_project
 
+SPLITS = ("train", "dev", "test")
 LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
 CORPUS, OTHER = (str(LAYOUT.corpus(f"grammar-smoke-en-{language}")) for language in ("de", "fr"))
 
@@ -73,6 +75,20 @@ def test_a_job_that_slurm_refuses_ends_with_what_slurm_said_which_status_repeats
     assert last.startswith("error: ") and "invalid partition specified: low" in last
     assert last.endswith(f"(log: {CORPUS}/logs/generate.log)")
     assert "invalid partition specified: low" in call(project, "reprise", "status", "--set", "scale=smoke").stdout
+
+
+def test_a_damaged_file_ends_with_the_command_that_mends_it_at_this_scale(project):
+    raw = project / CORPUS / "raw"
+    raw.mkdir(parents=True)
+    for path in (
+        project / CORPUS / "raw.done",
+        *(raw / f"{split}.{side}" for split in SPLITS for side in ("en", "de")),
+    ):
+        path.write_text("a line\n")
+    note(raw / "train.en")
+    (raw / "train.en").write_text("another\n")
+    done = make(project, "--", f"{CORPUS}/prepared/report.json")
+    assert "run `python -m pipeline verify --repair --set scale=smoke`, or remove " in done.stderr.splitlines()[-1]
 
 
 def test_a_work_folder_that_can_not_be_written_is_one_line_before_any_job(project):

@@ -44,7 +44,7 @@ from pipeline.stages import parse as parsed
 from reprise.planning.order import operations
 from reprise.status.drivers import drive, forget_driver
 from reprise.status.words_of_executor import WordsOfExecutor
-from reprise.targets import refuse_names_of_rules, unknown_target
+from reprise.targets import refuse_names_of_rules, set_options, unknown_target
 from reprise.wildcards import Placeholders, product_of
 
 try:
@@ -56,6 +56,7 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
+os.environ |= {"REPRISE_SETTINGS": set_options(project)}  # of commands that stages advise (pipeline/files.py)
 SCALE = project.config.scale
 DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
 REPORTS = ("table", "example_table", "transcript_table", "layer_table", "figure", "claims")

@@ -1,0 +1,53 @@
+"""What looks at one scale names the others whose runs lie beside its own, with the command that looks at them."""
+
+import pytest
+from copied_project import ROOT
+
+from pipeline.__main__ import main
+from pipeline.experiment.project import load_project
+from pipeline.files import advised
+from reprise.targets import stage_command
+
+
+@pytest.fixture
+def work(tmp_path):
+    """With runs at two scales."""
+    for scale in ("smoke", "paper"):
+        (tmp_path / scale / "runs/weighted/C/toy/seed1-12345678").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("stage", ["verify", "free"])
+def test_other_scales_with_runs_are_named_with_their_command(stage, work, capfd, caplog):
+    caplog.set_level("INFO")
+    assert main([stage, "--root", str(ROOT), "--set", f"work={work}"]) == 0
+    said = capfd.readouterr().out + caplog.text
+    caplog.clear()
+    for scale in ("smoke", "paper"):
+        command = f"`python -m pipeline {stage} --set scale={scale} --set work={work}`"
+        assert f"scale {scale} has runs in {work}, too, which were not looked at: {command}" in said
+    assert main([stage, "--root", str(ROOT), "--set", f"work={work}", "--set", "scale=smoke"]) == 0
+    said = capfd.readouterr().out + caplog.text
+    assert "scale smoke has runs" not in said and "scale paper has runs" in said
+
+
+def test_a_command_has_the_settings_that_config_yaml_has_otherwise(tmp_path):
+    assert stage_command(load_project(ROOT), "free") == "python -m pipeline free"
+    project = load_project(ROOT, {"scale": "smoke", "seeds": [1, 7]})
+    assert stage_command(project, "free") == "python -m pipeline free --set scale=smoke --set 'seeds=[1, 7]'"
+    assert stage_command(project, "free", scale="demo") == "python -m pipeline free --set 'seeds=[1, 7]'"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (" --set scale=smoke", "`python -m pipeline free --set scale=smoke`"),
+        ("", "`python -m pipeline free`"),
+        (None, "`python -m pipeline free` (with --set for each --config)"),
+    ],
+)
+def test_a_stage_advises_commands_with_the_settings_of_its_workflow(settings, said, monkeypatch):
+    monkeypatch.delenv("REPRISE_SETTINGS", raising=False)
+    if settings is not None:
+        monkeypatch.setenv("REPRISE_SETTINGS", settings)
+    assert advised("free") == said
