@@ -69,15 +69,14 @@ class Ownership:
                 watch.join()
 
     def _wait_for(self, lock: int, former: Claim | None) -> None:
-        said = 0.0
+        said, otherwise = 0.0, ""
         while not locked(lock):
             if self.is_lost:
                 raise TakenOver
             if time.monotonic() - said > SAY_EVERY_S:
                 said = time.monotonic()
-                log.warning(
-                    "waiting for %s to stop; if it no longer exists, remove %s", describe(former), self.run / "run.lock"
-                )
+                log.warning("waiting for %s to save what it did and stop%s", describe(former), otherwise)
+                otherwise = f"; if it doesn't, end it; only where its machine is gone, remove {self.run / 'run.lock'}"
             time.sleep(0.5)
 
     def _watch(self, over: threading.Event) -> None:

@@ -1,9 +1,12 @@
 """What failed and why: by the notes of jobs and the logs of stages, which are written anew when one is tried again."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.cluster.markers import read_starts
+from pipeline.errors import UserError
 from pipeline.files import tail
 from pipeline.records.jobs import Failure
 from pipeline.records.record import read_note
@@ -51,6 +54,13 @@ def said_by(log: Path) -> tuple[str, bool]:
     if any(line.startswith("Traceback (most recent call last)") for line in lines):
         return next(line for line in reversed(lines) if line.strip()), True
     return "", False
+
+
+def was_taken_over(run: Path) -> bool:
+    """Whether a later job or process had one that worked on a run let go of it."""
+    with contextlib.suppress(UserError):  # a line that can't be read
+        return any(line.outcome == "taken over" for line in read_starts(run))
+    return False
 
 
 def first_line(cause: str) -> str:

@@ -37,7 +37,7 @@ def holding(run, job: str, entered: list) -> threading.Thread:
 def until_it_waits(caplog, job: str) -> None:
     """For the former one of that job."""
     end = time.monotonic() + 20
-    while f"(job {job}) to stop" not in caplog.text:
+    while f"(job {job}) to save what it did and stop" not in caplog.text:
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -73,6 +73,19 @@ def test_the_former_is_asked_to_stop_once_and_the_latter_waits_until_it_has(tmp_
     assert entered == ["second"]
     said = [record.getMessage() for record in caplog.records if "waiting for" in record.getMessage()]
     assert len(said) == 1 and f"process {os.getpid()} on" in said[0] and "(job first)" in said[0]
+
+
+def test_nobody_is_told_to_remove_a_lock_before_its_holder_had_time_to_stop(tmp_path, signals, caplog, monkeypatch):
+    with Ownership(tmp_path, "first").hold():
+        second = holding(tmp_path, "second", [])
+        until_it_waits(caplog, "first")
+        assert "run.lock" not in caplog.text
+        monkeypatch.setattr(ownership, "SAY_EVERY_S", 0.0)
+        end = time.monotonic() + 20
+        while f"if it doesn't, end it; only where its machine is gone, remove {tmp_path}/run.lock" not in caplog.text:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    second.join(20)
 
 
 def test_who_waits_gives_way_to_whoever_claims_the_run_next(tmp_path, signals, caplog):

@@ -5,8 +5,11 @@ import os
 import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project
 
+from pipeline.cluster.markers import record_start
 from pipeline.digests import note
 from pipeline.experiment.project import load_project
+from pipeline.products import RunId
+from pipeline.records.jobs import StartLine
 
 SPLITS = ("train", "dev", "test")
 LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
@@ -75,6 +78,26 @@ def test_a_job_that_slurm_refuses_ends_with_what_slurm_said_which_status_repeats
     assert last.startswith("error: ") and "invalid partition specified: low" in last
     assert last.endswith(f"(log: {CORPUS}/logs/generate.log)")
     assert "invalid partition specified: low" in call(project, "reprise", "status", "--set", "scale=smoke").stdout
+
+
+def test_a_training_that_another_driver_took_over_ends_with_that_whatever_the_other_one_logs(project):
+    """They have the work folder in common, and with it the log."""
+    run = LAYOUT.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
+    launch = "echo the other one says this #"
+    rules = project / "workflow/rules/common.smk"
+    rules.write_text(rules.read_text().replace("python -m pipeline launch ", f"false ; {launch} ", 1))
+    for path in (f"{CORPUS}/encoded/corpus.json", run / "run.yaml"):
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).touch()
+    facts = {"time": 0.0, "job": "7", "restart": 0, "node": "n1", "pid": 7}
+    record_start(project / run, StartLine(event="stop", outcome="taken over", **facts))
+    done = make(project, "--", str(run / "trained.json"))
+    last = done.stderr.splitlines()[-1]
+    assert (
+        done.returncode == 1
+        and last.startswith(f"error: {run}: another job or process")
+        and "taken this run over" in last
+    )
 
 
 def test_a_damaged_file_ends_with_the_command_that_mends_it_at_this_scale(project):

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from itertools import takewhile
+from pathlib import Path
 
 from pipeline.cluster.orders import place
 from pipeline.disk import require_writable
@@ -43,6 +44,7 @@ from pipeline.products import (
 from pipeline.stages import parse as parsed
 from reprise.planning.order import operations
 from reprise.status.drivers import drive, forget_driver
+from reprise.status.failures import was_taken_over
 from reprise.status.words_of_executor import WordsOfExecutor
 from reprise.targets import refuse_names_of_rules, set_options, unknown_target
 from reprise.wildcards import Placeholders, product_of
@@ -325,13 +327,16 @@ def say_failures(failed, jobs):
 
 
 def last_words(path):
-    """The line in which a stage said why it failed, or what it said last."""
+    """The line in which a stage said why it failed, or what it said last; of a training that another driver has taken over
+    that: what its log says then is the other's."""
     try:
         with open(path, encoding="utf-8", errors="replace") as log:
             said = [line.strip() for line in log if line.strip()]
     except OSError:
         said = []
     errors = [line for line in said if line.startswith("error: ")]
+    if not errors and Path(path).name == "train.log" and was_taken_over(run := Path(path).parents[1]):
+        return f"error: {run}: another job or process, of another driver perhaps, has taken this run over; it goes on there"
     return (errors or [f"error: failed, saying last: {line}" for line in said] or ["error: failed without a word"])[-1]
 
 
