@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.command import job_key
-from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_starts, record_start
+from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, note_failure, read_starts, record_start
 from pipeline.cluster.node_check import UnfitNode, check_node
 from pipeline.cluster.orders import perform_orders
 from pipeline.cluster.received_signals import SignalRecord
@@ -36,7 +36,7 @@ from pipeline.cluster.version import code_digest
 from pipeline.errors import LostPeer, UserError
 from pipeline.layout import DONE_FILE
 from pipeline.patience import persevere
-from pipeline.records.jobs import Failure, StartLine
+from pipeline.records.jobs import StartLine
 from pipeline.training.ownership import Ownership, TakenOver
 
 log = logging.getLogger(__name__)
@@ -172,17 +172,9 @@ def failed(order: JobOrder, error: BaseException) -> Exit:
     died = isinstance(error, RuntimeError) and any(words in text.lower() for words in LOST_PEER)
     if isinstance(error, LostPeer) or (world_size() > 1 and died):
         return Exit.FAILED
-    failure = Failure(
-        key=order.key,
-        job=job_name(),
-        node=node_name(),
-        rank=rank(),
-        time=time.time(),
-        error=text if own else f"{type(error).__name__}: {error}",
-        traceback=None if own else text,
-    )
+    told = (text, None) if own else (f"{type(error).__name__}: {error}", text)
     with contextlib.suppress(UserError, OSError):  # on a full disk the launcher finds the same, and says it
-        failure.write(Path(order.run) / "failed.json")
+        note_failure(Path(order.run), order.key, *told)
     return Exit.FAILED
 
 

@@ -14,6 +14,7 @@ import re
 import time
 from pathlib import Path
 
+from pipeline.cluster.this_job import job_name, node_name, rank
 from pipeline.files import append_line
 from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
@@ -33,6 +34,13 @@ def is_done(run: Path, key: str) -> bool:
 def read_failure(run: Path, key: str) -> Failure | None:
     failure = read_note(Failure, run / "failed.json")
     return failure if failure and failure.key == key else None
+
+
+def note_failure(run: Path, key: str, error: str, trace: str | None = None) -> None:
+    """Of what this process was to do."""
+    Failure(
+        key=key, job=job_name(), node=node_name(), rank=rank(), time=time.time(), error=error, traceback=trace
+    ).write(run / "failed.json")
 
 
 def read_submission(run: Path) -> Submission | None:

@@ -9,15 +9,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.cluster.command import order_command
-from pipeline.cluster.markers import is_done
-from pipeline.cluster.this_job import job_name, node_name
+from pipeline.cluster.markers import is_done, note_failure
 from pipeline.layout import DONE_FILE, TRAINED_FILE
-from pipeline.records.jobs import Command, Done, Failure
+from pipeline.records.jobs import Command, Done
 from pipeline.records.record import read_note
 
 log = logging.getLogger(__name__)
@@ -91,10 +89,7 @@ def perform_order(folder: Path, command: Command) -> None:
         return
     error = why(status, said) if status else f"{missing[0]} was not written"
     log.error("%s failed: %s", folder.name, error)
-    told = Failure(
-        key=command.key, job=job_name(), node=node_name(), rank=0, time=time.time(), error=error, traceback=None
-    )
-    told.write(folder / "failed.json")
+    note_failure(folder, command.key, error)
 
 
 def why(status: int, said: Path) -> str:
