@@ -68,12 +68,28 @@ REFUSALS = {
     f"{FAILED}Requested time limit is invalid (missing or exceeds some limit)": "never",
     f"{FAILED}Invalid generic resource (gres) specification": "never",
     "sbatch: unrecognized option '--nonsense'": "never",
+    f"{FAILED}Requested reservation is invalid": "never",
+    f"{FAILED}Access denied to requested reservation": "never",
+    f"{FAILED}Requested reservation not usable now": "waits",
+    f"{FAILED}Job dependency problem": "never",
+    f"{FAILED}Licenses currently unavailable": "waits",
 }
+UNKNOWN = (
+    "Priority must be >= 0",
+    "Invalid --power specification",
+    "your job asks for too few resources",
+    "no dependency",
+)
 
 
 @pytest.mark.parametrize("words", REFUSALS)
 def test_what_sbatch_refuses_for_now_is_told_from_what_it_refuses_for_good(words):
     assert explain(words).then == REFUSALS[words]
+
+
+@pytest.mark.parametrize("words", UNKNOWN)
+def test_words_for_which_a_job_waits_are_none_for_which_sbatch_is_waited_for(words):
+    assert explain(f"sbatch: error: {words}\n{FAILED}Unspecified error") is None
 
 
 def test_a_waiting_job_is_told_of_in_words_with_what_to_do():
