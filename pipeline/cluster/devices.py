@@ -5,6 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipeline.cluster.site import gres_of
+from pipeline.cluster.version import PROJECT
+from pipeline.errors import UserError
 from pipeline.schema import Closed, Positive, load_yaml, validate
 
 Share = Annotated[float, Field(gt=0, le=1, strict=False)]
@@ -47,3 +50,14 @@ Devices = dict[str, Device]
 def load_devices(path: Path) -> Devices:
     """Devices by name. Raises UserError on unknown keys or bad values."""
     return validate(Devices, load_yaml(path), str(path))
+
+
+def require_bfloat16(where: str, precision: str, sbatch: str) -> None:
+    """Raises UserError when a training wants bfloat16, which the GPUs that `sbatch` asks for are known not to have."""
+    card, devices = gres_of(sbatch)[0], load_devices(PROJECT / "workflow/devices.yaml")
+    known = (name for name, device in devices.items() if device.bf16 is None and name.lower() in card.lower())
+    if precision == "bf16" and (name := next(known, None)):
+        raise UserError(
+            f"{where}: its precision is bf16, which a {name} (--gres=gpu:{card}) does not have; name other cards in "
+            "slurm/site.yaml, or set precision to fp32, and say why, under `training:` of workflow/scales/paper.yaml"
+        )

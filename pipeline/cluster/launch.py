@@ -30,16 +30,15 @@ from pathlib import Path
 
 from pipeline.cluster.cards import take_cards
 from pipeline.cluster.command import job_key, order_command
-from pipeline.cluster.devices import load_devices
+from pipeline.cluster.devices import require_bfloat16
 from pipeline.cluster.job_process import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done, read_failure, read_submission
 from pipeline.cluster.orders import TOGETHER
 from pipeline.cluster.queue import Queue
-from pipeline.cluster.resources import Resources, add_resource_arguments, parse_options, resources_from
-from pipeline.cluster.site import card_of
+from pipeline.cluster.resources import add_resource_arguments, resources_from
 from pipeline.cluster.slurm import SlurmJobs
-from pipeline.cluster.version import PROJECT, code_digest
+from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
 from pipeline.config import load_run
 from pipeline.disk import own_folder
@@ -170,21 +169,9 @@ def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("--launcher slurm: there is no sbatch on this machine; use --launcher local, or a login node")
-    require_bfloat16(folder, resources)
+    if resources.gpus and (folder / RUN_FILE).exists():
+        require_bfloat16(str(folder), load_run(folder / RUN_FILE).training.precision, resources.sbatch)
     return SlurmJobs(folder, order, resources, Queue(args.queue_interval))
-
-
-def require_bfloat16(folder: Path, resources: Resources) -> None:
-    """Raises UserError when a training wants bfloat16 and the cards that are asked for are known to have none."""
-    kind = card_of(str(parse_options(resources.sbatch).get("gres", "")))[0]
-    devices = load_devices(PROJECT / "workflow/devices.yaml")
-    known = (name for name, device in devices.items() if device.bf16 is None and name.lower() in kind.lower())
-    card = next(known, None) if resources.gpus and (folder / RUN_FILE).exists() else None
-    if card and load_run(folder / RUN_FILE).training.precision == "bf16":
-        raise UserError(
-            f"{folder}: its precision is bf16, which a {card} (--gres=gpu:{kind}) does not have; name other cards in "
-            "slurm/site.yaml, or set precision to fp32, and say why, under `training:` of workflow/scales/paper.yaml"
-        )
 
 
 class Detached(BaseException):

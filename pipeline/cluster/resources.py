@@ -1,11 +1,10 @@
 """What a job asks for. Written once, in the rule or the profile, and handed through unchanged."""
 
 import argparse
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.cluster.site import card_of
+from pipeline.cluster.site import gres_of, parse_options
 from pipeline.errors import UserError
 
 LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
@@ -21,7 +20,7 @@ class Resources:
         mem_mb: memory per node, MB (10^6 bytes to Snakemake, 2^20 to Slurm).
         runtime: time limit of one start, minutes; the job goes on in another after it.
         sbatch: what else the site wants, as on sbatch's command line: `--partition=gpu --account=me`. Of
-            `--gres=gpu:a100:8`, the type and the number on a node, a job takes as many as it asks for.
+            `--gres=gpu:a100:8,tmpdisk:100`, a job takes as many of the node's eight GPUs as it asks for.
     """
 
     gpus: int
@@ -47,11 +46,10 @@ class Resources:
     def as_submitit(self, unfit: Iterable[str] = ()) -> dict[str, object]:
         """The arguments of `SlurmExecutor.update_parameters`; `unfit`: nodes that the job must not run on, too."""
         options, gpus = parse_options(self.sbatch), self.gpus // self.nodes or None
-        gres = str(options.pop("gres", ""))
+        card, _, gres = gres_of(self.sbatch)
         excluded = [*filter(None, [str(options.pop("exclude", ""))]), *unfit]
-        if gpus and gres:
-            card = ":".join(filter(None, ("gpu", card_of(gres)[0])))
-            options["gres"], gpus = f"{card}:{gpus}", None
+        if options.pop("gres", None) and gpus:
+            gres, gpus = [":".join(filter(None, ("gpu", card, str(gpus)))), *gres], None
         return {
             "nodes": self.nodes,
             "ntasks_per_node": self.tasks // self.nodes,
@@ -61,23 +59,8 @@ class Resources:
             "time": self.runtime,
             "exclude": ",".join(excluded) or None,
             "signal_delay_s": self.warning_s,
-            "additional_parameters": {"requeue": True} | options,
+            "additional_parameters": {"requeue": True} | options | ({"gres": ",".join(gres)} if gres else {}),
         }
-
-
-def parse_options(options: str) -> dict[str, object]:
-    """`--qos=long --exclusive` as {"qos": "long", "exclusive": True}.
-
-    Raises:
-        UserError: an option is not spelt `--name` or `--name=value`.
-    """
-    parsed: dict[str, object] = {}
-    for option in shlex.split(options):
-        name, equals, value = option.partition("=")
-        if not name.startswith("--"):
-            raise UserError(f"sbatch option {option!r}: write it as --name or --name=value")
-        parsed[name.removeprefix("--")] = value if equals else True
-    return parsed
 
 
 def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,8 +75,8 @@ def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def resources_from(args: argparse.Namespace) -> Resources:
-    """Raises UserError as `Resources` and `parse_options` do."""
-    on_a_node = card_of(str(parse_options(args.sbatch).get("gres", "")))[1]
+    """Raises UserError as `Resources` and `gres_of` do."""
+    on_a_node = gres_of(args.sbatch)[1]
     gpus = min(args.gpus, on_a_node * args.nodes) if on_a_node else args.gpus
     return Resources(
         gpus=gpus,

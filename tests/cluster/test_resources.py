@@ -1,10 +1,12 @@
 """Resources are handed on as they were written, or refused with a reason."""
 
 import argparse
+import re
 
 import pytest
 
-from pipeline.cluster.resources import add_resource_arguments, parse_options, resources_from
+from pipeline.cluster.resources import add_resource_arguments, resources_from
+from pipeline.cluster.site import parse_options
 from pipeline.errors import UserError
 
 
@@ -32,6 +34,8 @@ def test_cpu_job_asks_for_no_gpu():
         ("gpu:h100", "8", "gpu:h100:8", 8),
         ("gpu:4", "8", "gpu:4", 4),
         ("gpu", "2", "gpu:2", 2),
+        ("gpu:1g.10gb:7", "1", "gpu:1g.10gb:1", 1),
+        ("gpu:a100:8(S:0-1)", "8", "gpu:a100:8", 8),
     ],
 )
 def test_a_job_is_given_gpus_of_the_named_type_and_at_most_those_of_a_node(gres, gpus, asked, tasks):
@@ -39,6 +43,29 @@ def test_a_job_is_given_gpus_of_the_named_type_and_at_most_those_of_a_node(gres,
     assert (given["additional_parameters"]["gres"], given["gpus_per_node"], given["ntasks_per_node"]) == (
         *(asked, None, tasks),
     )
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus", "asked"),
+    [
+        ("gpu:a100:4,tmpdisk:100", "1", "gpu:a100:1,tmpdisk:100"),
+        ("nvme:100,gpu:v100:1,craynetwork:0", "8", "gpu:v100:1,nvme:100,craynetwork:0"),
+        ("gpu:a100:4(S:0,2),tmpdisk:100G", "2", "gpu:a100:2,tmpdisk:100G"),
+        ("gpu,gpu_mem:40G", "2", "gpu:2,gpu_mem:40G"),
+        ("gpu:a100:4,tmpdisk:100", "0", "tmpdisk:100"),
+    ],
+)
+def test_what_a_site_names_beside_its_gpus_is_asked_for_as_it_is_written(gres, gpus, asked):
+    given = resources("--gpus", gpus, f"--sbatch=--gres={gres}").as_submitit()
+    assert (given["additional_parameters"]["gres"], given["gpus_per_node"]) == (asked, None)
+
+
+@pytest.mark.parametrize(
+    "gres", ["gpu:a100:4,gpu:v100:4", "tmpdisk:100", "gpu:a100:four:4", "gpu:a100:4 ", "a100:8", ""]
+)
+def test_gres_without_one_kind_of_gpu_are_refused_in_words(gres):
+    with pytest.raises(UserError, match=re.escape(f"--gres={gres}: name one kind of GPU, as gpu:TYPE:NUMBER")):
+        resources("--gpus", "1", f"--sbatch='--gres={gres}'")
 
 
 def test_two_nodes_of_four_hold_eight():
@@ -70,6 +97,11 @@ def test_further_options_reach_sbatch():
 def test_misspelt_option_is_refused():
     with pytest.raises(UserError, match="'-q'"):
         parse_options("-q long")
+
+
+def test_an_option_that_comes_twice_is_refused():
+    with pytest.raises(UserError, match="'--gres': is there twice"):
+        parse_options("--gres=gpu:a100:8 --gres=tmpdisk:100")
 
 
 def test_nodes_that_the_site_excludes_stay_excluded_beside_unfit_ones():

@@ -1,10 +1,10 @@
 """What a site says reaches Slurm; what it can't have is refused before anything is submitted."""
 
+import argparse
 import re
 import shlex
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,9 @@ import yte
 from copied_project import ROOT, call, copy_project, require
 from launching import make_run
 
-from pipeline.cluster.launch import require_bfloat16
-from pipeline.cluster.resources import Resources
-from pipeline.cluster.site import Site, card_of, load_site
+from pipeline.cluster.job_process import JobOrder
+from pipeline.cluster.launch import add_arguments, jobs_of
+from pipeline.cluster.site import Site, gres_of, load_site
 from pipeline.errors import UserError
 
 SITES = sorted((ROOT / "slurm/sites").glob("*.yaml"))
@@ -71,31 +71,83 @@ def test_every_key_of_a_site_is_known_and_bad_values_are_named(project):
 @pytest.mark.parametrize(
     ("gres", "card"),
     [
-        ("gpu:a100:8", ("a100", 8)),
-        ("gpu:8", ("", 8)),
-        ("gpu:tesla_v100-sxm2-32gb", ("tesla_v100-sxm2-32gb", None)),
-        ("", ("", None)),
+        ("gpu:a100:8", ("a100", 8, [])),
+        ("gpu:8", ("", 8, [])),
+        ("gpu:tesla_v100-sxm2-32gb", ("tesla_v100-sxm2-32gb", None, [])),
+        ("gpu:1g.10gb:7(S:0)", ("1g.10gb", 7, [])),
+        ("tmpdisk:100,gpu:8", ("", 8, ["tmpdisk:100"])),
+        (None, ("", None, [])),
     ],
 )
-def test_a_card_is_told_from_its_number(gres, card):
-    assert card_of(gres) == card
-    assert not gres or Site(partition="p", gres=gres).gres == gres
+def test_a_card_is_told_from_its_number_and_from_all_else(gres, card):
+    assert gres_of(Site(partition="p", gres=gres).options) == card
 
 
-@pytest.mark.parametrize("card", ["v100:4", "tesla_p100-pcie-16gb", "k80"])
-def test_cards_without_bfloat16_are_refused_before_the_queue_where_a_run_wants_it(tmp_path, corpus, card):
-    run = make_run(tmp_path, corpus, 3, 0.0)
-    asked = Resources(4, 1, 4, 1, 100, 60, f"--partition=p --gres=gpu:{card}")
-    require_bfloat16(run, asked)  # fp32
+@pytest.mark.parametrize(
+    "sinfo", ["gpu:a100:8(S:0-1)", "gpu:1g.10gb:7", "gpu:nvidia_a100_1g.5gb:7(S:0,2-3),tmpdisk:100"]
+)
+def test_gres_are_taken_as_sinfo_shows_them(tmp_path, sinfo):
+    (tmp_path / "site.yaml").write_text(f"partition: gpu\ngres: {sinfo}\n")
+    assert f"--gres={sinfo}" in load_site(tmp_path / "site.yaml").options
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("sbatch: -C a100", "sbatch option '-C': write it as --name or --name=value"),
+        ("sbatch: --qos long", "sbatch option 'long': write it as"),
+        ("sbatch: --comment='a", "No closing quotation"),
+        ("sbatch: --partition=other", "sbatch option '--partition': is there twice"),
+        ("sbatch: --gres=tmpdisk:100", "--gres=tmpdisk:100: name one kind of GPU"),
+        ("gres: gpu:a100:4,gpu:v100:4", "name one kind of GPU, as gpu:TYPE:NUMBER or gpu:NUMBER"),
+    ],
+)
+def test_what_launchers_would_refuse_is_refused_when_a_site_is_read(tmp_path, line, told):
+    (tmp_path / "site.yaml").write_text(f"partition: gpu\n{line}\n")
+    with pytest.raises(UserError, match=rf"site\.yaml: .*{re.escape(told)}"):
+        load_site(tmp_path / "site.yaml")
+
+
+@pytest.fixture
+def submitting(tmp_path, corpus, monkeypatch):
+    """Goes as far as a launcher of a run does before the first submission; the run folder."""
+    monkeypatch.setattr("shutil.which", lambda program: program)
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+
+    def submit(run: Path, sbatch: str, gpus: int = 4) -> None:
+        options = ["--run", str(run), "--launcher", "slurm", "--gpus", str(gpus), f"--sbatch={sbatch}"]
+        jobs_of(parser.parse_args(options), run, JobOrder("", str(run), "key", gpus, "code"))
+
+    return submit, make_run(tmp_path, corpus, 3, 0.0)
+
+
+@pytest.mark.parametrize("card", ["v100:4", "tesla_p100-pcie-16gb", "k80,tmpdisk:100"])
+def test_cards_without_bfloat16_are_refused_before_the_queue_where_a_run_wants_it(submitting, card):
+    submit, run = submitting
+    asked = f"--partition=p --gres=gpu:{card}"
+    submit(run, asked)  # fp32
     spec = yaml.safe_load((run / "run.yaml").read_text())
     spec["training"]["precision"] = "bf16"
     (run / "run.yaml").write_text(yaml.safe_dump(spec))
     with pytest.raises(UserError, match=r"precision is bf16, which a \w+ .* does not have; name other cards"):
-        require_bfloat16(run, asked)
-    require_bfloat16(run, Resources(4, 1, 4, 1, 100, 60, "--gres=gpu:a100:8"))
-    require_bfloat16(run, Resources(4, 1, 4, 1, 100, 60, "--partition=p"))
-    require_bfloat16(run, replace(asked, gpus=0))  # on processors
-    require_bfloat16(run.parent, asked)  # no training
+        submit(run, asked)
+    submit(run, "--gres=gpu:a100:8")
+    submit(run, "--partition=p")
+    submit(run, asked, gpus=0)  # on processors
+    submit(run.parent, asked)  # no training
+
+
+@pytest.mark.slow
+def test_cards_without_bfloat16_stop_the_workflow_before_its_first_job(project):
+    """A dry run, too; not where processors train."""
+    (project / "slurm/site.yaml").write_text("partition: gpu\ngres: gpu:v100:4\n")
+    command = ("snakemake", "--profile", "slurm", "--nolock")
+    for options in (("-n",), ()):
+        done = call(project, *command, *options, "--", "results/paper/weighted/table3.csv")
+        assert done.returncode and "its precision is bf16, which a V100 (--gres=gpu:v100)" in done.stdout + done.stderr
+    assert not (project / "work").exists()
+    require(call(project, *command, "-n", "--config", "scale=demo", "--", "results/demo/weighted/table3.csv"))
 
 
 def test_images_are_made_by_the_steps_of_continuous_integration():

@@ -8,6 +8,7 @@ import sys
 from itertools import takewhile
 from pathlib import Path
 
+from pipeline.cluster.devices import require_bfloat16
 from pipeline.cluster.orders import place
 from pipeline.disk import require_writable
 from pipeline.errors import UserError
@@ -190,6 +191,17 @@ def stage(template, **functions):
 def folder(wildcards, input=None):
     """Of the run."""
     return str(layout.run(asked(Trained, wildcards).run))
+
+
+def folder_to_train(wildcards, resources):
+    """Of a run that the GPUs which are asked for can train: a dry run tells of others, too."""
+    run = asked(Trained, wildcards).run
+    if resources.launcher == "slurm" and resources.gpus:
+        try:
+            require_bfloat16(f"{run.paper}/{run.system}", project.run_spec(run).training.precision, resources.sbatch)
+        except UserError as error:
+            raise WorkflowError(str(error)) from None
+    return str(layout.run(run))
 
 
 def corpus_folder(wildcards, input=None):

@@ -46,7 +46,7 @@ rule train:
         gpus=lambda wildcards: project.training_gpus(asked(Trained, wildcards).run),
         nodes=resource("train", "nodes"),
     params:
-        folder=folder,
+        folder=folder_to_train,
         events=lambda wildcards: EVENTS,  # braces in it are no wildcards
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
