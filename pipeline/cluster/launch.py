@@ -168,7 +168,7 @@ def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
         take_cards(args.gpus)
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
-        raise UserError("--launcher slurm: there is no sbatch on this machine; use --launcher local, or a login node")
+        raise UserError("there is no sbatch on this machine; leave out --profile slurm, or go to a login node of Slurm")
     if resources.gpus and (folder / RUN_FILE).exists():
         require_bfloat16(str(folder), load_run(folder / RUN_FILE).training.precision, resources.sbatch)
     return SlurmJobs(folder, order, resources, Queue(args.queue_interval))

@@ -149,12 +149,13 @@ class Waiter:
         path = self.jobs.log_of(state.job)
         if path is not None and not path.exists() and state.state == "FAILED" and state.nodes:
             mark_unfit(self.run, state.nodes, "a job could not open its log", state.job)
-        unfit = unfit_nodes(self.run)
-        here = self._unfit_for(state.job)
+        unfit, here = unfit_nodes(self.run), self._unfit_for(state.job)
+        if here and self.jobs.launcher != "slurm":
+            raise UserError(f"{self.run}: this machine is unfit, and without Slurm there is no other: {here[0].reason}")
         for marker in here:
             log.warning("node %s is unfit (%s): excluded, job %s goes elsewhere", marker.node, marker.reason, state.job)
         self.unfit += bool(here)
-        if here and (max(len(unfit), self.unfit) >= UNFIT_NODES or self.jobs.launcher != "slurm"):
+        if here and max(len(unfit), self.unfit) >= UNFIT_NODES:
             named = "; ".join(f"{marker.node}: {marker.reason}" for marker in unfit)
             raise UserError(f"{self.run}: no fit node found ({named})")
         return bool(here)

@@ -123,4 +123,11 @@ def test_slurm_launcher_without_slurm_says_so(new_run, launch, tmp_path, monkeyp
     monkeypatch.setenv("PATH", str(tmp_path))
     launcher = launch(run, "--launcher", "slurm")
     assert launcher.wait() == 1
-    assert "there is no sbatch" in launcher.text()
+    assert "there is no sbatch on this machine; leave out --profile slurm, or go to a login node" in launcher.text()
+
+
+def test_a_machine_without_the_gpu_that_is_asked_for_is_said_to_be_the_only_one(new_run, launch):
+    launcher = launch(new_run(steps=3), "--gpus", "1", CUDA_VISIBLE_DEVICES="")
+    assert launcher.wait() == 1
+    assert "this machine is unfit, and without Slurm there is no other: no GPU is visible" in launcher.text()
+    assert "goes elsewhere" not in launcher.text()
