@@ -18,8 +18,8 @@ def require_space(folder: Path, needed: float, what: str) -> None:
     free = shutil.disk_usage(existing).free
     if needed + SPARE_BYTES > free:
         raise UserError(
-            f"{folder}: {what} will need {size(needed)}, {size(free)} are free; free some space "
-            f"({advised('free')} says what finished tables no longer need), or choose another `work:`"
+            f"{folder}: {what} will need {size(needed)} and {size(SPARE_BYTES)} to spare, {size(free)} are free; free "
+            f"some space ({advised('free')} says what finished tables no longer need), or choose another `work:`"
         )
 
 

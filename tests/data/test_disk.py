@@ -18,7 +18,9 @@ def full(monkeypatch):
 
 def test_what_fits_passes_and_what_does_not_is_named(full, tmp_path):
     require_space(tmp_path / "not/there/yet", 100, "a thing")
-    with pytest.raises(UserError, match=r"a thing will need 101 B, 67\.1 MB are free; free some space .*`work:`"):
+    with pytest.raises(
+        UserError, match=r"will need 101 B and 67\.1 MB to spare, 67\.1 MB are free; free some space .*`work:`"
+    ):
         require_space(tmp_path, 101, "a thing")
 
 
