@@ -22,13 +22,14 @@ from pipeline.disk import size
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
+from pipeline.products import Calibration as Measured
 from pipeline.reporting.markdown import grid, write_twins
 from reprise.planning.designs import Design, designs
 from reprise.planning.gpu_time import update_seconds
 from reprise.planning.jobs import Job, Jobs
 from reprise.planning.rates import Calibration
 from reprise.planning.run_forecast import RunForecast
-from reprise.targets import stage_command
+from reprise.targets import command, stage_command
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ def notes(project: Project, found: Jobs) -> list[str]:
     here = (
         f"on {calibration.device}, threads: {calibration.threads}, by what `python -m pipeline calibrate` measured"
         if calibration
-        else "unknown; run `python -m pipeline calibrate` where the trainings will run"
+        else f"unknown; `{command(project, project.layout.path(Measured()))}` measures them, where trainings will run"
     )
     more = max((job.peak_bytes - job.disk_bytes for job in found.all), default=0)
     return [

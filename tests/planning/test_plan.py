@@ -1,10 +1,12 @@
 """The plan has every job that the workflow has, what is done, and totals; afterwards facts stand next to it."""
 
 import csv
+import shlex
 from collections import Counter
 from dataclasses import replace
 
 import pytest
+from copied_project import call, jobs, require
 from made_records import decoded, start_cost, training_cost
 from planning_project import ROOT, project_at
 
@@ -24,13 +26,15 @@ from pipeline.products import (
     Translation,
     Tuned,
 )
+from pipeline.products import Calibration as Measured
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.cost_table import compare, read_plan
 from reprise.planning.data_files import DataFile
 from reprise.planning.gpu_time import SECONDS
 from reprise.planning.jobs import Jobs, done_share
-from reprise.planning.plan import gpu_hours, render
+from reprise.planning.plan import gpu_hours, notes, render
 from reprise.planning.rates import Calibration, Point
+from reprise.targets import command
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +163,15 @@ def test_every_job_of_a_run_is_priced_in_the_precision_that_the_run_has(tmp_path
 def test_without_a_calibration_hours_here_are_unknown(tmp_path):
     jobs = Jobs(project_at(tmp_path), ["weighted"], None).all
     assert all(job.seconds is None for job in jobs if job.kind in ("train", "translate"))
+
+
+def test_how_hours_here_are_measured_is_a_command_that_works(tmp_path):
+    """And makes the file that the plan reads."""
+    project = project_at(tmp_path, scale="paper")
+    asked = project.layout.path(Measured())
+    assert f"unknown; `{command(project, asked)}` measures them" in "\n".join(notes(project, Jobs(project, [], None)))
+    program, *words = shlex.split(command(project, asked))
+    assert jobs(require(call(ROOT, program, "-n", "--nolock", *words))) == {"calibrate": 1, "total": 1}
 
 
 def test_downloads_are_counted_once_though_two_datasets_share_them(tmp_path):
