@@ -42,16 +42,14 @@ def take_free(cards: list[str], count: int) -> None:
         descriptor = os.open(lock_file(card), os.O_CREAT | os.O_WRONLY, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-        else:
             os.set_inheritable(descriptor, True)
             HELD[card] = descriptor
+        except BlockingIOError:
+            os.close(descriptor)
 
 
 def lock_file(name: str) -> Path:
-    """In a job of Slurm, names of cards are that job's alone."""
-    return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"
+    return own_folder() / f"gpu-{os.environ.get('SLURM_JOB_ID', '')}-{name}.lock"  # of a job, as are its cards' names
 
 
 def visible_cards() -> list[str]:

@@ -218,12 +218,9 @@ def fruitless_starts(run: Path) -> int:
     ordered = max((path.stat().st_mtime for path in run.glob(f"*/{DONE_FILE}")), default=0.0)
     fruitless = 0
     for line in reversed(read_starts(run)):
-        if line.outcome == "done":
+        if line.outcome == "done" or (line.event == "start" and (line.checkpoint != newest or line.time < ordered)):
             break
-        if line.event == "start":
-            if line.checkpoint != newest or line.time < ordered:
-                break
-            fruitless += 1
+        fruitless += line.event == "start"
     return fruitless
 
 

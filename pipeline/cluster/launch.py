@@ -30,7 +30,6 @@ from pathlib import Path
 
 from pipeline.cluster.cards import take_cards
 from pipeline.cluster.command import job_key, order_command
-from pipeline.cluster.devices import require_bfloat16
 from pipeline.cluster.job_process import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done, read_failure, read_submission
@@ -40,17 +39,16 @@ from pipeline.cluster.resources import add_resource_arguments, resources_from
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
-from pipeline.config import load_run
 from pipeline.disk import own_folder
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
-from pipeline.layout import DONE_FILE, RUN_FILE
+from pipeline.layout import DONE_FILE
 from pipeline.records.jobs import Command
 from pipeline.stages import perform as perform_stage
 
 log = logging.getLogger(__name__)
 
-LAUNCHERS = ("slurm", "local", "debug")
+LAUNCHERS, TRAIN = ("slurm", "local", "debug"), "pipeline.training.job:train_run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,17 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reads", type=Path, nargs="+", default=[], help="files that have to be there before")
     parser.add_argument("--out", type=Path, help="copy of the finished run's done.json")
     parser.add_argument("--launcher", choices=LAUNCHERS, default="local", help="where (default: %(default)s)")
-    parser.add_argument(
-        "--function",
-        default="pipeline.training.job:train_run",
-        help="module:function of one path, the run folder (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--queue-interval",
-        type=float,
-        default=float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60")),
-        help="shortest time between two squeue queries of all launchers together, seconds (default: %(default)g)",
-    )
+    parser.add_argument("--function", default=TRAIN, help="module:function of a run folder (default: %(default)s)")
+    interval = float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60"))
+    about = "seconds between two squeue queries of all launchers together, at least (default: %(default)g)"
+    parser.add_argument("--queue-interval", type=float, default=interval, help=about)
     add_resource_arguments(parser)
 
 
@@ -169,8 +160,6 @@ def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("there is no sbatch on this machine; leave out --profile slurm, or go to a login node of Slurm")
-    if resources.gpus and (folder / RUN_FILE).exists():
-        require_bfloat16(str(folder), load_run(folder / RUN_FILE).training.precision, resources.sbatch)
     return SlurmJobs(folder, order, resources, Queue(args.queue_interval))
 
 

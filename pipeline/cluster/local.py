@@ -67,9 +67,8 @@ class LocalJobs:
 
     def _start(self, rank: int, port: str) -> subprocess.Popen:
         # A driver that is a Slurm job is not the job of its children.
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SUBMITIT_"))
-        }
+        outer = os.environ.items()
+        environment = {key: value for key, value in outer if not key.startswith(("SLURM_", "SUBMITIT_"))}
         environment |= {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank),

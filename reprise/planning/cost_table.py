@@ -16,7 +16,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from pipeline.cluster.devices import load_devices
 from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
@@ -25,6 +24,7 @@ from pipeline.layout import COST_FILE
 from pipeline.products import RunId
 from pipeline.records.decoding import Decoded
 from pipeline.records.training import TrainingCost
+from reprise.planning.devices import load_devices
 
 log = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@ models that go position by position wait. Counted by tests/gpu."""
 
 from typing import NamedTuple
 
-from pipeline.cluster.devices import Device
 from pipeline.config import RunSpec
 from reprise.planning.corpus_size import UpdateShape
+from reprise.planning.devices import Device
 
 SECONDS = 13.7e-6
 """Of a host for a launch, without CUDA graphs: 1207 of them took 16.5 ms."""

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.cluster.devices import Device, load_devices
 from pipeline.disk import size
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
@@ -25,6 +24,7 @@ from pipeline.kinds.cells.shared.cell import short
 from pipeline.products import Calibration as Measured
 from pipeline.reporting.markdown import grid, write_twins
 from reprise.planning.designs import Design, designs
+from reprise.planning.devices import Device, load_devices
 from reprise.planning.gpu_time import update_seconds
 from reprise.planning.jobs import Job, Jobs
 from reprise.planning.rates import Calibration

@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pipeline.cluster.devices import Devices
 from pipeline.cluster.site import Site
 from pipeline.config import RunSpec
 from pipeline.data.dataset import Dataset, Origin
@@ -22,6 +21,7 @@ from pipeline.experiment.scale import Scale
 from pipeline.experiment.settings import Config
 from pipeline.files import atomic_write
 from pipeline.kinds.floors import Floors
+from reprise.planning.devices import Devices
 
 RECORDS = {
     "config": Config,

@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterable
 from functools import cached_property
 
-from pipeline.cluster.devices import load_devices
 from pipeline.experiment.project import Project
 from pipeline.layout import Layout
 from pipeline.products import Calibration
+from reprise.planning.devices import load_devices
 from reprise.planning.jobs import Job, Jobs
 from reprise.planning.plan import gpu_hours
 from reprise.planning.rates import Calibration as Measured

@@ -1,6 +1,5 @@
 """What a site says reaches Slurm; what it can't have is refused before anything is submitted."""
 
-import argparse
 import re
 import shlex
 import shutil
@@ -8,15 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 import yte
 from copied_project import ROOT, call, copy_project, require
-from launching import make_run
 
-from pipeline.cluster.job_process import JobOrder
-from pipeline.cluster.launch import add_arguments, jobs_of
 from pipeline.cluster.site import Site, gres_of, load_site
 from pipeline.errors import UserError
+from reprise.planning.devices import require_bfloat16
 
 SITES = sorted((ROOT / "slurm/sites").glob("*.yaml"))
 BUILT = ("Dockerfile", "apptainer.def")
@@ -108,34 +104,16 @@ def test_what_launchers_would_refuse_is_refused_when_a_site_is_read(tmp_path, li
         load_site(tmp_path / "site.yaml")
 
 
-@pytest.fixture
-def submitting(tmp_path, corpus, monkeypatch):
-    """Goes as far as a launcher of a run does before the first submission; the run folder."""
-    monkeypatch.setattr("shutil.which", lambda program: program)
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-
-    def submit(run: Path, sbatch: str, gpus: int = 4) -> None:
-        options = ["--run", str(run), "--launcher", "slurm", "--gpus", str(gpus), f"--sbatch={sbatch}"]
-        jobs_of(parser.parse_args(options), run, JobOrder("", str(run), "key", gpus, "code"))
-
-    return submit, make_run(tmp_path, corpus, 3, 0.0)
-
-
 @pytest.mark.parametrize("card", ["v100:4", "tesla_p100-pcie-16gb", "k80,tmpdisk:100"])
-def test_cards_without_bfloat16_are_refused_before_the_queue_where_a_run_wants_it(submitting, card):
-    submit, run = submitting
+def test_cards_without_bfloat16_are_refused_where_a_training_wants_it(card):
     asked = f"--partition=p --gres=gpu:{card}"
-    submit(run, asked)  # fp32
-    spec = yaml.safe_load((run / "run.yaml").read_text())
-    spec["training"]["precision"] = "bf16"
-    (run / "run.yaml").write_text(yaml.safe_dump(spec))
-    with pytest.raises(UserError, match=r"precision is bf16, which a \w+ .* does not have; name other cards"):
-        submit(run, asked)
-    submit(run, "--gres=gpu:a100:8")
-    submit(run, "--partition=p")
-    submit(run, asked, gpus=0)  # on processors
-    submit(run.parent, asked)  # no training
+    with pytest.raises(
+        UserError, match=r"weighted/B: .*precision is bf16, which a \w+ .* does not have; name other cards"
+    ):
+        require_bfloat16("weighted/B", "bf16", asked)
+    require_bfloat16("weighted/B", "fp32", asked)
+    require_bfloat16("weighted/B", "bf16", "--gres=gpu:a100:8")
+    require_bfloat16("weighted/B", "bf16", "--partition=p")
 
 
 @pytest.mark.slow

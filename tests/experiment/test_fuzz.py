@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from mutations import mutations
 
-from pipeline.cluster.devices import load_devices
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
+from reprise.planning.devices import load_devices
 
 pytestmark = pytest.mark.usefixtures("parsed_once")
 

@@ -4,7 +4,7 @@ workflow/devices.yaml, until one is measured."""
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.cluster.devices import Roofline, load_devices
+from reprise.planning.devices import Roofline, load_devices
 from reprise.planning.gpu_time import SECONDS
 
 DEVICES = load_devices(Path(__file__).parents[2] / "workflow/devices.yaml")

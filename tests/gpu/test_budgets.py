@@ -14,13 +14,13 @@ from cases import CHARACTERS, DECODINGS, TRAININGS, WORDS
 from planning_project import project_at
 from roofline import CARDS
 
-from pipeline.cluster.devices import load_devices
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import size_of
 from pipeline.products import RunId
 from pipeline.training.parts import build_run
 from pipeline.training.run_flops import run_flops
 from reprise.planning.corpus_size import UpdateShape
+from reprise.planning.devices import load_devices
 from reprise.planning.gpu_time import launches, update_seconds
 
 FOLDER = Path(__file__).parent

@@ -8,7 +8,6 @@ import torch
 from made_records import parallel_corpus, parallel_split
 from planning_project import ROOT, project_at
 
-from pipeline.cluster.devices import load_devices
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.data.batches import TrainingBatches
 from pipeline.data.token_store import write_tokens
@@ -23,6 +22,7 @@ from pipeline.products import RunId
 from pipeline.symbols import EOS
 from pipeline.training.validation import FITTED_UPDATES
 from reprise.planning.corpus_size import Corpus
+from reprise.planning.devices import load_devices
 from reprise.planning.run_forecast import decoding_flops, forecast_run
 
 VOCABULARY = 50

@@ -11,7 +11,6 @@ from made_records import decoded, start_cost, training_cost
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
-from pipeline.cluster.devices import load_devices
 from pipeline.errors import UserError
 from pipeline.products import (
     Alignments,
@@ -30,6 +29,7 @@ from pipeline.products import Calibration as Measured
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.cost_table import compare, read_plan
 from reprise.planning.data_files import DataFile
+from reprise.planning.devices import load_devices
 from reprise.planning.gpu_time import SECONDS
 from reprise.planning.jobs import Jobs, done_share
 from reprise.planning.plan import gpu_hours, notes, render

@@ -8,7 +8,7 @@ import sys
 from itertools import takewhile
 from pathlib import Path
 
-from pipeline.cluster.devices import require_bfloat16
+from reprise.planning.devices import require_bfloat16
 from pipeline.cluster.orders import place
 from pipeline.disk import require_writable
 from pipeline.errors import UserError
