@@ -13,14 +13,11 @@ from pipeline.disk import own_folder
 
 log = logging.getLogger(__name__)
 HELD: dict[str, int] = {}
-"""Descriptors of locked files, by card. Children inherit them: the lock ends with the last that has it."""
+"""Descriptors of locked files, by card; the locks end with this process."""
 
 
 def take_cards(count: int) -> None:
-    """Wait until `count` GPUs are free; this process and its children see no others from now on.
-
-    Where there are fewer in all, nothing is done: what computes says so.
-    """
+    """Wait until `count` GPUs are free, and see no others from now on. Where there are fewer, what computes says so."""
     cards = visible_cards()
     if not 0 < count <= len(cards) or HELD:
         return
@@ -42,7 +39,6 @@ def take_free(cards: list[str], count: int) -> None:
         descriptor = os.open(lock_file(card), os.O_CREAT | os.O_WRONLY, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.set_inheritable(descriptor, True)
             HELD[card] = descriptor
         except BlockingIOError:
             os.close(descriptor)
@@ -55,9 +51,12 @@ def lock_file(name: str) -> Path:
 def visible_cards() -> list[str]:
     """As CUDA_VISIBLE_DEVICES names them; where a card is divided (MIG), its parts."""
     if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [card for card in named.split(",") if card and card != "-1"]
-    if shutil.which("nvidia-smi") is None:
-        return []
-    said = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
-    cards = re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", said)
-    return [card for card in cards if card.startswith("MIG")] or cards
+        return list(dict.fromkeys(card for card in named.split(",") if card and card != "-1"))
+    listed = [shutil.which("nvidia-smi") or "true", "-L"]  # nothing where there is no driver
+    said = subprocess.run(listed, capture_output=True, text=True, check=False).stdout
+    cards = [""]
+    for card in re.findall(r"UUID: ((?:GPU|MIG)-[^)\s]+)", said):
+        if card.startswith("MIG") and cards[-1].startswith("GPU"):
+            cards.pop()  # the one whose parts follow
+        cards.append(card)
+    return cards[1:]

@@ -80,8 +80,7 @@ class LocalJobs:
             "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
         }
         command = [sys.executable, "-m", "pipeline.cluster.job_process", json.dumps(asdict(self.order))]
-        # Locks of GPUs (cards.py) are handed on, and nothing else: files that Python opens are not inherited.
-        return subprocess.Popen(command, env=environment, start_new_session=True, close_fds=False)
+        return subprocess.Popen(command, env=environment, start_new_session=True)
 
     def _end(self, number: int) -> None:
         for process in self.processes:

@@ -1,6 +1,7 @@
 """A campaign at one moment: its runs by state, all else that it makes, what it has cost and will cost, what failed."""
 
 import itertools
+import os
 import shutil
 import time
 from collections import Counter, defaultdict
@@ -75,7 +76,7 @@ class Watch:
     def __init__(self, project: Project, reports: Iterable[Product], interval_s: float = 60.0):
         self.project, graph = project, Graph(project)
         self.products = graph.closure(reports)
-        self.paths = {str(project.layout.path(one)) for one in self.products}
+        self.paths = {os.path.abspath(project.root / project.layout.path(one)) for one in self.products}
         self.runs, self.interval_s = Runs(graph), interval_s
         self.logs = self.logs_asked_for()
 

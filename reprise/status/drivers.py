@@ -27,9 +27,10 @@ class Driver(Record):
     host: str
     pid: int
     job: str | None = Field(description="On Slurm, that it is part of")
+    restart: int = Field(default=0, description="How many times Slurm had begun that job anew")
     machine: str | None = Field(description="Start of its kernel, and container; None where that is not known")
     began: float = Field(description="UNIX seconds")
-    makes: list[str] = Field(description="Files, as seen from the project")
+    makes: list[str] = Field(description="Files, by absolute paths")
 
 
 def drive(makes: Iterable[str]) -> None:
@@ -39,16 +40,23 @@ def drive(makes: Iterable[str]) -> None:
         UserError: another driver, which has to be taken for alive, makes one of them.
     """
     forget_dead()
-    host, job = socket.gethostname(), os.environ.get("SLURM_JOB_ID")
-    own = Driver(host=host, pid=os.getpid(), job=job, machine=machine(), began=time.time(), makes=sorted(makes))
-    note = DRIVERS / f"{uuid.uuid4().hex}.json"
+    own = Driver(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        job=os.environ.get("SLURM_JOB_ID"),
+        restart=restart(),
+        machine=machine(),
+        began=time.time(),
+        makes=sorted(map(os.path.abspath, makes)),
+    )
+    note = DRIVERS.absolute() / f"{uuid.uuid4().hex}.json"  # Snakemake may leave this folder before it ends
     own.write(note)  # before the others are looked at: of two that begin at once, neither overlooks the other
-    atexit.register(forget_driver)
+    atexit.register(note.unlink, missing_ok=True)
     for path, driver in noted_drivers().items():
-        shared = set(own.makes).intersection(driver.makes) if path != note else ()
+        shared = set(own.makes).intersection(driver.makes) if path.absolute() != note else ()
         if shared and (reason := why_alive(driver)):
-            forget_driver()
-            raise UserError(f"{min(shared)} is being made already: {reason}")
+            note.unlink(missing_ok=True)
+            raise UserError(f"{os.path.relpath(min(shared))} is being made already: {reason}")
 
 
 def noted_drivers(root: Path = Path()) -> dict[Path, Driver]:
@@ -86,8 +94,19 @@ def machine() -> str | None:
 
 
 def is_here(driver: Driver) -> bool:
-    """Whether its process would be seen from here."""
-    return driver.host == socket.gethostname() or bool(driver.machine and driver.machine == machine())
+    """Whether its process would be seen from here, by the number that it knows of itself."""
+    own = machine()
+    return driver.machine == own if driver.machine and own else driver.host == socket.gethostname()
+
+
+def was_before_this_start(driver: Driver) -> bool:
+    """Whether this machine was started anew since."""
+    noted, own = driver.machine or "", machine() or ""
+    return driver.host == socket.gethostname() and bool(noted and own) and noted.split()[0] != own.split()[0]
+
+
+def restart() -> int:
+    return int(os.environ.get("SLURM_RESTART_COUNT") or 0)
 
 
 def why_alive(driver: Driver, force: bool = False) -> str | None:
@@ -96,7 +115,7 @@ def why_alive(driver: Driver, force: bool = False) -> str | None:
     if is_here(driver):
         alive = pid != os.getpid() and drives(pid)  # of our own number it is from before this process
         return f"snakemake runs on this machine as process {pid}; end it first ({ending(pid)})" if alive else None
-    if force:
+    if force or was_before_this_start(driver):
         return None
     if job is None:
         return (
@@ -107,8 +126,8 @@ def why_alive(driver: Driver, force: bool = False) -> str | None:
     if jobs is None:
         return f"Slurm does not say whether job {job}, which drives the workflow on {host}, still runs; try again"
     running = any(row[0] == job and row[1] in ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED") for row in jobs)
-    # A driver that starts a second time under its old id takes the place of its first life.
-    if running and job != os.environ.get("SLURM_JOB_ID"):
+    # A job that is begun anew under its id takes the place of its earlier life.
+    if running and not (job == os.environ.get("SLURM_JOB_ID") and driver.restart < restart()):
         return f"job {job} drives the workflow on {host}; end it first (scancel {job})"
     return None
 

@@ -56,10 +56,10 @@ def said_by(log: Path) -> tuple[str, bool]:
     return "", False
 
 
-def was_taken_over(run: Path) -> bool:
-    """Whether a later job or process had one that worked on a run let go of it."""
+def was_taken_over(run: Path, since: float) -> bool:
+    """Whether a later job or process had one that worked on a run let go of it, after `since` (UNIX seconds)."""
     with contextlib.suppress(UserError):  # a line that can't be read
-        return any(line.outcome == "taken over" for line in read_starts(run))
+        return any(line.outcome == "taken over" and line.time >= since for line in read_starts(run))
     return False
 
 

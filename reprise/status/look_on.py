@@ -47,7 +47,8 @@ class Workflow:
     def __enter__(self) -> "Workflow":
         with writing(self.log):
             self.log.parent.mkdir(parents=True, exist_ok=True)
-            log = open(self.log, "wb")
+            log = open(self.log, "ab")  # another may write to it, at the same scale
+            self.begin = log.tell()
         with log:
             options: dict[str, Any] = {"cwd": self.root, "start_new_session": True, "stderr": subprocess.STDOUT}
             self.process = subprocess.Popen(self.command, stdout=log, stdin=subprocess.DEVNULL, **options)
@@ -67,7 +68,7 @@ class Workflow:
             print("stopped; the same command goes on from there", file=sys.stderr)
             sys.exit(128 + self.received)
         if status and raised == (None, None, None):
-            said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            said = self.log.read_bytes()[self.begin :].decode(errors="replace").splitlines()
             errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
             raise UserError("\n".join(errors or said[-5:]) + f"\nwhat was said before is in {self.log}")
 
@@ -92,6 +93,7 @@ def look_on(workflow: Workflow, watch: Watch, title: str) -> None:
 def relay(workflow: Workflow) -> None:
     """A line an event."""
     with open(workflow.log, encoding="utf-8", errors="replace") as log:
+        log.seek(workflow.begin)
         part = ""
         for _ in workflow.works():
             *lines, part = (part + log.read()).split("\n")

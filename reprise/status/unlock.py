@@ -5,11 +5,12 @@
 
 Looks at .snakemake/drivers, in which each snakemake notes what it makes, and removes the notes of those that are gone.
 The next snakemake does that itself, but for processes of another machine. Jobs on Slurm are not touched: it adopts
-them. Writes no file.
+them. Locks of Snakemake's own, which an earlier version or another profile left, go too. Writes no file.
 """
 
 import argparse
 import logging
+from pathlib import Path
 
 from pipeline.errors import UserError
 from reprise.status.drivers import forget_dead
@@ -27,5 +28,8 @@ def run(args: argparse.Namespace) -> None:
         log.info("process %d on %s is gone: what it made may be made by another", driver.pid, driver.host)
     if reasons:
         raise UserError("\n".join(f"not unlocked: {reason}" for reason in reasons))
-    if not dead:
+    for lock in (locks := list(Path(".snakemake/locks").glob("*.lock"))):
+        lock.unlink(missing_ok=True)
+        log.info("%s is removed", lock)
+    if not (dead or locks):
         log.info("nothing is locked")

@@ -1,12 +1,14 @@
 """What a cluster says of a stage that could not: that its job was refused, or was ended for memory or time."""
 
+import contextlib
 import logging
 import time
 from pathlib import Path
 
 from reprise.status.failures import said_by
 
-GENERAL = "For further error details"  # what Snakemake ends each of these messages with
+WHERE_IT_STANDS = ("For further error details", "\n    sbatch call")
+"""Begin of what Snakemake and its executor add to each of these messages."""
 
 
 class WordsOfExecutor(logging.Handler):
@@ -17,11 +19,19 @@ class WordsOfExecutor(logging.Handler):
         self.since = time.time()
 
     def emit(self, record: logging.LogRecord) -> None:
-        failed = getattr(getattr(record, "event", None), "value", None) == "job_error"
-        told = (getattr(record, "rule_msg", None) or "").partition(GENERAL)[0].strip() if failed else ""
-        for log in map(Path, getattr(record, "log", None) or ()) if told else ():
-            if log.exists() and log.stat().st_mtime >= self.since and said_by(log)[0]:
-                continue
-            log.parent.mkdir(parents=True, exist_ok=True)
-            with open(log, "a", encoding="utf-8") as end:
-                end.write(f"error: {told.splitlines()[0]}\n")
+        if getattr(getattr(record, "event", None), "value", None) != "job_error":
+            return
+        told = getattr(record, "rule_msg", None) or ""
+        for added in WHERE_IT_STANDS:
+            told = told.partition(added)[0]
+        own = [log for log in map(Path, getattr(record, "log", None) or ()) if ".snakemake" not in log.parts]
+        with contextlib.suppress(OSError):  # the workflow goes on on a full disk, too
+            for log in own if told.strip() else ():
+                self.take_over(" ".join(told.split()), log)
+
+    def take_over(self, told: str, log: Path) -> None:
+        if log.exists() and log.stat().st_mtime >= self.since and said_by(log)[0]:
+            return
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "a", encoding="utf-8") as end:
+            end.write(f"error: {told}\n")

@@ -21,12 +21,13 @@ from reprise.status.drivers import DRIVERS, Driver, drive, forget_driver, noted_
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(atexit, "register", lambda function: None)
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setattr(atexit, "register", lambda function, **options: None)
+    for name in ("SLURM_JOB_ID", "SLURM_RESTART_COUNT"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def note(host: str, pid: int, job: str | None = None, machine: str | None = None, makes: tuple[str, ...] = ("x",)):
-    driver = Driver(host=host, pid=pid, job=job, machine=machine, began=0.0, makes=list(makes))
+    driver = Driver(host=host, pid=pid, job=job, machine=machine, began=0.0, makes=list(map(os.path.abspath, makes)))
     driver.write(DRIVERS / f"{host}-{pid}.json")
 
 
@@ -92,11 +93,54 @@ def test_what_a_dead_driver_made_is_made_by_another_without_a_word():
     assert [one.pid for one in noted_drivers().values()] == [os.getpid()]
 
 
-def test_a_dead_driver_that_had_our_number_in_an_earlier_container_of_this_name_is_forgotten(monkeypatch):
+def test_a_driver_before_this_start_of_the_machine_is_forgotten_whatever_has_its_number_now(monkeypatch):
     monkeypatch.setattr(drivers, "drives", lambda pid: True)
-    note(socket.gethostname(), os.getpid(), machine="an earlier container")
+    note(socket.gethostname(), os.getpid(), machine="an-earlier-start pid:[4026531836]")
     drive(["x"])
     assert [one.machine for one in noted_drivers().values()] == [drivers.machine()]
+
+
+def test_a_driver_in_another_container_of_this_machine_may_live_whatever_has_its_number_here():
+    own = drivers.machine()
+    if own is None:
+        pytest.skip("this system does not say which start of its kernel it is")
+    note(socket.gethostname(), dead_pid(), machine=f"{own.split()[0]} pid:[1]")
+    with pytest.raises(UserError, match=r"x is being made already: .* --force` here"):
+        drive(["x"])
+    release(force=True)
+    drive(["x"])
+
+
+def test_a_file_is_known_by_whatever_path_names_it():
+    with living() as pid:
+        note(socket.gethostname(), pid, makes=("work/a",))
+        for spelt in ("work/../work/a", os.path.abspath("work/a")):
+            with pytest.raises(UserError, match=f"^work/a is being made already: .* process {pid}"):
+                drive([spelt])
+
+
+def test_a_note_goes_with_its_process_from_wherever_that_ends(monkeypatch, tmp_path):
+    """Snakemake goes back from its --directory before it ends."""
+    ended = []
+    monkeypatch.setattr(atexit, "register", lambda function, **options: ended.append((function, options)))
+    drive(["x"])
+    monkeypatch.chdir("/")
+    for function, options in ended:
+        function(**options)
+    assert not noted_drivers(tmp_path)
+
+
+def test_locks_that_an_earlier_version_left_are_removed_but_beside_no_living_driver():
+    lock = Path(".snakemake/locks/0.input.lock")
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    with living() as pid:
+        note(socket.gethostname(), pid)
+        with pytest.raises(UserError):
+            release()
+        assert lock.exists()
+    release()
+    assert not lock.exists()
 
 
 def test_a_driver_elsewhere_that_may_live_keeps_its_files_alone():
@@ -200,10 +244,13 @@ def test_a_driver_is_not_forgotten_while_slurm_does_not_answer(monkeypatch):
     assert noted_drivers()
 
 
-def test_own_earlier_life_of_a_requeued_driver_is_dead(monkeypatch):
+def test_own_earlier_life_of_a_requeued_driver_is_dead_and_another_in_the_same_allocation_is_not(monkeypatch):
     monkeypatch.setattr(drivers, "ask_slurm", lambda: [["12", "RUNNING", "None", "n1", "reprise-driver"]])
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     note("elsewhere", 1, job="12")
+    with pytest.raises(UserError, match="job 12 drives the workflow on elsewhere"):
+        drive(["x"])
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     drive(["x"])
     assert [one.pid for one in noted_drivers().values()] == [os.getpid()]
 

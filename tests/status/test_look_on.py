@@ -70,6 +70,19 @@ def test_what_failed_is_repeated_in_the_end(workflow):
         relay(made)
 
 
+def test_what_another_one_writes_to_the_log_stays_and_is_not_said_of_this_one(workflow, capsys):
+    with pytest.raises(UserError), workflow("echo 19:08 théirs; echo 'error: theirs'; exit 1") as first:
+        relay(first)
+    capsys.readouterr()
+    with (
+        pytest.raises(UserError, match=r"^ours\nwhat") as raised,
+        workflow("echo 19:09 ours; echo 'error: ours'; exit 1") as made,
+    ):
+        relay(made)
+    assert capsys.readouterr().out == "19:09 ours\n" and "theirs" not in str(raised.value)
+    assert made.log.read_text() == "19:08 théirs\nerror: theirs\n19:09 ours\nerror: ours\n"
+
+
 def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
     """To all of the group, as a terminal does."""
     (tmp_path / "job").write_text(

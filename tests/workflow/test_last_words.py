@@ -1,6 +1,7 @@
 """Whatever stops the workflow, the last that it says is why, where, and what to do."""
 
 import os
+import time
 
 import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project
@@ -58,7 +59,8 @@ def test_each_of_several_failed_stages_has_its_line(project):
 
 
 REFUSES = """#!/bin/sh
-case "$0" in *sbatch) echo "sbatch: error: invalid partition specified: low" >&2; exit 1;; esac
+case "$0" in *sbatch) echo "sbatch: error: invalid partition specified: low
+sbatch: error: Batch job submission failed: Invalid partition name specified" >&2; exit 1;; esac
 """
 
 
@@ -75,13 +77,17 @@ def test_a_job_that_slurm_refuses_ends_with_what_slurm_said_which_status_repeats
     done = call(project, "snakemake", "--profile", "slurm", "--config", "scale=smoke", "--", target)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: ") and "invalid partition specified: low" in last
+    assert (
+        last.startswith("error: ")
+        and "invalid partition specified: low sbatch: error: Batch job submission failed" in last
+    )
     assert last.endswith(f"(log: {CORPUS}/logs/generate.log)")
     assert "invalid partition specified: low" in call(project, "reprise", "status", "--set", "scale=smoke").stdout
 
 
-def test_a_training_that_another_driver_took_over_ends_with_that_whatever_the_other_one_logs(project):
-    """They have the work folder in common, and with it the log."""
+@pytest.mark.parametrize("lately", [True, False])
+def test_a_training_that_another_driver_took_over_ends_with_that_whatever_the_other_one_logs(project, lately):
+    """They have the work folder in common, and with it the log. What was taken over before counts no more."""
     run = LAYOUT.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
     launch = "echo the other one says this #"
     rules = project / "workflow/rules/common.smk"
@@ -89,15 +95,12 @@ def test_a_training_that_another_driver_took_over_ends_with_that_whatever_the_ot
     for path in (f"{CORPUS}/encoded/corpus.json", run / "run.yaml"):
         (project / path).parent.mkdir(parents=True, exist_ok=True)
         (project / path).touch()
-    facts = {"time": 0.0, "job": "7", "restart": 0, "node": "n1", "pid": 7}
+    facts = {"time": time.time() + 600 if lately else 0.0, "job": "7", "restart": 0, "node": "n1", "pid": 7}
     record_start(project / run, StartLine(event="stop", outcome="taken over", **facts))
     done = make(project, "--", str(run / "trained.json"))
     last = done.stderr.splitlines()[-1]
-    assert (
-        done.returncode == 1
-        and last.startswith(f"error: {run}: another job or process")
-        and "taken this run over" in last
-    )
+    taken = last.startswith(f"error: {run}: another job or process") and "taken this run over" in last
+    assert done.returncode == 1 and taken is lately and last.startswith("error: failed") is not lately
 
 
 def test_a_damaged_file_ends_with_the_command_that_mends_it_at_this_scale(project):

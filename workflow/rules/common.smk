@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from itertools import takewhile
 from pathlib import Path
 
@@ -60,7 +61,7 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 os.environ |= {"REPRISE_SETTINGS": set_options(project)}  # of commands that stages advise (pipeline/files.py)
-SCALE = project.config.scale
+SCALE, BEGUN = project.config.scale, time.time()
 DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
 REPORTS = ("table", "example_table", "transcript_table", "layer_table", "figure", "claims")
 SITE = "results/site/index.html"
@@ -196,7 +197,7 @@ def folder(wildcards, input=None):
 def folder_to_train(wildcards, resources):
     """Of a run that the GPUs which are asked for can train: a dry run tells of others, too."""
     run = asked(Trained, wildcards).run
-    if resources.launcher == "slurm" and resources.gpus:
+    if resources.launcher == "slurm" and resources.gpus and not layout.path(asked(Trained, wildcards)).exists():
         try:
             require_bfloat16(f"{run.paper}/{run.system}", project.run_spec(run).training.precision, resources.sbatch)
         except UserError as error:
@@ -294,9 +295,12 @@ def resource(kind, name):
 
 
 def note_driver(jobs):
-    """Stop where a living snakemake makes one of the files that are to be made. What only prints drives nothing."""
+    """Stop where a living snakemake makes one of the files that are to be made. What only prints drives nothing.
+
+    The site is of all scales: drivers of several make it, the last one of all that there is.
+    """
     try:
-        if makes := {str(path) for job in jobs for path in job.output}:
+        if makes := {str(path) for job in jobs for path in job.output} - {SITE}:
             drive(makes)
     except UserError as error:
         raise WorkflowError(str(error)) from None
@@ -339,15 +343,17 @@ def say_failures(failed, jobs):
 
 
 def last_words(path):
-    """The line in which a stage said why it failed, or what it said last; of a training that another driver has taken over
-    that: what its log says then is the other's."""
+    """The line in which a stage said why it failed, or what it said last.
+
+    Of a training that another driver has taken over it says that: what its log says then is the other's.
+    """
     try:
         with open(path, encoding="utf-8", errors="replace") as log:
             said = [line.strip() for line in log if line.strip()]
     except OSError:
         said = []
     errors = [line for line in said if line.startswith("error: ")]
-    if not errors and Path(path).name == "train.log" and was_taken_over(run := Path(path).parents[1]):
+    if not errors and Path(path).name == "train.log" and was_taken_over(run := Path(path).parents[1], BEGUN):
         return f"error: {run}: another job or process, of another driver perhaps, has taken this run over; it goes on there"
     return (errors or [f"error: failed, saying last: {line}" for line in said] or ["error: failed without a word"])[-1]
 
