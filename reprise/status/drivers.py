@@ -39,7 +39,6 @@ def drive(makes: Iterable[str]) -> None:
     Raises:
         UserError: another driver, which has to be taken for alive, makes one of them.
     """
-    forget_dead()
     own = Driver(
         host=socket.gethostname(),
         pid=os.getpid(),
@@ -52,9 +51,11 @@ def drive(makes: Iterable[str]) -> None:
     note = DRIVERS.absolute() / f"{uuid.uuid4().hex}.json"  # Snakemake may leave this folder before it ends
     own.write(note)  # before the others are looked at: of two that begin at once, neither overlooks the other
     atexit.register(note.unlink, missing_ok=True)
-    for path, driver in noted_drivers().items():
-        shared = set(own.makes).intersection(driver.makes) if path.absolute() != note else ()
-        if shared and (reason := why_alive(driver)):
+    others = {path: driver for path, driver in noted_drivers().items() if path.absolute() != note}
+    for path, driver in others.items():
+        if not (reason := why_alive(driver)):
+            path.unlink(missing_ok=True)
+        elif shared := set(own.makes).intersection(driver.makes):
             note.unlink(missing_ok=True)
             raise UserError(f"{os.path.relpath(min(shared))} is being made already: {reason}")
 
