@@ -7,7 +7,6 @@ The lock is the kernel's (or the file system's) and vanishes with its process.
 """
 
 import contextlib
-import errno
 import fcntl
 import logging
 import os
@@ -103,22 +102,6 @@ def locked(descriptor: int) -> bool:
             "put `work:` on one that has (NFSv4, Lustre mounted with -o flock, GPFS, local disk)"
         ) from error
     return True
-
-
-def is_held(folder: Path) -> bool:
-    """Whether a process on this machine works on the run."""
-    try:
-        with open(folder / "run.lock", "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
-            raise
-        return False  # without locks no training begins
-    return False
 
 
 def describe(claim: Claim | None) -> str:

@@ -35,9 +35,9 @@ from pipeline.files import sha256_file
 from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
 from pipeline.records.training import TrainedRun
-from pipeline.training.ownership import is_held
 from reprise.graph import Graph, datasets_in
 from reprise.planning.data_files import is_extracted
+from reprise.store.held import is_held
 from reprise.store.scales_beside import not_looked_at
 from reprise.store.training_text import is_read_by_training_alone
 

@@ -10,10 +10,10 @@ from pipeline.cluster.markers import newest_checkpoint, read_submission
 from pipeline.cluster.queue import WAITING, QueuedJob
 from pipeline.layout import TRAINED_FILE
 from pipeline.products import OfDataset, OfRun, Product, RunId, Trained
-from pipeline.training.ownership import is_held
 from reprise.graph import Graph, flat
 from reprise.status.failures import Failed, failures
 from reprise.status.progress import Progress, read_progress
+from reprise.store.held import is_held
 
 State = Literal["done", "running", "waiting", "failed", "not run"]
 STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not run")

@@ -27,7 +27,7 @@ from pipeline.records.record import read_note
 from pipeline.records.training import TrainedRun
 from pipeline.schema import load_yaml, validate
 from pipeline.training.key import ADOPTED_FILE, Adopted, key_from
-from pipeline.training.ownership import is_held
+from reprise.store.held import is_held
 
 log = logging.getLogger(__name__)
 

@@ -37,10 +37,10 @@ from pipeline.records.corpus import read_corpus
 from pipeline.records.preparation import Vocabularies
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import TrainedRun
-from pipeline.training.ownership import is_held
 from reprise.graph import Graph, flat
 from reprise.store.checkpoints_due import weights_due
 from reprise.store.file_checks import MARKS, Checked, checked, hashed
+from reprise.store.held import is_held
 from reprise.store.training_text import is_read_by_training_alone
 
 READ_BESIDE = {Vocabulary: Encoded, Encoded: Trained, Specification: Trained}

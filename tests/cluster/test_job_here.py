@@ -17,7 +17,8 @@ from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.wait import Waiter
 from pipeline.errors import LostPeer, UserError
 from pipeline.files import write_json
-from pipeline.training.ownership import TakenOver, is_held
+from pipeline.training.ownership import TakenOver
+from reprise.store.held import is_held
 
 KEY, WORK = "the run's key", "test_job_here:work"
 calls: list = []

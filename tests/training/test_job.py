@@ -22,9 +22,9 @@ from pipeline.training.checkpoint import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key
 from pipeline.training.neighbours import move_beside
-from pipeline.training.ownership import is_held
 from pipeline.training.progress import JsonLines
 from pipeline.training.trainer import Trainer
+from reprise.store.held import is_held
 
 
 def change(run: Path, **training) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.errors import UserError
 from pipeline.training import ownership
-from pipeline.training.ownership import Ownership, TakenOver, is_held
+from pipeline.training.ownership import Ownership, TakenOver
+from reprise.store.held import is_held
 
 
 @pytest.fixture
