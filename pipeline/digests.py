@@ -51,8 +51,3 @@ def noted(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     return found if re.fullmatch("[0-9a-f]{64}", found) else None
-
-
-def noted_in(folder: Path) -> list[Path]:
-    """Files, there or not, whose digests are noted in a folder."""
-    return sorted(folder / path.name for path in (folder / ".digests").glob("*"))

@@ -14,6 +14,7 @@ import pytest
 from pipeline import digests, files
 from pipeline.errors import UserError
 from pipeline.files import append_line, atomic_write, note_of, set_aside, whole_lines
+from reprise.store.product_checks import noted_in
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_digests_of_what_a_stage_made_are_noted_and_forgotten_once_it_is_written
     assert digests.noted(path) is None
     digests.note(path)
     set_aside(path)
-    assert digests.noted(path) is None and digests.noted_in(tmp_path) == []
+    assert digests.noted(path) is None and noted_in(tmp_path) == []
 
 
 def test_a_note_is_not_made_of_a_stage_that_failed_nor_taken_when_torn(tmp_path):

@@ -73,8 +73,8 @@ class Evidence:
 
 
 def over_seeds(name: str, values: Sequence[float]) -> Evidence:
-    """Of one number a seed (or a repeat)."""
-    error = None if len(values) == 1 else float(np.std(values, ddof=1)) / len(values) ** 0.5
+    """Of one number a seed (or a repeat). Where all are the same, as counts can be, nothing is known of their noise."""
+    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if np.ptp(values) else None
     return Evidence(name, float(np.mean(values)), error, len(values) - 1)
 
 

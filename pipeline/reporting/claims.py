@@ -90,7 +90,8 @@ by Holm over the paper's primary claims, by Benjamini and Hochberg over the othe
 {ENOUGH_SEEDS} trainings of a system that is provisional, and counts as undecided. Detectable: the smallest quantity
 that such a design tells from zero four times in five at 5 %, before the adjustment. Not trained: a system is below a
 floor (workflow/floors.yaml). Not trained far enough: the dev loss of the system that is said to be worse still fell, by
-{PLATEAU:.1%} or more over the last fifth of its updates. Identities are proved by tests, and are no evidence."""
+{PLATEAU:.1%} or more over the last fifth of its updates, or that of one of which a claim would be contradicted. Of one
+training, where no noise between trainings was measured, p is of its sentences alone. Identities are proved by tests."""
 LONGEST = 70
 
 

@@ -53,7 +53,7 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
                 scale, shown = scale_of(quantity), quantity
                 if isinstance(link, RatioClaim):
                     scale, shown = np.log, f"log {quantity}"
-                smallest = smallest_effect(noise, quantity, seeds, pools.design_freedom(systems[0], dataset), scale)
+                smallest = smallest_effect(noise, quantity, seeds, design_freedom(pools, systems[0], dataset), scale)
                 printed = printed_effect(project, paper, link, scale)
                 yield Design(name + end, name in claims.primary, shown, seeds, smallest, printed, noise.title)
 
@@ -66,6 +66,11 @@ def smallest_effect(
     values = (scale or scale_of(quantity))(np.array(noise.values[quantity]))
     squared = float(values.var(ddof=1)) * sum(1 / count for count in seeds)
     return Evidence("", 0.0, squared**0.5, freedom or len(values) - 1).detectable
+
+
+def design_freedom(pools: Pools, system: str, dataset: str) -> int:
+    """Degrees of freedom that the noise of a system's kind will have."""
+    return sum(len(pools.view.runs(one, dataset)) - 1 for one in pools.alike(system, dataset).values())
 
 
 def scale_of(quantity: str) -> Scale:

@@ -15,7 +15,7 @@ from pipeline.data.encoded_files import encoded_stores
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.transfer import mismatch
 from pipeline.data.verified import wrong_size
-from pipeline.digests import noted, noted_in
+from pipeline.digests import noted
 from pipeline.errors import UserError
 from pipeline.layout import DONE_FILE, IN_CORPUS, RESULTS, TOLD
 from pipeline.products import (
@@ -270,3 +270,8 @@ class Inspection:
             else:
                 copied = replace(copied, state="damaged", fault=f"is no copy of {DONE_FILE}")
         return [done, copied, checked(weights, None, digest), *kept, *told]
+
+
+def noted_in(folder: Path) -> list[Path]:
+    """Files, there or not, whose digests are noted in a folder."""
+    return sorted(folder / path.name for path in (folder / ".digests").glob("*"))

@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from pipeline.kinds.claims.shared.claim import Number
 from pipeline.kinds.claims.shared.scores import OfMeans
-from pipeline.kinds.claims.shared.terms import Term, as_term
+from pipeline.kinds.claims.shared.terms import Scores, Term, as_term
 from pipeline.kinds.evidence import Evidence, Sample, Scale, contrast
 from pipeline.kinds.names import SystemName
 
@@ -28,6 +28,9 @@ class LevelClaim(OfMeans):
     @property
     def compared(self) -> list[Term]:
         return [as_term(self.term)]
+
+    def favoured(self, scores: Scores) -> list[tuple[str, str]]:
+        return [(self.compared[0].system, scores[self.score].dataset)]
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         (term,), (value,) = self.compared, samples

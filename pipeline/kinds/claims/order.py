@@ -31,9 +31,17 @@ class OrderClaim(Chain, OfMeans):
 
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
         """Of two systems, the one that is said to be worse."""
-        score, (lower, upper) = scores[self.score], self.compared
-        worse = lower if metric_named(score.metric).better == "higher" else upper
-        return [] if lower.system == upper.system or self.equal_budgets else [(worse.system, score.dataset)]
+        return self.worse_and_better(scores)[:1]
+
+    def favoured(self, scores: Scores) -> list[tuple[str, str]]:
+        return self.worse_and_better(scores)[1:]
+
+    def worse_and_better(self, scores: Scores) -> list[tuple[str, str]]:
+        score, systems = scores[self.score], [term.system for term in self.compared]
+        if self.equal_budgets or systems[0] == systems[1]:
+            return []
+        worse_first = systems if metric_named(score.metric).better == "higher" else systems[::-1]
+        return [(system, score.dataset) for system in worse_first]
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         (smaller, larger), (lower, upper) = self.compared, samples

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Chain, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
+from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import AboutTrainings
 from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import SystemName
@@ -19,6 +20,12 @@ class TrainingLossClaim(Chain, AboutTrainings):
     @property
     def systems(self) -> list[str]:
         return self.ascending
+
+    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
+        return [(self.ascending[1], self.dataset)]
+
+    def favoured(self, scores: Scores) -> list[tuple[str, str]]:
+        return [(self.ascending[0], self.dataset)]
 
     def judge(self, measured: Measurements) -> Findings:
         def losses(runs: list[RunId]) -> list[float]:

@@ -150,6 +150,24 @@ def test_a_baseline_that_still_learns_decides_nothing(project_with):
     assert row_of(project)["verdict"] == "provisional upheld"
 
 
+@pytest.mark.parametrize(
+    "claim", [{"kind": "order", "ascending": ["A", "C"]}, {"kind": "level", "term": "C", "at_least": 50.0}]
+)
+@pytest.mark.parametrize(("precision", "verdict"), [(0.7, "provisional upheld"), (0.4, "not trained far enough")])
+def test_what_still_learns_may_uphold_what_is_said_of_it_and_contradicts_nothing(
+    project_with, claim, precision, verdict
+):
+    """More training could only have helped it: what it has not reached yet is no evidence that it can't."""
+    project = project_with(claims_of(score="bleu", **claim))
+    for system, found, last in (("A", 0.55, 2.0), ("C", precision, 1.98)):
+        (run,) = runs(project, system)
+        write_training(project, run, [2.0] * 8 + [last] * 2, [1.0] * 10)
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(found))
+    row = row_of(project)
+    assert row["verdict"] == verdict
+    assert row["evidence"].startswith("C: its dev loss fell by 1.0%") == (verdict == "not trained far enough")
+
+
 @pytest.mark.parametrize(("seeds", "verdict"), [(1, "provisional upheld"), (2, "provisional upheld"), (3, "upheld")])
 def test_fewer_than_three_trainings_decide_provisionally(project_with, seeds, verdict):
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=seeds)

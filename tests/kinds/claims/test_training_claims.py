@@ -17,8 +17,37 @@ def test_training_losses_are_compared_by_the_noise_between_trainings(project_wit
     project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]), seeds=3)
     for system, loss in zip(("A", "C"), losses, strict=True):
         for run in runs(project, system):
-            write_training(project, run, [2.0], [loss + 0.01 * run.seed])
+            write_training(project, run, [2.0] * 10, [loss + 0.01 * run.seed] * 10)
     assert direction(row_of(project)) == expected
+
+
+def test_counts_of_several_trainings_are_judged_by_how_they_differ(project_with):
+    """Of six pairs 3, 4 and 5 are changed: by Student's t, 4 less 0.5 is 6.06 standard errors, p 0.026."""
+    claim = claims_of(kind="branches", dataset=DATA, system="C", layer=1, quantity="changes_of_rank", at_least=0.5)
+    project = project_with(claim, seeds=3)
+    drawn = np.array([0.1, 0.2, 0.3, 0.4])
+    orders = ([2, 1, 0, 3], [2, 3, 0, 1], [3, 2, 0, 1])
+    for run, order in zip(runs(project, "C"), orders, strict=True):
+        changed = sum(order[i] > order[j] for i in range(4) for j in range(i + 1, 4))
+        assert changed == 2 + run.seed
+        write_branches(project, run, np.linspace(drawn, drawn[order], 400))
+    row = row_of(project)
+    assert (row["verdict"], row["ours"]) == (UPHELD, "kappa 4.00, alpha 4.00")
+    assert float(row["p_value"]) == pytest.approx(0.0262, abs=1e-4)
+
+
+def test_a_training_loss_that_a_system_had_no_time_to_lower_says_nothing(project_with):
+    """Either way: of the one that is said to have the higher loss, and of the one that has it against what is said."""
+    for slow, losses in (("C", (1.0, 1.2)), ("A", (1.2, 1.0))):
+        project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]), seeds=3)
+        for system, loss in zip(("A", "C"), losses, strict=True):
+            for run in runs(project, system):
+                dev = [2.0] * 8 + [1.9 if system == slow else 2.0] * 2
+                (folder_of(project, run) / "progress.jsonl").unlink(missing_ok=True)
+                write_training(project, run, dev, [loss + 0.01 * run.seed] * 10)
+        row = row_of(project)
+        assert row["verdict"] == "not trained far enough"
+        assert row["evidence"].startswith(f"{slow}: its dev loss fell by 5.0% over the last fifth of its updates")
 
 
 def test_trainings_whose_fit_was_not_measured_do_not_count_as_run(project_with):
@@ -37,7 +66,7 @@ def test_single_trainings_are_told_apart_by_what_was_measured_of_noise_once(
 ):
     project = project_with(claims_of(kind="training_loss", dataset=DATA, ascending=["A", "C"]))
     for system, loss in (("A", 1.0), ("C", 1.1)):
-        write_training(project, runs(project, system)[0], [2.0], [loss])
+        write_training(project, runs(project, system)[0], [2.0] * 10, [loss] * 10)
     if measured:
         values = (1.0 + measured * np.array([-1.0, 1.0] * 10)).tolist()
         monkeypatch.setattr(Project, "noise_of", lambda project, family: measured_noise(training_loss=values))
@@ -123,7 +152,7 @@ def test_curves_are_compared_at_equal_training_loss_by_the_gaps_within_a_system(
 
 BRANCHES = {
     "spread": [(1.5, UPHELD), (1.05, CONTRADICTED)],
-    "changes_of_rank": [(True, UPHELD), (False, CONTRADICTED)],
+    "changes_of_rank": [(True, UNCLEAR), (False, UNCLEAR)],
     "smallest_share": [(0.5, UPHELD), (0.01, CONTRADICTED)],
 }
 BOUNDS = {"spread": {"at_least": 1.2, "at_most": 2.5}, "changes_of_rank": {"at_least": 0.5}}
@@ -133,7 +162,8 @@ BOUNDS = {"spread": {"at_least": 1.2, "at_most": 2.5}, "changes_of_rank": {"at_l
     ("quantity", "value", "expected"), [(q, *case) for q, cases in BRANCHES.items() for case in cases]
 )
 def test_branch_weights_are_judged_by_what_training_made_of_their_draw(project_with, quantity, value, expected):
-    """The draw itself differs by a factor of three, of which nothing counts."""
+    """The draw itself differs by a factor of three, of which nothing counts. Of two branches there is one pair, whose
+    order is lost, or kept, in three of three trainings once in four times by chance alone."""
     bounds = BOUNDS.get(quantity, {"at_least": 0.1})
     claim = claims_of(kind="branches", dataset=DATA, system="C", layer=2, quantity=quantity, **bounds)
     project = project_with(claim, seeds=3)
@@ -145,7 +175,7 @@ def test_branch_weights_are_judged_by_what_training_made_of_their_draw(project_w
             case "changes_of_rank":
                 last = drawn[::-1] if value else drawn
             case _:
-                last = drawn * (1, value)
+                last = drawn * (1, value + 0.001 * run.seed)
         write_branches(project, run, np.linspace(drawn, last, 400))
     assert row_of(project)["verdict"] == expected
 

@@ -89,6 +89,10 @@ class Claim(Closed):
         """(system, dataset) of those that have to be trained to their plateau for the claim to be fair to them."""
         return []
 
+    def favoured(self, scores: Scores) -> list[tuple[str, str]]:
+        """As `baselines`, of those that have to be there before the claim is contradicted: it would be unfair to it."""
+        return []
+
     def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
         """The quantity whose noise decides it, the dataset, and the systems whose difference it is; None: not so."""
         return None

@@ -6,7 +6,7 @@ claims, named before its runs, in none of them (Holm 1979), among its others in 
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
@@ -21,7 +21,7 @@ from pipeline.products import Trained
 LEVEL = 0.05
 ENOUGH_SEEDS = 3
 PLATEAU = 0.005
-"""A baseline's lowest dev loss may fall by this share over the last fifth of its updates."""
+"""The lowest dev loss of a system at its plateau may fall by this share over the last fifth of its updates."""
 
 Group = Literal["primary", "other", "timing", "identity"]
 
@@ -90,7 +90,7 @@ def judged(name: str, claim: Claim, group: Group, measured: Measurements, faults
     """With what was found and a p-value of its own; without a p-value where that decides nothing."""
     try:
         found = claim.findings(measured)
-        unfinished = not_at_plateau(claim, measured)
+        unfinished = not_at_plateau(claim.baselines(measured.scores), measured)
     except faults as missing:
         return Judged(name, claim, group, Verdict.NOT_RUN, str(missing))
     if claim.about == "identity":
@@ -102,9 +102,9 @@ def judged(name: str, claim: Claim, group: Group, measured: Measurements, faults
     return Judged(name, claim, group, Verdict.NOT_DISTINGUISHABLE, "", found, found.p_value)
 
 
-def not_at_plateau(claim: Claim, measured: Measurements) -> str:
-    """Which baseline was still learning, in words; empty if none."""
-    for system, dataset in claim.baselines(measured.scores):
+def not_at_plateau(systems: Iterable[tuple[str, str]], measured: Measurements) -> str:
+    """Which system, trained on which dataset, was still learning, in words; empty if none."""
+    for system, dataset in systems:
         gains = [measured.curve(run).late_gain for run in measured.view.runs(system, dataset)]
         if (gain := float(np.mean(gains))) >= PLATEAU:
             return f"{system}: its dev loss fell by {gain:.1%} over the last fifth of its updates"
@@ -117,6 +117,8 @@ def decided(one: Judged, measured: Measurements) -> Judged:
     if one.p_value > LEVEL:
         return one
     upheld = one.found.p_upheld <= one.found.p_contradicted
+    if not upheld and (unfinished := not_at_plateau(one.claim.favoured(measured.scores), measured)):
+        return replace(one, verdict=Verdict.NOT_TRAINED_FAR_ENOUGH, why=unfinished)
     if fewest_seeds(one.claim, measured) < ENOUGH_SEEDS:
         verdict = Verdict.PROVISIONALLY_UPHELD if upheld else Verdict.PROVISIONALLY_CONTRADICTED
     else:

@@ -52,10 +52,6 @@ class Pools:
             if self.family(one, dataset) == family and self.corpus(one, dataset) == data
         }
 
-    def design_freedom(self, system: str, dataset: str) -> int:
-        """Degrees of freedom that the noise of a system's kind will have."""
-        return sum(len(self.view.runs(one, dataset)) - 1 for one in self.alike(system, dataset).values())
-
     def read(self, system: str, key: tuple[str, ...], values: Callable[[str], Values]) -> np.ndarray:
         """Empty where they were not measured."""
         if key not in self.known:

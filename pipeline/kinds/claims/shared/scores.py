@@ -93,6 +93,9 @@ class ScoredPair(UnderOneScore):
     def baselines(self, scores: Scores) -> list[tuple[str, str]]:
         return [(self.baseline, scores[self.score].dataset)]
 
+    def favoured(self, scores: Scores) -> list[tuple[str, str]]:
+        return [(self.system, scores[self.score].dataset)]
+
 
 def untrained(measured: Measurements, score: NamedScore, terms: Sequence[Term], samples: Sequence[Sample]) -> str:
     """The systems whose score says that they have learnt too little, under their own decoding where it was scored."""
