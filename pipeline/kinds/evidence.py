@@ -6,11 +6,12 @@ noise:
 
     error^2 = sum_k w_k^2 s^2 / n_k  +  max(0, B - sum_k e_k^2 / n_k)
 
-s^2, the variance between the trainings of a system, is pooled over all systems of its kind (Sample.pool). B is the
-variance of the quantity when sentences are resampled, the same ones for every system and seed (paired bootstrap; Koehn
-2004). e_k^2 is what of that differs between the seeds of a system: noise of its trainings, which s^2 has already. The
-quantity over its error is taken for a Student t, its degrees of freedom by Welch and Satterthwaite. Of a system under
-several decodings, or on several parts of a set, the sums of each training are taken, which share its noise.
+s^2, the variance between trainings, taken to be that of all systems of a kind, is pooled over them (Sample.pool). B
+is the variance of the quantity when sentences are resampled, the same ones for every system and seed (paired
+bootstrap; Koehn 2004). e_k^2 is what of that differs between the seeds of a system: noise of its trainings, which s^2
+has already. The quantity over its error is taken for a Student t, its degrees of freedom by Welch and Satterthwaite.
+Of a system under several decodings, or on several parts of a set, the sums of each training are taken, which share
+its noise.
 """
 
 from collections.abc import Iterable, Sequence

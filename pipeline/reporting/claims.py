@@ -84,14 +84,14 @@ GROUPS = {"primary": "Primary claims", "other": "Others", "timing": "Times of la
 NUMBERS = ("value", "low", "high", "detectable")
 COLUMNS = ("claim", "group", "verdict", "p_adjusted", "ours")
 EXPLANATION = f"""\
-A claim is turned into quantities that are positive if it is true; the interval of each is of 95 %. Their noise is that
-between trainings, pooled over systems of a kind, and that of the sentences, resampled in pairs. p: two-sided, adjusted
-by Holm over the paper's primary claims, by Benjamini and Hochberg over the others; {LEVEL:.0%} decides. With fewer than
-{ENOUGH_SEEDS} trainings of a system that is provisional, and counts as undecided. Detectable: the smallest quantity
-that such a design tells from zero four times in five at 5 %, before the adjustment. Not trained: a system is below a
-floor (workflow/floors.yaml). Not trained far enough: the dev loss of the system that is said to be worse still fell, by
-{PLATEAU:.1%} or more over the last fifth of its updates, or that of one of which a claim would be contradicted. Of one
-training, where no noise between trainings was measured, p is of its sentences alone. Identities are proved by tests."""
+A claim is turned into quantities that are positive if it is true; the interval of each is of 95 %. Their noise is
+that between trainings, pooled over systems of a kind as if all had as much, and that of sentences, resampled in
+pairs. p: two-sided, adjusted by Holm over the paper's primary claims, by Benjamini and Hochberg over the others;
+{LEVEL:.0%} decides. With fewer than {ENOUGH_SEEDS} trainings of a system that is provisional, and counts as
+undecided. Detectable: the smallest quantity that such a design tells from zero four times in five at 5 %, before the
+adjustment. Not trained: a system is below a floor (workflow/floors.yaml). Not trained far enough: the dev loss of the
+system that is said to be worse, or of one that would be contradicted, still fell by {PLATEAU:.1%} or more over the last
+fifth of its updates. Where noise between trainings is unknown, p is of sentences alone. Identities: proved by tests."""
 LONGEST = 70
 
 

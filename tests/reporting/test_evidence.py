@@ -44,6 +44,20 @@ def test_noise_is_pooled_over_the_systems_of_a_kind():
     assert (found.freedom, found.error) == (pytest.approx(15), pytest.approx((within * 2 / 4) ** 0.5))
 
 
+@pytest.mark.parametrize(("louder", "false"), [((1, 1), 0.05), ((3, 1), 0.19), ((3, 3), 0.21)])
+def test_equal_noise_is_an_assumption_without_which_more_is_false(louder, false):
+    """Six systems of three seeds, all the same but for the noise of the two that are compared; the expected share is
+    that of 40,000 such draws by Student's t with the mean of the six variances."""
+    generator, of = np.random.default_rng(6), 1500
+    deviations = np.array([*louder, 1, 1, 1, 1])[:, None]
+    told = 0
+    for _ in range(of):
+        groups = tuple(generator.normal(0, deviations, (6, 3)))
+        found = difference(trainings(groups[0], "one", groups), trainings(groups[1], "other", groups))
+        told += 2 * min(found.p_value, 1 - found.p_value) <= 0.05
+    assert told / of == pytest.approx(false, abs=3 * (false * (1 - false) / of) ** 0.5)
+
+
 def test_of_the_same_trainings_the_differences_are_compared():
     """A system under two decodings: what its trainings have in common is no noise."""
     one = np.random.default_rng(2).normal(0, 5, 4)

@@ -38,10 +38,8 @@ class OrderClaim(Chain, OfMeans):
 
     def worse_and_better(self, scores: Scores) -> list[tuple[str, str]]:
         score, systems = scores[self.score], [term.system for term in self.compared]
-        if self.equal_budgets or systems[0] == systems[1]:
-            return []
         worse_first = systems if metric_named(score.metric).better == "higher" else systems[::-1]
-        return [(system, score.dataset) for system in worse_first]
+        return [] if self.equal_budgets or len({*systems}) == 1 else [(one, score.dataset) for one in worse_first]
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         (smaller, larger), (lower, upper) = self.compared, samples
