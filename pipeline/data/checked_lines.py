@@ -12,23 +12,24 @@ ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
 TOKENISED_SHARE = 0.1
 
 
-def read_lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 text, split on the line feed alone. Raises UserError when missing or not UTF-8."""
-    return list(lines_of(path, "make it again"))
+def read_lines(path: Path, expected: int | None = None) -> list[str]:
+    """Lines of a UTF-8 text, split on the line feed alone.
+
+    Raises:
+        UserError: it is missing or not UTF-8, or has not as many lines as are `expected` of the test set.
+    """
+    lines = list(lines_of(path, "make it again"))
+    if expected not in (None, len(lines)):
+        raise UserError(
+            f"{path}: {len(lines)} lines, but the test set has {expected}; a part is missing or it is another set"
+        )
+    return lines
 
 
 def training_behind(text: Path) -> str | None:
     """Digest of the weights that the training ended in, of what a decoding wrote; None of any other text."""
     report = Decoded.read_if_there(text.with_suffix(".json"))
     return report.training if report else None
-
-
-def check_lines(path: Path, lines: list[str], expected: int) -> None:
-    """Raises UserError unless there are as many lines as the test set has."""
-    if len(lines) != expected:
-        raise UserError(
-            f"{path}: {len(lines)} lines, but the test set has {expected}; a part is missing or it is another set"
-        )
 
 
 def check_untokenised(path: Path, lines: list[str]) -> None:

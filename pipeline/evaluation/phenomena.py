@@ -15,7 +15,7 @@ import argparse
 import json
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines
+from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.test_sets import check_references
 from pipeline.data.trees import parse_tree
@@ -38,11 +38,9 @@ def run(args: argparse.Namespace) -> None:
     if not isinstance(dataset, GrammarDataset) or dataset.tgt != "en":
         raise UserError(f"{args.dataset}: is not written by the grammar into English; it has no phenomena to count")
     facts = args.corpus / f"{args.split}.phenomena.jsonl"
-    records = [json.loads(line) for line in read_lines(facts)]
-    hypotheses = read_lines(args.tokenised)
     lines = check_references(dataset, args.split, args.corpus / "prepared")
-    for path, found in ((facts, records), (args.tokenised, hypotheses)):
-        check_lines(path, found, lines)
+    records = [json.loads(line) for line in read_lines(facts, lines)]
+    hypotheses = read_lines(args.tokenised, lines)
     sentences = [
         GrammarSentence(hypothesis.split(" "), record, parse_tree(record["tree"], "phenomena"))
         for record, hypothesis in zip(records, hypotheses, strict=True)

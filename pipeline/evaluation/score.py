@@ -16,7 +16,7 @@ The test set has to be the one that the dataset file describes, by line count an
 import argparse
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines
+from pipeline.data.checked_lines import check_untokenised, read_lines
 from pipeline.data.dataset import CorpusRecord, load_one_of
 from pipeline.data.test_sets import check_references
 from pipeline.evaluation.scored import scored, scoring_arguments
@@ -61,8 +61,4 @@ def digest_of(references: list[Path]) -> str:
 
 def read_texts(hypotheses: Path, references: list[Path], lines: int) -> Texts:
     """Raises UserError unless all files have `lines` lines."""
-    paths = [hypotheses, *references]
-    texts = [read_lines(path) for path in paths]
-    for path, text in zip(paths, texts, strict=True):
-        check_lines(path, text, lines)
-    return Texts(texts[0], texts[1:])
+    return Texts(read_lines(hypotheses, lines), [read_lines(path, lines) for path in references])

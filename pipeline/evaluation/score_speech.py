@@ -11,7 +11,7 @@ statistics, references, inputs, training}, and test.npz: edits and lengths of ea
 import argparse
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines
+from pipeline.data.checked_lines import read_lines
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
 from pipeline.data.encoded_files import require_whole
@@ -34,8 +34,7 @@ def run(args: argparse.Namespace) -> None:
     stem = args.corpus / f"{args.split}.tgt"
     store = TokenStore(stem)
     references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])
-    hypotheses = read_lines(args.transcripts)
-    check_lines(args.transcripts, hypotheses, len(references))
+    hypotheses = read_lines(args.transcripts, len(references))
     digest = sha256_json([sha256_file(path) for path in token_files(stem)])
     record = scored(dataset, args.split, len(references), digest, [args.transcripts])
     write_score(args.out, Transcripts(references, hypotheses), record)

@@ -19,7 +19,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
-from pipeline.data.checked_lines import check_lines, read_lines
+from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import TreebankRecord, load_one_of
 from pipeline.data.linearisation import rebuild
 from pipeline.data.tag_alignment import TagLexicon, aligned
@@ -53,9 +53,7 @@ def run(args: argparse.Namespace) -> None:
         parse_tree(line, f"{gold_path}: line {number}") for number, line in enumerate(read_lines(gold_path), start=1)
     ]
     check_pairs(dataset, args.split, len(gold), str(gold_path))
-    sentences, sequences = read_lines(words_path), read_lines(args.sequences)
-    for path, lines in ((words_path, sentences), (args.sequences, sequences)):
-        check_lines(path, lines, len(gold))
+    sentences, sequences = (read_lines(path, len(gold)) for path in (words_path, args.sequences))
     check_words(gold, sentences, words_path)
     outputs = [(symbols.split(), line.split(" ")) for symbols, line in zip(sequences, sentences, strict=True)]
     pairs = [rebuild(*output) for output in outputs]

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from pipeline.data.batches import EvaluationBatches
-from pipeline.data.checked_lines import check_lines, read_lines
+from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
@@ -96,9 +96,7 @@ def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list
         UserError: a file has not `lines` lines, or the vocabulary is of subwords, which words have no positions in.
     """
     facts, text = corpus / f"{split}.phenomena.jsonl", corpus / f"prepared/{split}.tok.zh"
-    records, sentences = read_lines(facts), read_lines(text)
-    check_lines(facts, records, lines)
-    check_lines(text, sentences, lines)
+    records, sentences = read_lines(facts, lines), read_lines(text, lines)
     vocabulary = load_vocabularies(corpus)[0].words
     if vocabulary is None:
         raise UserError(f"{corpus}: its vocabulary is of subwords; the gates of words need one of words")

@@ -16,7 +16,7 @@ import numpy as np
 from pandas import DataFrame
 
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.checked_lines import check_lines, read_lines
+from pipeline.data.checked_lines import read_lines
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_report_arguments, project_of
@@ -77,9 +77,7 @@ class Texts:
         path = self.layout.path(product)
         if not path.exists():
             return product.run.folder, None
-        lines = read_lines(path)
-        check_lines(path, lines, len(self.references))
-        return product.run.folder, lines
+        return product.run.folder, read_lines(path, len(self.references))
 
     def chosen(self, count: int) -> list[int] | None:
         """The utterances shown; None when the system that chooses was not run. Raises UserError if there are fewer."""

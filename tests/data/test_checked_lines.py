@@ -3,7 +3,7 @@ import hashlib
 import pytest
 from made_records import decoded
 
-from pipeline.data.checked_lines import check_lines, check_untokenised, read_lines, training_behind
+from pipeline.data.checked_lines import check_untokenised, read_lines, training_behind
 from pipeline.errors import UserError
 from pipeline.files import require_digest
 
@@ -34,11 +34,11 @@ def test_what_is_not_utf8_or_not_there_is_named(tmp_path):
 def test_a_wrong_number_of_lines_or_digest_is_refused(tmp_path):
     path = tmp_path / "test.de"
     path.write_text("ja\n", encoding="utf-8")
-    check_lines(path, ["ja"], 1)
+    assert read_lines(path, expected=1) == ["ja"]
     require_digest(path, hashlib.sha256(b"ja\n").hexdigest(), "")
     require_digest(tmp_path / "not even read", None, "")
     with pytest.raises(UserError, match="1 lines, but the test set has 3003"):
-        check_lines(path, ["ja"], 3003)
+        read_lines(path, expected=3003)
     with pytest.raises(UserError, match=r"test.de: sha256 is .*, expected 00; prepare it again"):
         require_digest(path, "00", "prepare it again")
 
