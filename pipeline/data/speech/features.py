@@ -128,8 +128,8 @@ def compute_features(
     report = PreparedSpeech(
         dataset=dataset.name,
         splits={split: one.report() for split, one in kept.items()},
-        shared=len(shared.splits_of),
-        shared_examples=shared.examples(shared.splits_of),
+        shared=len(shared),
+        shared_examples=shared[:EXAMPLES],
         shared_speakers=speakers[:EXAMPLES],
     )
     report.write(corpus / "prepared/report.json")
