@@ -10,6 +10,7 @@ from pipeline.data.dataset import Source
 from pipeline.data.transfer import mismatch
 from pipeline.errors import UserError
 from pipeline.records.preparation import VerifiedFile
+from pipeline.records.record import read_note
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +32,7 @@ def wrong_size(path: Path, source: Source) -> str | None:
 
 def is_noted(path: Path, source: Source, downloads: Path) -> bool:
     """Whether the file was verified and has not changed since."""
-    try:
-        return VerifiedFile.read_if_there(note_path(source, downloads)) == facts(path)
-    except UserError:
-        return False  # torn or of another version: the file is hashed again
+    return read_note(VerifiedFile, note_path(source, downloads)) == facts(path)
 
 
 def note(path: Path, source: Source, downloads: Path) -> None:
