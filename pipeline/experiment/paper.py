@@ -187,17 +187,15 @@ def load_paper(folder: Path) -> tuple[Paper, dict[str, list[Row]]]:
     """
     path = folder / "paper.yaml"
     paper = validate(Paper, load_yaml(path), str(path))
-    rows = {name: read_table(folder / table.printed) for name, table in paper.tables.items()}
+    printed = paper.tables | paper.layer_costs | paper.examples | paper.transcripts
+    files = {name: folder / table.printed for name, table in printed.items()}
+    rows = {name: read_table(file) for name, file in files.items()}
     for name, table in paper.tables.items():
-        check_cells(table, rows[name], folder / table.printed)
-    rows |= {name: read_table(folder / table.printed) for name, table in paper.layer_costs.items()}
-    for name, example in paper.examples.items():
-        rows[name] = read_table(folder / example.printed)
-        require_columns({"item", "text", "source", "system"}, rows[name], folder / example.printed)
-    for name, transcripts in paper.transcripts.items():
-        rows[name] = read_table(folder / transcripts.printed)
-        needed = {"example", "model", "prediction", "source", "system"}
-        require_columns(needed, rows[name], folder / transcripts.printed)
+        check_cells(table, rows[name], files[name])
+    for name in paper.examples:
+        require_columns({"item", "text", "source", "system"}, rows[name], files[name])
+    for name in paper.transcripts:
+        require_columns({"example", "model", "prediction", "source", "system"}, rows[name], files[name])
     return paper, rows
 
 
