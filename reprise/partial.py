@@ -17,7 +17,8 @@ from pipeline.kinds.view import PaperView
 from pipeline.products import Claims, Encoded, ExampleTable, Figure, LayerTable, Product, Report, Table, TranscriptTable
 from pipeline.reporting import claims, figure
 from pipeline.reporting.filled_table import NOT_RUN, fill
-from pipeline.reporting.markdown import render, write_twins
+from pipeline.reporting.markdown import render
+from pipeline.reporting.markup import write_twins
 from pipeline.stages import parse
 from reprise.graph import Graph, flat
 from reprise.status.campaign import WRITTEN_IN_PART

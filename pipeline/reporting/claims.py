@@ -16,8 +16,7 @@ from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.claims.shared.judged import ENOUGH_SEEDS, LEVEL, PLATEAU, Judged, Verdict
 from pipeline.kinds.view import PaperView
-from pipeline.reporting.markdown import grid, write_twins
-from pipeline.reporting.markup import literal
+from pipeline.reporting.markup import grid, literal, paragraphs, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, out="CSV to write; the Markdown twin lies beside it")
@@ -69,15 +68,14 @@ def render(project: Project, paper: str, claims: Sequence[Judged]) -> str:
     data = f" on {', '.join(stand_ins)}" if stand_ins else ""
     seeds = ", ".join(map(str, project.config.seed_list))
     rows = [row_of(one) for one in claims]
-    parts = [
+    return paragraphs(
         f"# {record.title}: claims at scale {scale}",
         f"{tally(claims)}.",
         f"Trained{data}; seed {seeds}.",
         grid(["claim", "group", "verdict", "p", "ours"], [[shortened(row[key]) for key in COLUMNS] for row in rows]),
         EXPLANATION,
         *(described(row) for row in rows),
-    ]
-    return "\n\n".join(parts) + "\n"
+    )
 
 
 GROUPS = {"primary": "Primary claims", "other": "Others", "timing": "Times of layers", "identity": "Identities"}

@@ -26,7 +26,7 @@ from pipeline.kinds.lengths import source_lengths
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.products import RunId, Score, Translation
-from pipeline.reporting.markdown import grid, write_twins
+from pipeline.reporting.markup import grid, paragraphs, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
@@ -105,12 +105,10 @@ def render(project: Project, paper: str, table: str, choice: Choice, rows: list[
         f"{entry.words[0]} to {entry.words[1]} words about which the systems' BLEU (of the sentence alone, smoothed) "
         f"differs most: standard deviation {np.std(list(choice.scores.values())):.1f}. Seed {seed}."
     )
-    return "\n\n".join(
-        (
-            f"# {project.papers[paper].title}: {table}, scale {project.config.scale}",
-            entry.caption.strip(),
-            grid(["", "ours", "BLEU"], [[row["item"], row["ours"], row["bleu"]] for row in rows]),
-            grid(["", "printed"], [[row["item"], row["printed"]] for row in rows]),
-            chosen + "\n",
-        )
+    return paragraphs(
+        f"# {project.papers[paper].title}: {table}, scale {project.config.scale}",
+        entry.caption.strip(),
+        grid(["", "ours", "BLEU"], [[row["item"], row["ours"], row["bleu"]] for row in rows]),
+        grid(["", "printed"], [[row["item"], row["printed"]] for row in rows]),
+        chosen,
     )

@@ -16,8 +16,7 @@ from pipeline.experiment.reports import figure_products
 from pipeline.kinds.figures.shared.figure import Drawing
 from pipeline.kinds.picture import save
 from pipeline.kinds.view import PaperView
-from pipeline.reporting.markdown import write_twins
-from pipeline.reporting.markup import literal
+from pipeline.reporting.markup import literal, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, names=["figure"], out="SVG to write; PNG, CSV and caption lie beside it")

@@ -21,7 +21,7 @@ from pipeline.experiment.project import Project
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.picture import COLOURS, GREY, curve_style, new_figure, save
-from pipeline.reporting.markdown import grid, write_twins
+from pipeline.reporting.markup import grid, paragraphs, write_twins
 from pipeline.schema import known
 
 log = logging.getLogger(__name__)
@@ -93,17 +93,14 @@ def render(project: Project, paper: str, table: str, times: LayerTimes, rows: li
     cells = [shown(row) for row in rows]
     record, entry = project.papers[paper], project.papers[paper].layer_costs[table]
     n, d, kernel, window = rows[0]["n"], rows[0]["d"], times.record.kernel, times.record.window
-    return "\n\n".join(
-        (
-            f"# {record.title}: {table}",
-            entry.caption.strip(),
-            grid(header, cells),
-            f"Exponents: of time, fitted as c n^p d^q to the larger sizes up to n = {n}, d = {d}; 95 %: of the "
-            f"repeats. ms: one forward pass of n = {n}, d = {d}. Operations and paths: the printed formula, and its "
-            f"value for n = {n} with kernel k = {kernel} (dilated) and neighbourhood r = {window}. "
-            f"Measured: {times.description}.",
-            f"![{table}]({table}.svg)\n",
-        )
+    return paragraphs(
+        f"# {record.title}: {table}",
+        entry.caption.strip(),
+        grid(header, cells),
+        f"Exponents: of time, fitted as c n^p d^q to the larger sizes up to n = {n}, d = {d}; 95 %: of the repeats. "
+        f"ms: one forward pass of n = {n}, d = {d}. Operations and paths: the printed formula, and its value for "
+        f"n = {n} with kernel k = {kernel} (dilated) and neighbourhood r = {window}. Measured: {times.description}.",
+        f"![{table}]({table}.svg)",
     )
 
 

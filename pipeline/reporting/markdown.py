@@ -1,8 +1,6 @@
 """The Markdown twin of a table: what fits a terminal, with everything a reader must know below it."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 from pandas import DataFrame, concat
 
@@ -10,29 +8,20 @@ from pipeline.experiment.comparability import Reason, in_words
 from pipeline.experiment.project import Project
 from pipeline.experiment.reading import Reading
 from pipeline.experiment.scale import Rule
-from pipeline.files import atomic_write, write_csv
 from pipeline.kinds.cells.shared.cell import Cell, is_ours
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import FilledTable
-from pipeline.reporting.markup import literal
+from pipeline.reporting.markup import grid, literal, paragraphs
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
     """The table with its caption above and its data, metrics, scale and deviations below."""
-    parts = [
+    return paragraphs(
         f"# {project.papers[paper].title}: {name}, scale {project.config.scale}",
         filled.entry.caption.strip(),
         compact(filled, project.papers[paper].readings),
         below(project, paper, filled),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def write_twins(csv: Path, rows: DataFrame | Sequence[dict[str, Any]], text: str) -> None:
-    """`rows` as `csv`, and beside it `text`, its Markdown twin."""
-    write_csv(csv, rows)
-    with atomic_write(csv.with_suffix(".md")) as handle:
-        handle.write(text)
+    )
 
 
 def compact(filled: FilledTable, readings: dict[str, Reading]) -> str:
@@ -64,24 +53,6 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
             f'- {name} ({one.where}): "{one.passage}" Default, chosen {one.chosen}: {one.default}, {one.why} {choices}'
         )
     return ["Readings; a row names those that are not the default:", "", *lines, ""] if lines else []
-
-
-def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with aligned columns, each cell as it is; columns that are empty everywhere are left out."""
-    kept = [index for index in range(len(header)) if any(row[index] for row in rows)]
-    table = [[literal(line[index]) for index in kept] for line in (header, *rows)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(kept))]
-    numeric = [
-        all(cell[:1] in "0123456789.-–" for line in table[1:] if (cell := line[column])) for column in range(len(kept))
-    ]
-    lines = [
-        "| "
-        + " | ".join(cell.rjust(w) if n else cell.ljust(w) for cell, w, n in zip(line, widths, numeric, strict=True))
-        + " |"
-        for line in table
-    ]
-    rule = "|" + "|".join("-" * (w + 1) + (":" if n else "-") for w, n in zip(widths, numeric, strict=True)) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def below(project: Project, paper: str, filled: FilledTable) -> str:

@@ -1,6 +1,14 @@
-"""Text as it is within a line of Markdown: what a reader sees is what was written, whatever the data hold."""
+"""Markdown of any report, beside its CSV: what a reader sees is what was written, whatever the data hold."""
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.files import atomic_write, write_csv
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 LINE_ENDS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 MARKUP = re.compile(
@@ -16,3 +24,29 @@ MARKUP = re.compile(
 def literal(text: str) -> str:
     """`text` on one line, each character that would be markup behind a backslash; text without such is unchanged."""
     return MARKUP.sub(r"\\\g<0>", LINE_ENDS.sub(" ", text))
+
+
+def paragraphs(*parts: str) -> str:
+    return "\n\n".join(parts) + "\n"
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns, each cell as it is; columns that are empty everywhere are left out."""
+    columns = [column for column in zip(header, *rows, strict=True) if any(column[1:])]
+    lines = zip(*(aligned([literal(cell) for cell in column]) for column in columns), strict=True)
+    return "\n".join(f"|{'|'.join(line)}|" for line in lines)
+
+
+def aligned(column: Sequence[str]) -> list[str]:
+    """Heading, rule and cells of a column, all of one width; numbers stand to the right."""
+    width = max(map(len, column))
+    numeric = all(cell[0] in "0123456789.-–" for cell in column[1:] if cell)
+    heading, *cells = (f" {cell.rjust(width) if numeric else cell.ljust(width)} " for cell in column)
+    return [heading, "-" * (width + 1) + (":" if numeric else "-"), *cells]
+
+
+def write_twins(csv: Path, rows: "DataFrame | Sequence[dict[str, Any]]", text: str) -> None:
+    """`rows` as `csv`, and beside it `text`, its Markdown twin."""
+    write_csv(csv, rows)
+    with atomic_write(csv.with_suffix(".md")) as handle:
+        handle.write(text)

@@ -26,8 +26,7 @@ from pipeline.experiment.reports import transcripts
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.wer import METRIC as WER
 from pipeline.products import Transcript
-from pipeline.reporting.markdown import write_twins
-from pipeline.reporting.markup import literal
+from pipeline.reporting.markup import literal, paragraphs, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
@@ -116,5 +115,4 @@ def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]])
             ]
         parts.append("\n".join(lines))
     used = project.stand_in(entry.scored_on)
-    parts.append(f"Ours are utterances of `{used}` ({entry.split}).")
-    return "\n\n".join(parts) + "\n"
+    return paragraphs(*parts, f"Ours are utterances of `{used}` ({entry.split}).")

@@ -18,7 +18,8 @@ from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, is_ours
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
 from pipeline.reporting.filled_table import FilledTable, fill
-from pipeline.reporting.markdown import grid, render
+from pipeline.reporting.markdown import render
+from pipeline.reporting.markup import grid
 from reprise.targets import only_at, other_scales
 
 WIDTH = 100

@@ -22,7 +22,7 @@ from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.products import Calibration as Measured
-from pipeline.reporting.markdown import grid, write_twins
+from pipeline.reporting.markup import grid, paragraphs, write_twins
 from reprise.planning.designs import Design, designs
 from reprise.planning.devices import Device, load_devices
 from reprise.planning.gpu_time import update_seconds
@@ -117,7 +117,7 @@ def shown_designs(paper: str, found: list[Design]) -> str:
         f"adjusted for each other, with noise between trainings {found[0].noise}; perplexities in nats."
         " Claims of other kinds, and those of one training, have none."
     )
-    return "\n\n".join([about, grid(header, rows)]) + "\n"
+    return paragraphs(about, grid(header, rows))
 
 
 def notes(project: Project, found: Jobs) -> list[str]:

@@ -7,8 +7,7 @@ from markdown_it import MarkdownIt
 
 from pipeline.kinds.figures.attention_heads import columns
 from pipeline.kinds.picture import new_figure, save
-from pipeline.reporting.markdown import grid
-from pipeline.reporting.markup import literal
+from pipeline.reporting.markup import grid, literal
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 STRANGE = [

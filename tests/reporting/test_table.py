@@ -16,7 +16,8 @@ from pipeline.experiment.reports import table_products
 from pipeline.files import read_json, write_json
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.products import ModelSizes
-from pipeline.reporting.markdown import grid, scale_rules
+from pipeline.reporting.markdown import scale_rules
+from pipeline.reporting.markup import grid
 
 ROOT = Path(__file__).resolve().parents[2]
 
