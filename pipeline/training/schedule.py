@@ -6,18 +6,8 @@ plateau: lowered when the dev loss stops falling (Convolutional Sequence to Sequ
 """
 
 import math
-from typing import TypeVar
 
 from pipeline.config import ModelConfig, TrainingConfig
-
-Number = TypeVar("Number", int, float)
-
-
-def required(value: Number | None, training: TrainingConfig) -> Number:
-    """What a schedule can't do without. Raises ValueError where the settings were not checked for it."""
-    if value is None:
-        raise ValueError(f"schedule {training.schedule} lacks warmup_steps or lr")
-    return value
 
 
 def inverse_sqrt(width: float, iteration: int, warmup_steps: int) -> float:
@@ -43,21 +33,23 @@ class Schedule:
     def weights(self, update: int, annealings: int = 0) -> float:
         """The rate of all weights but kappa and alpha, lowered `annealings` times so far."""
         training = self.training
+        if training.schedule == "inverse_sqrt":
+            assert training.warmup_steps, "checked when the settings were read"
+            return training.lr_factor * inverse_sqrt(self.model.schedule_width, update + 1, training.warmup_steps)
+        assert training.lr, "checked when the settings were read"
         match training.schedule:
-            case "inverse_sqrt":
-                warmup_steps = required(training.warmup_steps, training)
-                return training.lr_factor * inverse_sqrt(self.model.schedule_width, update + 1, warmup_steps)
             case "constant":
-                return required(training.lr, training)
+                return training.lr
             case "cosine":
-                return required(training.lr, training) * cosine(update + 1, training)
+                return training.lr * cosine(update + 1, training)
             case "plateau":
-                return required(training.lr, training) * training.plateau_factor**annealings
+                return training.lr * training.plateau_factor**annealings
         raise ValueError(f"schedule must be inverse_sqrt, constant, cosine or plateau, got {training.schedule!r}")
 
     def branch_weights(self, update: int) -> float:
         """The rate of kappa and alpha: eq. 3 with d_model / N in place of d_model, and a warm-up of its own."""
-        warmup_steps = required(self.training.branch_warmup_steps or self.training.warmup_steps, self.training)
+        warmup_steps = self.training.branch_warmup_steps or self.training.warmup_steps
+        assert warmup_steps, "checked when the settings were read"
         rate = inverse_sqrt(self.model.branch_schedule_width, update + 1, warmup_steps)
         return self.training.branch_lr_factor * rate
 
