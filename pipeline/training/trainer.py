@@ -204,15 +204,11 @@ class Trainer:
         state.returned, state.skipped_in_a_row = Return(at=state.step, to=good), 0
         log.warning("%s: %s: going back to %s, and on from update %d", self.spec.name, fault, path, state.step)
 
-    def divisor(self, tokens: float, sentences: float) -> float:
-        """What the summed loss of so many tokens in so many sentences is divided by."""
-        return tokens if self.spec.training.loss_mean == "token" else sentences
-
     def accumulate(self, step: int, update: Update) -> torch.Tensor:
         """The gradients of an update; returns, on the device, over all processes: summed loss, negative log-likelihood,
         operations, how many were asked to stop; and the gradients' norm."""
         totals: torch.Tensor | None = None
-        divisor = self.divisor(update.tokens, update.sentences)
+        divisor = update.tokens if self.spec.training.loss_mean == "token" else update.sentences
         for number, batch in enumerate(update.parts):
             torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * number))
             if number == len(update.parts) - 1:
