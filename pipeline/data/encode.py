@@ -15,16 +15,18 @@ import logging
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import TokenisedDataset, TokenisedRecord, load_one_of
+from pipeline.data.encoded_files import encoded_stores
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.text_files import lines_of
-from pipeline.data.token_store import token_files, token_type, write_tokens
+from pipeline.data.token_store import token_type, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.disk import require_space
 from pipeline.errors import UserError
@@ -64,23 +66,17 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
     """
     src_model, tgt_model = corpus / MODEL, corpus / (TGT_MODEL if dataset.tgt_subwords else MODEL)
     src_size, tgt_size = len(Subwords(src_model)), len(Subwords(tgt_model))
-    text = [
-        corpus / f"prepared/{split}.tok.{language}" for split in dataset.split_names for language in dataset.languages
-    ]
-    read = sum(path.stat().st_size for path in text if path.exists())
+    texts = {
+        split: [corpus / f"prepared/{split}.tok.{side}" for side in dataset.languages] for split in dataset.split_names
+    }
+    read = sum(path.stat().st_size for path in chain(*texts.values()) if path.exists())
     require_space(corpus, WRITTEN_OVER_READ * read, "the encoded corpus")
     splits: dict[str, ParallelSplit] = {}
-    stems = []
     for split in dataset.split_names:
-        sides = {}
-        for side, language, model, size in (
-            ("src", dataset.src, src_model, src_size),
-            ("tgt", dataset.tgt, tgt_model, tgt_size),
-        ):
-            stem = corpus / f"encoded/{split}.{side}"
-            sides[side] = encode_side(corpus / f"prepared/{split}.tok.{language}", model, stem, size, processes)
-            stems.append(stem)
-        splits[split] = split_record(sides["src"], sides["tgt"], f"{corpus}/prepared: split {split}")
+        src_text, tgt_text = texts[split]
+        src = encode_side(src_text, src_model, corpus / f"encoded/{split}.src", src_size, processes)
+        tgt = encode_side(tgt_text, tgt_model, corpus / f"encoded/{split}.tgt", tgt_size, processes)
+        splits[split] = split_record(src, tgt, f"{corpus}/prepared: split {split}")
     record = ParallelCorpus(
         dataset=dataset.name,
         src=dataset.src,
@@ -89,7 +85,7 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
         vocab_digest=sha256_file(src_model),
         tgt_vocab_size=tgt_size,
         tgt_vocab_digest=sha256_file(tgt_model),
-        digest=digest_of(map(token_files, stems)),
+        digest=digest_of(encoded_stores(corpus / "encoded", "parallel", splits)),
         splits=splits,
     )
     record.write(corpus / "encoded/corpus.json")

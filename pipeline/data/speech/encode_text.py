@@ -17,10 +17,11 @@ from pathlib import Path
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import SplitName, TextRecord, load_one_of
+from pipeline.data.encoded_files import encoded_stores
 from pipeline.data.processes import chunks
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
-from pipeline.data.token_store import token_files, write_tokens
+from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, require_digest
 from pipeline.records.corpus import TextCorpus, TextSplit
@@ -60,7 +61,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         tgt="en",
         vocab_size=len(alphabet),
         vocab_digest=alphabet.digest,
-        digest=digest_of(token_files(corpus / f"encoded/{split}.tgt") for split in splits),
+        digest=digest_of(encoded_stores(corpus / "encoded", "text", splits)),
         splits=splits,
     )
     record.write(corpus / "encoded/corpus.json")

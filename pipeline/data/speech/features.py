@@ -31,7 +31,8 @@ import numpy as np
 from pipeline.data.alphabet import Alphabet, spelt
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
-from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, frame_files, write_frames
+from pipeline.data.encoded_files import encoded_stores
+from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.packages import own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
@@ -43,7 +44,7 @@ from pipeline.data.speech.manifest import UNNAMED, Utterance, manifest_path, rea
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
 from pipeline.data.speech.shared_utterances import place_of, shared_speakers, shared_utterances
-from pipeline.data.token_store import token_files, write_tokens
+from pipeline.data.token_store import write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, require_digest
@@ -251,8 +252,6 @@ def voices(manifest: Path, sample_rate: int) -> Iterator[np.ndarray]:
 def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus: Path) -> SpeechCorpus:
     """Write corpus.json."""
     encoded, alphabet = corpus / "encoded", Alphabet()
-    stores = [frame_files(encoded / stem) for stem in (*kept, NOISE_STEM)]
-    stores += [token_files(encoded / f"{split}.tgt") for split in kept]
     record = SpeechCorpus(
         dataset=dataset.name,
         tgt="en",
@@ -261,7 +260,7 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus:
         vocab_digest=alphabet.digest,
         statistics=kept["train"].moments.statistics(),
         speaker_cmvn=dataset.speaker_cmvn,
-        digest=digest_of(stores),
+        digest=digest_of(encoded_stores(encoded, "speech", kept)),
         splits={split: one.size() for split, one in kept.items()},
     )
     record.write(encoded / CORPUS_FILE)
