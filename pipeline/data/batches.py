@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from pipeline.data.random_keys import random_keys
-from pipeline.data.split_batches import Batch, EncodedSplit, UpdateBatches, WholeSplit
+from pipeline.data.split_batches import Batch, EncodedSplit, UpdateBatches
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.errors import UserError
@@ -147,10 +147,3 @@ class TrainingBatches(UpdateBatches[ParallelSplit, TextBatch]):
         cell = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         mixed = np.lexsort((random_keys(self.seed, epoch, first, last, stream=0), cell))
         return self.order[first:last][mixed[begin - first : end - first]].astype(np.int64)
-
-
-class EvaluationBatches(WholeSplit[ParallelSplit, TextBatch]):
-    """Every pair of a split exactly once. batch_tokens: source positions of a batch at most."""
-
-    def __init__(self, corpus_folder: Path, split: str, batch_tokens: int):
-        super().__init__(ParallelSplit(corpus_folder, split), batch_tokens)

@@ -9,17 +9,12 @@ import numpy as np
 
 from pipeline.config import RunSpec, load_run
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.batches import EvaluationBatches, TextBatch, TrainingBatches
+from pipeline.data.batches import ParallelSplit, TextBatch, TrainingBatches
 from pipeline.data.counted_updates import sentences_per_update
 from pipeline.data.noise_mixing import NoiseSettings
-from pipeline.data.speech_batches import (
-    SpeechBatch,
-    SpeechBatches,
-    SpeechEvaluationBatches,
-    SpeechSplit,
-    UtteranceChoice,
-)
-from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlyEvaluationBatches
+from pipeline.data.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit, UtteranceChoice
+from pipeline.data.split_batches import WholeSplit
+from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
 from pipeline.layout import RUN_FILE
@@ -28,9 +23,9 @@ from pipeline.records.corpus import read_corpus
 
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
 AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
-SourceBatches = EvaluationBatches | SpeechEvaluationBatches
+SourceBatches = WholeSplit[ParallelSplit, TextBatch] | WholeSplit[SpeechSplit, SpeechBatch]
 """Of a split that has a source, to be decoded."""
-AnyEvaluationBatches = SourceBatches | TextOnlyEvaluationBatches
+AnyEvaluationBatches = SourceBatches | WholeSplit[TextOnlySplit, TextOnlyBatch]
 
 
 def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
@@ -109,21 +104,26 @@ def evaluation_batches(
         statistics_of: encoded corpus by whose statistics speech is normalised, a model's `normalised_as`; None = this.
         kind: what is read of the corpus; None = all there is.
     """
-    match kind or read_corpus(corpus_folder).kind:
+    if (kind or read_corpus(corpus_folder).kind) == "text":
+        return WholeSplit(TextOnlySplit(corpus_folder, split), batch_size)
+    return source_batches(corpus_folder, split, batch_size, statistics_of)
+
+
+def source_batches(corpus_folder: Path, split: str, batch_size: int, statistics_of: Path | None) -> SourceBatches:
+    """The same of a corpus that has a source. Raises UserError for one of text alone."""
+    match read_corpus(corpus_folder).kind:
         case "parallel":
-            return EvaluationBatches(corpus_folder, split, batch_size)
+            return WholeSplit(ParallelSplit(corpus_folder, split), batch_size)
         case "speech":
-            return SpeechEvaluationBatches(corpus_folder, split, batch_size, statistics_of)
-        case "text":
-            return TextOnlyEvaluationBatches(corpus_folder, split, batch_size)
-    raise AssertionError(corpus_folder)
+            return WholeSplit(SpeechSplit(corpus_folder, split, statistics_of), batch_size)
+    raise UserError(f"{corpus_folder}: holds text without a source, of which nothing can be decoded")
 
 
 def check_targets(spec: RunSpec, batches: AnyEvaluationBatches) -> None:
     """Raises UserError where the loss of a sequence is no number, as CTC's is where characters outnumber frames."""
-    if not isinstance(batches, SpeechEvaluationBatches):
-        return
     pairs = batches.pairs
+    if not isinstance(pairs, SpeechSplit):
+        return
     if len(found := np.flatnonzero(pairs.unwritable(spec.model))):
         first = int(found[0])
         raise UserError(
@@ -131,14 +131,6 @@ def check_targets(spec: RunSpec, batches: AnyEvaluationBatches) -> None:
             f"its {pairs.tgt_lengths[first] - 1} characters do not fit the output frames of {spec.model.architecture} "
             f"for its {pairs.src_lengths[first]} frames; take them out of the set"
         )
-
-
-def source_batches(corpus_folder: Path, split: str, batch_size: int, normalised_as: Path | None) -> SourceBatches:
-    """`evaluation_batches` of a corpus that has a source. Raises UserError for one of text alone."""
-    batches = evaluation_batches(corpus_folder, split, batch_size, normalised_as)
-    if isinstance(batches, TextOnlyEvaluationBatches):
-        raise UserError(f"{corpus_folder}: holds text without a source, of which nothing can be decoded")
-    return batches
 
 
 def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:

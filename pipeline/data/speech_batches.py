@@ -13,7 +13,7 @@ from torch import Tensor
 from pipeline.data.counted_batches import CountedBatches, chosen
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
-from pipeline.data.split_batches import Batch, EncodedSplit, WholeSplit
+from pipeline.data.split_batches import Batch, EncodedSplit
 from pipeline.errors import UserError
 from pipeline.layout import CORPUS_FILE
 from pipeline.models.settings import ModelSettings
@@ -167,10 +167,3 @@ class SpeechBatches(CountedBatches[SpeechSplit, SpeechBatch]):
     def batch(self, indices: np.ndarray, step: int | None) -> SpeechBatch:
         """The utterances with the noise of update `step`; None = without."""
         return self.pairs.batch(indices) if step is None else self.pairs.batch(indices, self.noise, step)
-
-
-class SpeechEvaluationBatches(WholeSplit[SpeechSplit, SpeechBatch]):
-    """Every utterance of a split exactly once. batch_frames: frames of a batch at most."""
-
-    def __init__(self, corpus_folder: Path, split: str, batch_frames: int, normalised_as: Path | None = None):
-        super().__init__(SpeechSplit(corpus_folder, split, normalised_as), batch_frames)

@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from pipeline.data.counted_batches import CountedBatches, chosen
-from pipeline.data.split_batches import Batch, EncodedSplit, WholeSplit
+from pipeline.data.split_batches import Batch, EncodedSplit
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,3 @@ class TextOnlyBatches(CountedBatches[TextOnlySplit, TextOnlyBatch]):
         found = f"a sentence has {longest} symbols"
         pairs.check_budget(found, longest, "micro_batch_tokens", micro_batch_tokens, "max_length")
         super().__init__(pairs, kept, sentences_per_update, micro_batch_tokens, seed, sorted_first=False)
-
-
-class TextOnlyEvaluationBatches(WholeSplit[TextOnlySplit, TextOnlyBatch]):
-    """Every sentence of a split exactly once. batch_tokens: symbols of a batch at most."""
-
-    def __init__(self, corpus_folder: Path, split: str, batch_tokens: int):
-        super().__init__(TextOnlySplit(corpus_folder, split), batch_tokens)

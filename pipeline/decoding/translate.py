@@ -11,8 +11,9 @@ import argparse
 from pathlib import Path
 
 from pipeline.config import DecodingConfig
-from pipeline.data.batches import EvaluationBatches
+from pipeline.data.batches import ParallelSplit
 from pipeline.data.moses import detokenise
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines, write_outputs
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
     corpus = Path(trained.spec.corpus)
     _, subwords = load_vocabularies(corpus.parent)
     search = search_for(trained, config, args.language_model)
-    decoded = decode_split(trained, EvaluationBatches(corpus, args.split, config.batch_tokens), search)
+    decoded = decode_split(trained, WholeSplit(ParallelSplit(corpus, args.split), config.batch_tokens), search)
     tokenised = subwords.decode(decoded.outputs)
     if args.text:
         write_lines(args.text, [detokenise(line, trained.corpus.tgt) for line in tokenised])

@@ -28,7 +28,8 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 import torch
 from torch import Tensor
 
-from pipeline.data.batches import EvaluationBatches
+from pipeline.data.batches import ParallelSplit, TextBatch
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import Subwords
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
@@ -77,14 +78,14 @@ def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     corpus = Path(trained.spec.corpus)
     subwords = Subwords(corpus.parent / "subwords.model")
-    batches = EvaluationBatches(corpus, args.split, args.batch_tokens)
+    batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(corpus, args.split), args.batch_tokens)
     found = best_map(trained, batches, subwords, args.rule, args.split)
     found.write(args.out)
     log.info("%s: %s", args.out, " ".join(found.tokens))
 
 
 def best_map(
-    trained: TrainedModel, batches: EvaluationBatches, subwords: Subwords, rule: Rule, split: str
+    trained: TrainedModel, batches: WholeSplit[ParallelSplit, TextBatch], subwords: Subwords, rule: Rule, split: str
 ) -> AttentionMap:
     """The map of the sentence of a split with the highest score.
 
@@ -120,7 +121,7 @@ def best_map(
 
 
 def sentences(
-    model: SelfAttentive, layer: int, trained: TrainedModel, batches: EvaluationBatches
+    model: SelfAttentive, layer: int, trained: TrainedModel, batches: WholeSplit[ParallelSplit, TextBatch]
 ) -> Iterator[tuple[int, list[int], Tensor]]:
     """Place, symbols and maps (H, n, n) of each sentence that is neither too short nor too long."""
     for indices, batch in batches:

@@ -26,9 +26,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.data.batches import EvaluationBatches
+from pipeline.data.batches import ParallelSplit, TextBatch
 from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     encoded = Path(trained.spec.corpus)
     parts = []
     for split in dataset.test_sets:
-        batches = EvaluationBatches(encoded, split, args.batch_tokens)
+        batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(encoded, split), args.batch_tokens)
         parts.append(gate_statistics(trained, batches, read_kinds(encoded.parent, split, len(batches.pairs.src))))
     statistics = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     gates: dict[str, dict[str, GateValue]] = {}
@@ -137,7 +138,7 @@ def covered(words: list[str], phrases: list[str]) -> set[int]:
 
 @torch.inference_mode()
 def gate_statistics(
-    trained: TrainedModel, batches: EvaluationBatches, kinds: list[dict[WordKind, list[int]]]
+    trained: TrainedModel, batches: WholeSplit[ParallelSplit, TextBatch], kinds: list[dict[WordKind, list[int]]]
 ) -> dict[str, np.ndarray]:
     """(N, 2) sum of z and number of words in each sentence, by `<channel>.<kind>`.
 

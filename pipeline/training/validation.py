@@ -11,7 +11,7 @@ from pipeline.config import DecodingConfig
 from pipeline.data.batches import ParallelSplit, TextBatch
 from pipeline.data.corpus_batches import AnyBatch, AnyEvaluationBatches, AnyTrainingBatches, vocabularies
 from pipeline.data.speech_batches import SpeechBatch, SpeechSplit
-from pipeline.data.text_only_batches import TextOnlyEvaluationBatches
+from pipeline.data.text_only_batches import TextOnlySplit
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.records.training import Loss
 from pipeline.search.beam_search import beam_search
@@ -78,9 +78,9 @@ class Validation:
 
     def samples(self, model: Seq2Seq) -> list[dict[str, str]]:
         """Source, reference and greedy hypothesis of three fixed sentences, tokenised text; none of text alone."""
-        if isinstance(self.batches, TextOnlyEvaluationBatches):
-            return []
         pairs = self.batches.pairs
+        if isinstance(pairs, TextOnlySplit):
+            return []
         chosen = np.unique([0, len(pairs.src) // 2, len(pairs.src) - 1])
         model.eval()
         with self.precision():

@@ -7,8 +7,9 @@ import pytest
 import torch
 from toy_corpus import write_encoded
 
-from pipeline.data.batches import EvaluationBatches, TrainingBatches
+from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.random_keys import random_keys
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.update_cuts import cut, even_cuts
 from pipeline.errors import UserError
 from pipeline.symbols import BOS, EOS, PAD
@@ -162,7 +163,7 @@ def test_sides_of_unequal_length_are_refused(tmp_path):
 
 
 def test_evaluation_holds_every_pair_once_longest_first(corpus):
-    data = EvaluationBatches(corpus, "train", batch_tokens=200)
+    data = WholeSplit(ParallelSplit(corpus, "train"), 200)
     seen, widths = [], []
     for indices, batch in data:
         assert batch.src.shape[0] == len(indices) and (batch.src.numel() <= 200 or len(indices) == 1)

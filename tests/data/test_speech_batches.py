@@ -15,8 +15,9 @@ from pipeline.data.counted_batches import random_share
 from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.frame_store import FrameStore, frame_files, write_frames
 from pipeline.data.noise_mixing import NoiseSettings, with_noise
-from pipeline.data.speech_batches import SpeechBatches, SpeechEvaluationBatches, SpeechSplit, UtteranceChoice
-from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlyEvaluationBatches
+from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, UtteranceChoice
+from pipeline.data.split_batches import WholeSplit
+from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlySplit
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.models.ctc.settings import CTCConfig
@@ -151,7 +152,7 @@ def test_powers_add_up():
 def test_evaluation_meets_every_utterance_once_without_noise(corpus):
     folder, frames = corpus
     seen = []
-    for indices, batch in SpeechEvaluationBatches(folder, "test", 150):
+    for indices, batch in WholeSplit(SpeechSplit(folder, "test"), 150):
         seen += indices.tolist()
         assert batch.frames.shape[0] == 1 or batch.frames.shape[0] * batch.frames.shape[1] <= 150
         np.testing.assert_allclose(
@@ -220,7 +221,7 @@ def test_text_without_a_source_is_batched_the_same_way(corpus):
     rows = [row for step in range(len(data)) for batch in data.update(step) for row in batch.tgt_out.tolist()]
     expected = [[*data.pairs.tgt[i].tolist(), EOS] for i in range(53)]
     assert sorted([i for i in row if i != PAD] for row in rows) == sorted(expected)
-    seen = [i for indices, _ in TextOnlyEvaluationBatches(folder, "dev", 30) for i in indices.tolist()]
+    seen = [i for indices, _ in WholeSplit(TextOnlySplit(folder, "dev"), 30) for i in indices.tolist()]
     assert sorted(seen) == list(range(53))
     assert len(Alphabet()) == 32
 
@@ -240,7 +241,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     data, choice = training_batches(spec), UtteranceChoice(10_000, 100, model=spec.model)
     expected = batches(folder, noise=NOISE, choice=choice)
     assert isinstance(data, SpeechBatches) and same(data.update(3), expected.update(3))
-    assert isinstance(evaluation_batches(folder, "dev", 100), SpeechEvaluationBatches)
+    assert isinstance(evaluation_batches(folder, "dev", 100).pairs, SpeechSplit)
     assert batch_size(run(folder, **noisy)) == 200 and isinstance(vocabularies(folder)[1], Alphabet)
     with pytest.raises(UserError, match="counted in sentences"):
         training_batches(run(folder, sentences_per_update=None, tokens_per_update=10))
@@ -252,7 +253,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     for corpus_folder in (folder, tmp_path / "text"):
         on_text = run(folder).model_copy(update={"model": lm, "corpus": str(corpus_folder)})
         assert isinstance(training_batches(on_text), TextOnlyBatches)
-    assert isinstance(evaluation_batches(tmp_path / "text", "dev", 100), TextOnlyEvaluationBatches)
+    assert isinstance(evaluation_batches(tmp_path / "text", "dev", 100).pairs, TextOnlySplit)
     text = (tmp_path / "text/corpus.json").read_text()
     (tmp_path / "text/corpus.json").write_text(text.replace('"text"', '"smell"'))
     with pytest.raises(UserError, match="unknown kind 'smell'"):

@@ -10,8 +10,9 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
-from pipeline.data.batches import EvaluationBatches, ParallelSplit
+from pipeline.data.batches import ParallelSplit
 from pipeline.data.moses import detokenise
+from pipeline.data.split_batches import WholeSplit
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
 from pipeline.metrics.statistics.score_file import read_statistics
@@ -176,7 +177,7 @@ def test_a_transformer_is_searched_as_without_cache_or_batch(corpus, tmp_path, m
     """Beam search written out: one sentence at a time, every prefix read from its start, with float noise allowed."""
     built = write_run(tmp_path / "run", corpus, model)
     config = DecodingConfig(beam_size=3, max_extra_length=2)
-    _, batch = next(iter(EvaluationBatches(corpus / "encoded", "test", 400)))
+    _, batch = next(iter(WholeSplit(ParallelSplit(corpus / "encoded", "test"), 400)))
     found = beam_search(built, batch, config, n_best=2)
     pairs = ParallelSplit(corpus / "encoded", "test")
     order = np.lexsort((pairs.tgt_lengths, pairs.src_lengths))[::-1]
@@ -215,6 +216,6 @@ def next_logits(model, batch, prefix):
 
 def test_greedy_search_is_a_beam_of_one_for_a_transformer(corpus, tmp_path):
     model = write_run(tmp_path / "run", corpus)
-    _, batch = next(iter(EvaluationBatches(corpus / "encoded", "test", 400)))
+    _, batch = next(iter(WholeSplit(ParallelSplit(corpus / "encoded", "test"), 400)))
     found = beam_search(model, batch, DecodingConfig(beam_size=1, max_extra_length=5))
     assert greedy(model, batch, 5) == [one[0].tokens for one in found]

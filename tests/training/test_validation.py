@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from pipeline.data.batches import EvaluationBatches, TrainingBatches
+from pipeline.data.batches import ParallelSplit, TrainingBatches
+from pipeline.data.split_batches import WholeSplit
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.symbols import PAD
@@ -29,7 +30,9 @@ def validation(corpus, batch_tokens: int) -> Validation:
     def precision():
         return torch.autocast("cpu", enabled=False)
 
-    return Validation(corpus, EvaluationBatches(corpus, "dev", batch_tokens), updates(corpus), CPU, Group(), precision)
+    return Validation(
+        corpus, WholeSplit(ParallelSplit(corpus, "dev"), batch_tokens), updates(corpus), CPU, Group(), precision
+    )
 
 
 def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothing_or_dropout(copy_corpus, model):
@@ -37,7 +40,7 @@ def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothin
     log_probs, count = 0.0, 0
     model.eval()
     with torch.no_grad():
-        for _, batch in EvaluationBatches(copy_corpus, "dev", 1):
+        for _, batch in WholeSplit(ParallelSplit(copy_corpus, "dev"), 1):
             source, cache = model.start(batch)
             for token, target in zip(batch.tgt_in[0], batch.tgt_out[0], strict=True):
                 logits, cache = model.step(token.view(1, 1), source, cache)
@@ -72,4 +75,4 @@ def test_samples_are_the_same_three_sentences_every_time_and_training_goes_on(co
     assert first == second and len(first) == 3
     assert all(sample["source"] == sample["reference"] != "" for sample in first)
     assert model.training
-    model.loss(next(iter(EvaluationBatches(copy_corpus, "dev", 50)))[1], 0.1).loss.backward()
+    model.loss(next(iter(WholeSplit(ParallelSplit(copy_corpus, "dev"), 50)))[1], 0.1).loss.backward()
