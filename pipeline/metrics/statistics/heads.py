@@ -19,13 +19,10 @@ def phrases(tree: Tree) -> Iterator[Tree]:
 
 def main_verb(phrase: Tree, descend: bool = True) -> tuple[str | None, tuple[Tree, ...]]:
     """The full verb of a VP and what follows it; auxiliaries have it in a VP within theirs."""
-    while True:
-        inner = [child for child in phrase.children if child.label == "VP"]
-        if not inner or not descend:
-            break
+    while inner := [child for child in phrase.children if child.label == "VP"]:
+        if not descend:
+            return None, ()
         phrase = inner[0]
-    if any(child.label == "VP" for child in phrase.children):
-        return None, ()
     for place, child in enumerate(phrase.children):
         if child.is_tag and child.label.startswith("VB"):
             return child.word, phrase.children[place + 1 :]
