@@ -33,18 +33,13 @@ def sentence(utterance: structure.Utterance) -> list[str]:
         return [*words, *_statement(utterance.statement), "."]
     if utterance.question != "yes":
         words.append(QUESTION_WORDS[utterance.question])
-    return [*words, *_verb_second(main, []), "?"]
+    return [*words, *_verb_second(main), "?"]
 
 
 def _statement(statement: structure.Statement, first: tuple[str, ...] = ()) -> list[str]:
     """`first`: a word in front of the finite verb (deshalb)."""
     if statement.subordinate is not None and statement.subordinate_first:
-        front = [*_subordinate(statement), ","]
-        if statement.opener:
-            words = [*statement.opener.de, *_verb_second(statement.main, [])]  # the opener takes the first place
-            words = [*words, ",", *front[:-1]]
-        else:
-            words = [*front, *_verb_second(statement.main, [])]
+        words = [*_subordinate(statement), ",", *_verb_second(statement.main)]
     else:
         opener = first or (statement.opener.de if statement.opener else ())
         words = main_clause(statement.main, opener)
@@ -66,21 +61,20 @@ def _subordinate(statement: structure.Statement) -> list[str]:
 def main_clause(c: structure.Clause, first: tuple[str, ...] = ()) -> list[str]:
     """Verb second: the first place holds `first`, a fronted adverb of time, or the subject."""
     if first:
-        return [*first, *_verb_second(c, [])]
+        return [*first, *_verb_second(c)]
     if c.time and c.time_first:
-        return [*c.time.de, *_verb_second(c, [], time_done=True)]
-    return _verb_second(c, _subject(c), subject_done=True)
+        return [*c.time.de, *_verb_second(c, time_done=True)]
+    return [*_subject(c), *_verb_second(c, subject_done=True)]
 
 
-def _verb_second(
-    c: structure.Clause, front: list[str], subject_done: bool = False, time_done: bool = False
-) -> list[str]:
+def _verb_second(c: structure.Clause, subject_done: bool = False, time_done: bool = False) -> list[str]:
+    """A main clause from its finite verb on."""
     finite, particle, closing = verb_bracket(c)
     subject = [] if subject_done else _subject(c)
     middle = _middle(c, time_done)
     if subject and c.verb and c.verb.de.reflexive and not isinstance(c.subject, structure.Pronoun):  # dreht sich Anna
         subject, middle = [middle[0], *subject], middle[1:]
-    return [*front, finite, *subject, *middle, *closing, *particle, *_after_field(c)]
+    return [finite, *subject, *middle, *closing, *particle, *_after_field(c)]
 
 
 def verb_last(c: structure.Clause) -> list[str]:
