@@ -1,5 +1,6 @@
 """A run's model with given weights, ready to decode or to be measured."""
 
+import argparse
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,13 @@ from pipeline.training.key import run_key
 from pipeline.training.machine import autocast, ready
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_header import read_facts
+
+
+def model_arguments(parser: argparse.ArgumentParser, out: str) -> None:
+    """The options of every stage that loads a trained model; `out`: what it writes, in words."""
+    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+    parser.add_argument("--out", type=Path, required=True, help=out)
 
 
 @dataclass(frozen=True)

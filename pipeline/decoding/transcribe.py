@@ -17,20 +17,18 @@ from pipeline.data.corpus_batches import normalised_as, source_batches, vocabula
 from pipeline.data.encoded_files import require_whole
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.errors import UserError
 from pipeline.records.decoding import Tuned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    model_arguments(parser, out="transcripts")
     parser.add_argument("--corpus", type=Path, required=True, help="folder encoded/ of the speech to write down")
     parser.add_argument("--split", default="test", help="train, dev or test")
     parser.add_argument("--decoding", default="{}", metavar="JSON", help="settings that differ from the default")
     parser.add_argument("--language-model", type=Path, metavar="FOLDER", help="run of the decoding's language model")
     parser.add_argument("--tuned", type=Path, help="weights chosen by the stage `tune`")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--out", type=Path, required=True, help="transcripts")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -17,17 +17,15 @@ from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines, write_outputs
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    model_arguments(parser, out="tokenised translation")
     parser.add_argument("--split", default="test", help="train, dev or test")
     parser.add_argument("--decoding", default="{}", metavar="JSON", help="settings that differ from the default")
     parser.add_argument("--language-model", type=Path, metavar="FOLDER", help="run of the decoding's language model")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--out", type=Path, required=True, help="tokenised translation")
     parser.add_argument("--text", type=Path, help="detokenised translation, for a target side that is a language")
 
 

@@ -21,7 +21,7 @@ from pipeline.data.corpus_batches import normalised_as, source_batches, vocabula
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.decoding.choose_search import load_used, weighted_search
 from pipeline.decoding.decode_split import parse_decoding
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.errors import UserError
 from pipeline.metrics.cer import METRIC as CER
 from pipeline.metrics.statistics.edits import Transcripts
@@ -32,11 +32,9 @@ log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    model_arguments(parser, out="a .json file")
     parser.add_argument("--decoding", required=True, metavar="JSON", help="a decoding with `lm_weights`")
     parser.add_argument("--language-model", type=Path, metavar="FOLDER", help="its run, if the decoding names one")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:

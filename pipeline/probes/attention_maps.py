@@ -31,13 +31,15 @@ from torch import Tensor
 from pipeline.data.batches import ParallelSplit, TextBatch
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import Subwords
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.errors import UserError
 from pipeline.records.probes import AttentionMap
 from pipeline.symbols import EOS
 
 log = logging.getLogger(__name__)
 
+BATCH_TOKENS = 4096
+"""Source subwords at once."""
 SHORTEST, LONGEST = 8, 30
 LAST = 2
 PRONOUNS = {"▁" + word for word in ("it", "its", "he", "him", "his", "she", "her", "hers", "they", "them", "their")}
@@ -66,19 +68,16 @@ class Choice:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    model_arguments(parser, out="a .json file")
     parser.add_argument("--split", default="test", help="train, dev or test")
     parser.add_argument("--rule", choices=get_args(Rule), required=True, help="what to look for")
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="source subwords at once")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     corpus = Path(trained.spec.corpus)
     subwords = Subwords(corpus.parent / "subwords.model")
-    batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(corpus, args.split), args.batch_tokens)
+    batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(corpus, args.split), BATCH_TOKENS)
     found = best_map(trained, batches, subwords, args.rule, args.split)
     found.write(args.out)
     log.info("%s: %s", args.out, " ".join(found.tokens))

@@ -31,7 +31,7 @@ from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import load_vocabularies
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.errors import UserError
 from pipeline.grammar.chinese import FUNCTION_WORDS
 from pipeline.kinds.claims.gate_values import WordKind
@@ -40,6 +40,9 @@ from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.records.probes import Gates, GateValue
 
 log = logging.getLogger(__name__)
+
+BATCH_TOKENS = 4096
+"""Source words at once."""
 
 
 @runtime_checkable
@@ -53,11 +56,8 @@ class Gated(Protocol):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--weights", type=Path, required=True, help="final weights in a run's folder")
+    model_arguments(parser, out="a .json file")
     parser.add_argument("--dataset", type=Path, required=True, help="dataset file of the grammar, from Chinese")
-    parser.add_argument("--batch-tokens", type=int, default=4096, help="source words at once")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     encoded = Path(trained.spec.corpus)
     parts = []
     for split in dataset.test_sets:
-        batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(encoded, split), args.batch_tokens)
+        batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(encoded, split), BATCH_TOKENS)
         parts.append(gate_statistics(trained, batches, read_kinds(encoded.parent, split, len(batches.pairs.src))))
     statistics = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     gates: dict[str, dict[str, GateValue]] = {}

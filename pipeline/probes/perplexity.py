@@ -26,7 +26,7 @@ from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.encoded_files import require_whole
 from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.text_only_batches import TextOnlySplit
-from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.errors import UserError
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.statistics.score_file import write_score
@@ -38,12 +38,10 @@ ONE_SENTENCE = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--weights", type=Path, required=True, help="final or averaged weights in a run's folder")
+    model_arguments(parser, out="a .json file")
     parser.add_argument("--dataset", type=Path, required=True, help="dataset file: what the split has to be")
     parser.add_argument("--corpus", type=Path, help="folder encoded/ of another corpus than the run was trained on")
     parser.add_argument("--split", default="dev", help="train, dev or test")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
 
 
 def run(args: argparse.Namespace) -> None:
