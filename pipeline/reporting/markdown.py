@@ -126,14 +126,13 @@ def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
 
 
 def rule_in_words(rule: Rule) -> str:
-    operation, value = next(
-        (name, value) for name in ("divide", "multiply", "set") if (value := getattr(rule, name)) is not None
-    )
-    words = {"divide": "divided by", "multiply": "multiplied by", "set": "set to"}[operation]
-    shown = f"{value:g}" if isinstance(value, float) else value
-    limits = "".join(
-        f", {word} {limit:g}"
-        for word, limit in (("at least", rule.minimum), ("at most", rule.maximum))
-        if limit is not None
-    )
-    return f"{words} {shown}{limits}" + (f" ({rule.why})" if rule.why else "")
+    words = {
+        "divided by": rule.divide,
+        "multiplied by": rule.multiply,
+        "set to": rule.set,
+        "at least": rule.minimum,
+        "at most": rule.maximum,
+    }
+    values = {word: value for word, value in words.items() if value is not None}
+    shown = (f"{word} {f'{value:g}' if isinstance(value, float) else value}" for word, value in values.items())
+    return ", ".join(shown) + (f" ({rule.why})" if rule.why else "")
