@@ -20,12 +20,8 @@ class SignalRecord:
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
-    def received(self) -> set[int]:
-        with contextlib.suppress(BlockingIOError):  # nothing new
-            self._seen.update(os.read(self._reader, 4096))
-        return self._seen
-
     @property
     def asks_to_go_on_later(self) -> bool:
-        received = self.received()
-        return signal.SIGUSR2 in received and signal.SIGTERM not in received
+        with contextlib.suppress(BlockingIOError):  # nothing new
+            self._seen.update(os.read(self._reader, 4096))
+        return signal.SIGUSR2 in self._seen and signal.SIGTERM not in self._seen
