@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.config.training import TrainingConfig
 from pipeline.layout import RUN_FILE
@@ -35,7 +35,7 @@ class RunSpec(Closed):
     system: str
     dataset: str
     scale: str
-    seed: Annotated[int, Field(ge=0)]
+    seed: NonNegativeInt
     corpus: str = Field(description="Folder of the encoded corpus")
     model: ModelConfig
     training: TrainingConfig

@@ -1,8 +1,8 @@
 """Settings of a training."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.schema import Closed, Count, Positive, Probability
 
@@ -81,7 +81,7 @@ class TrainingConfig(Closed):
     precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Autocast of matrix products")
     branch_warmup_steps: Count | None = Field(default=None, description="Warm-up of kappa and alpha (400 as printed)")
     branch_lr_factor: Positive = Field(default=1.0, description="Multiplier of the schedule of kappa and alpha")
-    branch_freeze_steps: Annotated[int, Field(ge=0)] | None = Field(
+    branch_freeze_steps: NonNegativeInt | None = Field(
         default=None, description="Last updates during which kappa and alpha are frozen (10000 as printed)"
     )
     scheduled_sampling: Probability = Field(

@@ -28,7 +28,7 @@ from pipeline.kinds.names import (
     TrainedName,
 )
 from pipeline.kinds.scored import ScoredSplit
-from pipeline.schema import Closed, load_yaml, nearest, validate
+from pipeline.schema import Closed, Count, load_yaml, nearest, validate
 from pipeline.yaml_file import one_line, shown
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class TranscriptTable(Closed):
     split: ScoredSplit = Field(description="Split whose utterances are shown")
     decoding: DecodingName = Field(description="Named decoding")
     chosen_by: SystemName = Field(description="System on whose word errors the choice of utterances depends")
-    least_words: Annotated[int, Field(ge=1)] = Field(description="Words that an utterance has at least")
+    least_words: Count = Field(description="Words that an utterance has at least")
 
 
 class LayerCosts(Closed):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import count, islice
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.schema import Closed, Count
 
@@ -56,7 +56,7 @@ class Resources(Closed):
     threads: Count = Field(default=1, description="Processor cores")
     mem_mb: Count = Field(default=2000, description="Memory, MB")
     runtime: Count = Field(default=60, description="Time limit, minutes")
-    gpus: Annotated[int, Field(ge=0)] = Field(default=0, description="GPUs a task group uses")
+    gpus: NonNegativeInt = Field(default=0, description="GPUs a task group uses")
     nodes: Count = Field(default=1, description="Machines")
 
 

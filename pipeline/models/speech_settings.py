@@ -1,13 +1,11 @@
 """Settings of every model that hears speech."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.models.settings import ModelSettings, Reads
 from pipeline.schema import Count, Probability
-
-Number = Annotated[int, Field(ge=0)]
 
 
 class SpeechSettings(ModelSettings):
@@ -20,10 +18,12 @@ class SpeechSettings(ModelSettings):
     utterance_deviation: Literal["one", "kept"] = Field(
         default="kept", description="The same; one, if the mean is removed"
     )
-    time_masks: Number = Field(default=0, description="SpecAugment: stretches of time set to zero in training")
+    time_masks: NonNegativeInt = Field(default=0, description="SpecAugment: stretches of time set to zero in training")
     time_mask_frames: Count = Field(default=40, description="SpecAugment: the most frames of one")
     time_mask_share: Probability = Field(default=0.2, description="SpecAugment: its largest share of an utterance")
-    frequency_masks: Number = Field(default=0, description="SpecAugment: bands of features set to zero in training")
+    frequency_masks: NonNegativeInt = Field(
+        default=0, description="SpecAugment: bands of features set to zero in training"
+    )
     frequency_mask_bands: Count = Field(default=10, description="SpecAugment: the most features of one")
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.schema import Closed, Count, Positive, nearest
 
@@ -19,7 +19,7 @@ class BpeSubwords(Closed):
     kind: Literal["bpe"] = Field(description="Byte-pair encoding")
     vocab_size: Count = Field(description="Entries, the four reserved ids included")
     sample_pairs: Count = Field(description="Training pairs it is learnt from, drawn at random; all if there are fewer")
-    seed: Annotated[int, Field(ge=0)] = Field(default=1, description="Seed of that draw")
+    seed: NonNegativeInt = Field(default=1, description="Seed of that draw")
 
 
 class WordVocabulary(Closed):
@@ -147,7 +147,7 @@ class GrammarSource(Closed):
 
     domain: Literal["film", "search"] = Field(description="Full sentences of film scripts, or search queries")
     sizes: dict[SplitName, Count] = Field(description="Pairs of each split")
-    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of all its choices")
+    seed: NonNegativeInt = Field(description="Seed of all its choices")
     chained: dict[SplitName, Count] = Field(
         default={},
         description="Splits of which a line is several sentences in a row, and the fewest English words of a line, "

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, SplitName, check_places, check_splits
 from pipeline.data.dataset.files import Sha256, Source, Sources
@@ -61,7 +61,7 @@ class GrammarText(Closed):
         "the words of a film sentence in no order, so that films differ from it in language, not in vocabulary",
     )
     sizes: dict[SplitName, Count] = Field(description="Sentences of each domain and split, before any is left out")
-    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of all its choices")
+    seed: NonNegativeInt = Field(description="Seed of all its choices")
 
 
 Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
@@ -136,7 +136,7 @@ class ReaderPool(Closed):
     voices: list[str] = Field(min_length=1, description="eSpeak NG voice files with variant, such as gmw/en-US+f2")
     words_per_minute: tuple[Count, Count] = Field(strict=False, description="Slowest and fastest rate")
     pitch: tuple[Count, Count] = Field(strict=False, description="Lowest and highest base pitch, of 1-99")
-    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of the draws")
+    seed: NonNegativeInt = Field(description="Seed of the draws")
 
     @model_validator(mode="after")
     def ranges_rise(self):

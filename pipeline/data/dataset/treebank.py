@@ -1,8 +1,8 @@
 """Records of treebanks."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
@@ -78,7 +78,7 @@ class ExtraTrees(Closed):
     parser: str = Field(description="What they stand for, in words")
     after: Count = Field(description="Training trees before them, which are free of error")
     errors: float = Field(ge=0, le=1, strict=False, description="Share of phrases whose last part is set too high")
-    seed: Annotated[int, Field(ge=0)] = Field(description="Seed of the errors")
+    seed: NonNegativeInt = Field(description="Seed of the errors")
 
 
 class GrammarTreebank(TreebankRecord):

@@ -1,4 +1,4 @@
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -8,13 +8,14 @@ from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.claims.shared.trainings import AboutTraining, mean
 from pipeline.kinds.evidence import within
 from pipeline.kinds.training_curves import branch_curves
+from pipeline.schema import Count
 
 
 class BranchesClaim(AboutTraining):
     """What training makes of the draw of kappa and of alpha in an encoder layer."""
 
     kind: Literal["branches"]
-    layer: Annotated[int, Field(ge=1)] = Field(description="Encoder layer; the last one where there are fewer")
+    layer: Count = Field(description="Encoder layer; the last one where there are fewer")
     quantity: Literal["spread", "changes_of_rank", "smallest_share"] = Field(
         description="Each weight at the end over what it was drawn as: the largest over the smallest, or the "
         "smallest; or pairs whose order is no more that of their draw"

@@ -1,4 +1,4 @@
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -7,6 +7,7 @@ from pipeline.kinds.claims.shared.measurements import Measurements, of_all_split
 from pipeline.kinds.claims.shared.scores import RESAMPLED, ScoredPair, untrained
 from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import ScoreName
+from pipeline.schema import Count
 
 
 class LongSentencesClaim(ScoredPair):
@@ -14,7 +15,7 @@ class LongSentencesClaim(ScoredPair):
 
     kind: Literal["long_sentences"]
     score: ScoreName = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
-    longer_than: Annotated[int, Field(ge=1)] = Field(description="Source words")
+    longer_than: Count = Field(description="Source words")
     says: Literal["advantage is no smaller", "is better", "both do worse"] = Field(
         default="advantage is no smaller",
         description="Of the system beside its baseline, or of each beside all sentences",

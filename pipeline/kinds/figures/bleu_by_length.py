@@ -1,10 +1,10 @@
 """Multi-channel Encoder, Figure 3: BLEU of the sentences longer than some length."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.lengths import source_lengths
@@ -30,9 +30,9 @@ class BleuByLength(Figure):
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that are sampled")
     decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
     metric: MetricName = Field(description="Which BLEU of the score files")
-    longer_than: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, description="Source words")
+    longer_than: list[NonNegativeInt] = Field(min_length=1, description="Source words")
     sentences: Count = Field(description="Sentences sampled; all where there are fewer")
-    seed: Annotated[int, Field(ge=0)] = Field(default=1, description="Seed of the sample")
+    seed: NonNegativeInt = Field(default=1, description="Seed of the sample")
 
     def needs(self, view: PaperView) -> Iterator[Product]:
         yield Encoded(view.experiment.stand_in(self.dataset))

@@ -1,8 +1,8 @@
 """Settings of the attention recogniser."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from pipeline.models.speech_settings import SpeechSettings
 from pipeline.schema import Count
@@ -16,7 +16,7 @@ class AttentionRecogniserConfig(SpeechSettings):
     frame_stacking: Count = Field(default=1, description="Neighbouring frames joined into one input of the encoder")
     encoder_layers: Count = Field(default=6, description="BLSTM layers")
     encoder_width: Count = Field(description="Units of a BLSTM layer, each direction")
-    pooled_layers: Annotated[int, Field(ge=0)] = Field(
+    pooled_layers: NonNegativeInt = Field(
         default=2, description="Max-pooling of stride 2 in time follows each of so many first layers"
     )
     decoder_width: Count = Field(description="Units of the GRU decoder (Table 4: 64 to 960)")
