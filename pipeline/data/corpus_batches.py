@@ -13,7 +13,6 @@ from pipeline.data.batches import ParallelSplit, TextBatch, TrainingBatches
 from pipeline.data.counted_updates import sentences_per_update
 from pipeline.data.noise_mixing import NoiseSettings
 from pipeline.data.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit, UtteranceChoice
-from pipeline.data.split_batches import WholeSplit
 from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
@@ -23,9 +22,7 @@ from pipeline.records.corpus import read_corpus
 
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
 AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
-SourceBatches = WholeSplit[ParallelSplit, TextBatch] | WholeSplit[SpeechSplit, SpeechBatch]
-"""Of a split that has a source, to be decoded."""
-AnyEvaluationBatches = SourceBatches | WholeSplit[TextOnlySplit, TextOnlyBatch]
+AnySplit = ParallelSplit | SpeechSplit | TextOnlySplit
 
 
 def kind_read(spec: RunSpec, of_corpus: Kind | None = None) -> Kind:
@@ -94,34 +91,32 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
     raise AssertionError(spec.model.reads)
 
 
-def evaluation_batches(
-    corpus_folder: Path, split: str, batch_size: int, statistics_of: Path | None = None, kind: Kind | None = None
-) -> AnyEvaluationBatches:
-    """Every sequence of a split once, with its number.
+def evaluation_split(
+    corpus_folder: Path, split: str, statistics_of: Path | None = None, kind: Kind | None = None
+) -> AnySplit:
+    """A split to be read whole.
 
     Args:
-        batch_size: positions of a batch at most, padding counted: source subwords, frames of speech, symbols of text.
         statistics_of: encoded corpus by whose statistics speech is normalised, a model's `normalised_as`; None = this.
         kind: what is read of the corpus; None = all there is.
     """
     if (kind or read_corpus(corpus_folder).kind) == "text":
-        return WholeSplit(TextOnlySplit(corpus_folder, split), batch_size)
-    return source_batches(corpus_folder, split, batch_size, statistics_of)
+        return TextOnlySplit(corpus_folder, split)
+    return source_split(corpus_folder, split, statistics_of)
 
 
-def source_batches(corpus_folder: Path, split: str, batch_size: int, statistics_of: Path | None) -> SourceBatches:
+def source_split(corpus_folder: Path, split: str, statistics_of: Path | None) -> ParallelSplit | SpeechSplit:
     """The same of a corpus that has a source. Raises UserError for one of text alone."""
     match read_corpus(corpus_folder).kind:
         case "parallel":
-            return WholeSplit(ParallelSplit(corpus_folder, split), batch_size)
+            return ParallelSplit(corpus_folder, split)
         case "speech":
-            return WholeSplit(SpeechSplit(corpus_folder, split, statistics_of), batch_size)
+            return SpeechSplit(corpus_folder, split, statistics_of)
     raise UserError(f"{corpus_folder}: holds text without a source, of which nothing can be decoded")
 
 
-def check_targets(spec: RunSpec, batches: AnyEvaluationBatches) -> None:
+def check_targets(spec: RunSpec, pairs: AnySplit) -> None:
     """Raises UserError where the loss of a sequence is no number, as CTC's is where characters outnumber frames."""
-    pairs = batches.pairs
     if not isinstance(pairs, SpeechSplit):
         return
     if len(found := np.flatnonzero(pairs.unwritable(spec.model))):
@@ -134,7 +129,7 @@ def check_targets(spec: RunSpec, batches: AnyEvaluationBatches) -> None:
 
 
 def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:
-    """`batch_size` of `evaluation_batches` that fits where the training fits: positions of its micro-batches."""
+    """Positions of a batch of a whole split that fit where the training fits: those of its micro-batches."""
     speech = kind_read(spec, of_corpus) == "speech"
     return spec.training.micro_batch_frames if speech else spec.training.micro_batch_tokens
 

@@ -13,8 +13,9 @@ import argparse
 from pathlib import Path
 
 from pipeline.config import DecodingConfig
-from pipeline.data.corpus_batches import normalised_as, source_batches, vocabularies
+from pipeline.data.corpus_batches import normalised_as, source_split, vocabularies
 from pipeline.data.encoded_files import require_whole
+from pipeline.data.split_batches import WholeSplit
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
@@ -36,8 +37,8 @@ def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
     search = search_for(trained, config, args.language_model)
     require_whole(args.corpus)
-    batches = source_batches(args.corpus, args.split, config.batch_tokens, normalised_as(trained.spec))
-    decoded = decode_split(trained, batches, search)
+    pairs = source_split(args.corpus, args.split, normalised_as(trained.spec))
+    decoded = decode_split(trained, WholeSplit(pairs, config.batch_tokens), search)
     lines = vocabularies(args.corpus)[1].decode(decoded.outputs)
     write_outputs(args.out, lines, decoded.report(trained, args.split, config, args.corpus))
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.config import DecodingConfig
 from pipeline.data.batches import TextBatch
-from pipeline.data.corpus_batches import normalised_as, source_batches, vocabularies
+from pipeline.data.corpus_batches import normalised_as, source_split, vocabularies
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.decoding.choose_search import load_used, weighted_search
 from pipeline.decoding.decode_split import parse_decoding
@@ -71,7 +71,7 @@ def scored_grid(trained: TrainedModel, config: DecodingConfig, run_folder: Path 
 def sample(trained: TrainedModel, config: DecodingConfig) -> tuple[list[TextBatch | SpeechBatch], list[str]]:
     """Batches of evenly spaced utterances of the development set, like lengths together, and their transcripts."""
     corpus = Path(trained.spec.corpus)
-    pairs = source_batches(corpus, "dev", config.batch_tokens, normalised_as(trained.spec)).pairs
+    pairs = source_split(corpus, "dev", normalised_as(trained.spec))
     count = min(config.tuning_sentences, len(pairs.tgt))
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, count).round().astype(np.int64))
     chosen = chosen[np.argsort(pairs.src_lengths[chosen], kind="stable")]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pipeline.config import load_run
-from pipeline.data.corpus_batches import evaluation_batches, normalised_as, vocabularies
+from pipeline.data.corpus_batches import evaluation_split, normalised_as, vocabularies
 from pipeline.errors import UserError
 from pipeline.layout import RUN_FILE
 from pipeline.models.fusion.model import FusedModel
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     device = ready(args.threads)
     model = assemble(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
-    pairs = evaluation_batches(Path(spec.corpus), args.split, 1, normalised_as(spec)).pairs
+    pairs = evaluation_split(Path(spec.corpus), args.split, normalised_as(spec))
     shown = median_length(pairs.tgt_lengths)
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, min(MEASURED, len(pairs.tgt))).round().astype(np.int64))
     single, batch = pairs.batch(np.array([shown])).to(device), pairs.batch(chosen).to(device)

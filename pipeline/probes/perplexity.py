@@ -15,15 +15,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.data.corpus_batches import (
-    AnyEvaluationBatches,
-    check_targets,
-    evaluation_batches,
-    kind_read,
-    normalised_as,
-)
+from pipeline.data.corpus_batches import AnyBatch, AnySplit, check_targets, evaluation_split, kind_read, normalised_as
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.encoded_files import require_whole
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.text_only_batches import TextOnlySplit
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
@@ -54,18 +49,17 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
     require_whole(corpus)
     kind = kind_read(trained.spec)
-    batches = evaluation_batches(corpus, args.split, ONE_SENTENCE, normalised_as(trained.spec), kind)
-    check_targets(trained.spec, batches)
-    pairs = len(batches.pairs.tgt)
+    pairs = evaluation_split(corpus, args.split, normalised_as(trained.spec), kind)
+    check_targets(trained.spec, pairs)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
-        check_pairs(dataset, args.split, pairs, str(corpus))
-    statistics = cross_entropy(trained, batches)
+        check_pairs(dataset, args.split, len(pairs.tgt), str(corpus))
+    statistics = cross_entropy(trained, pairs)
     nll, tokens = statistics.sum(axis=0).tolist()
     result = Scored(
         dataset=dataset.name,
         split=args.split,
         test_set=name_of_split(dataset, args.split),
-        lines=pairs,
+        lines=len(pairs.tgt),
         nll=nll,
         tokens=int(tokens),
         references=record.digest,
@@ -77,23 +71,23 @@ def run(args: argparse.Namespace) -> None:
 
 
 @torch.inference_mode()
-def cross_entropy(trained: TrainedModel, batches: AnyEvaluationBatches) -> np.ndarray:
+def cross_entropy(trained: TrainedModel, pairs: AnySplit) -> np.ndarray:
     """(N, 2): nats and target subwords of each sentence of a split, in its order, without smoothing or dropout.
 
     Raises:
         UserError: a side is longer than the model has positions for, or a loss is not a number.
     """
     if trained.model.max_positions is not None:
-        sides = {"targets": batches.pairs.tgt_lengths}
-        if not isinstance(batches.pairs, TextOnlySplit):
-            sides = {"sources": batches.pairs.src_lengths, **sides}
+        sides = {"targets": pairs.tgt_lengths}
+        if not isinstance(pairs, TextOnlySplit):
+            sides = {"sources": pairs.src_lengths, **sides}
         for side, lengths in sides.items():
-            trained.require_positions(f"{batches.pairs.name}: {side}", lengths)
-    rows = np.empty((len(batches.pairs.tgt), 2))
-    for (sentence,), batch in batches:
+            trained.require_positions(f"{pairs.name}: {side}", lengths)
+    rows = np.empty((len(pairs.tgt), 2))
+    for (sentence,), batch in WholeSplit[AnySplit, AnyBatch](pairs, ONE_SENTENCE):
         with trained.autocast():
             sums = trained.model.loss(batch.to(trained.device), 0.0)
         rows[sentence] = float(sums.nll), sums.tokens
     if not np.isfinite(rows).all():
-        raise UserError(f"{batches.pairs.name}: the loss is not a number: training diverged; train the run again")
+        raise UserError(f"{pairs.name}: the loss is not a number: training diverged; train the run again")
     return rows

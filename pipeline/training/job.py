@@ -25,14 +25,17 @@ import torch
 
 from pipeline.config import RunSpec, load_run
 from pipeline.data.corpus_batches import (
+    AnyBatch,
+    AnySplit,
     batch_size,
     check_targets,
-    evaluation_batches,
+    evaluation_split,
     kind_read,
     normalised_as,
     training_batches,
 )
 from pipeline.data.encoded_files import require_whole, training_stores
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.staging import stage
 from pipeline.errors import UserError
 from pipeline.files import patiently, sha256_file
@@ -199,9 +202,10 @@ def build_trainer(
     optimiser = Optimiser(model, Schedule(spec.model, training), training)
     state = restore(checkpoints, model, optimiser, group, device, facts)
     batches = training_batches(spec)
-    dev = evaluation_batches(corpus, "dev", batch_size(spec), normalised_as(spec), kind_read(spec))
+    dev = evaluation_split(corpus, "dev", normalised_as(spec), kind_read(spec))
     check_targets(spec, dev)
-    validation = Validation(corpus, dev, batches, device, group, lambda: machine.autocast(device, spec))
+    measured = WholeSplit[AnySplit, AnyBatch](dev, batch_size(spec))
+    validation = Validation(corpus, measured, batches, device, group, lambda: machine.autocast(device, spec))
     told = {"silent": not group.is_first, "tensorboard": training.tensorboard}
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, **told)
     if group.is_first:

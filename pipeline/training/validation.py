@@ -9,8 +9,9 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.data.batches import ParallelSplit, TextBatch
-from pipeline.data.corpus_batches import AnyBatch, AnyEvaluationBatches, AnyTrainingBatches, vocabularies
+from pipeline.data.corpus_batches import AnyBatch, AnySplit, AnyTrainingBatches, vocabularies
 from pipeline.data.speech_batches import SpeechBatch, SpeechSplit
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.text_only_batches import TextOnlySplit
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.records.training import Loss
@@ -35,7 +36,7 @@ class Validation:
     def __init__(
         self,
         corpus_folder: Path,
-        dev: AnyEvaluationBatches,
+        dev: WholeSplit[AnySplit, AnyBatch],
         trained_on: AnyTrainingBatches,
         device: torch.device,
         group: Group,

@@ -10,7 +10,7 @@ from random_speech import FEATURES, write_speech
 
 from pipeline.config import RunSpec
 from pipeline.data.alphabet import FIRST, Alphabet
-from pipeline.data.corpus_batches import batch_size, evaluation_batches, training_batches, vocabularies
+from pipeline.data.corpus_batches import batch_size, evaluation_split, training_batches, vocabularies
 from pipeline.data.counted_batches import random_share
 from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.frame_store import FrameStore, frame_files, write_frames
@@ -241,7 +241,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     data, choice = training_batches(spec), UtteranceChoice(10_000, 100, model=spec.model)
     expected = batches(folder, noise=NOISE, choice=choice)
     assert isinstance(data, SpeechBatches) and same(data.update(3), expected.update(3))
-    assert isinstance(evaluation_batches(folder, "dev", 100).pairs, SpeechSplit)
+    assert isinstance(evaluation_split(folder, "dev"), SpeechSplit)
     assert batch_size(run(folder, **noisy)) == 200 and isinstance(vocabularies(folder)[1], Alphabet)
     with pytest.raises(UserError, match="counted in sentences"):
         training_batches(run(folder, sentences_per_update=None, tokens_per_update=10))
@@ -253,7 +253,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     for corpus_folder in (folder, tmp_path / "text"):
         on_text = run(folder).model_copy(update={"model": lm, "corpus": str(corpus_folder)})
         assert isinstance(training_batches(on_text), TextOnlyBatches)
-    assert isinstance(evaluation_batches(tmp_path / "text", "dev", 100).pairs, TextOnlySplit)
+    assert isinstance(evaluation_split(tmp_path / "text", "dev"), TextOnlySplit)
     text = (tmp_path / "text/corpus.json").read_text()
     (tmp_path / "text/corpus.json").write_text(text.replace('"text"', '"smell"'))
     with pytest.raises(UserError, match="unknown kind 'smell'"):

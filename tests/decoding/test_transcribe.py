@@ -12,7 +12,8 @@ from speech_runs import COLD, CTC, JOINT, LM, RECOGNISER, UTTERANCES, write_corp
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig, load_run
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.corpus_batches import evaluation_batches, normalised_as, training_batches
+from pipeline.data.corpus_batches import evaluation_split, normalised_as, training_batches
+from pipeline.data.split_batches import WholeSplit
 from pipeline.data.token_store import TokenStore
 from pipeline.decoding.choose_search import load_used
 from pipeline.decoding.trained_model import TrainedModel
@@ -90,8 +91,8 @@ def test_fine_tuning_on_another_corpus_leaves_what_the_encoder_hears(tmp_path, c
     assert transcribe(tuned, other) == transcribe(cold, corpus)
     (batch,), (expected,) = (training_batches(load_run(run / "run.yaml")).update(0) for run in (tuned, cold))
     assert batch.frames.equal(expected.frames)
-    (validated,) = evaluation_batches(other, "dev", 10_000, normalised_as(load_run(tuned / "run.yaml")))
-    (expected,) = evaluation_batches(corpus, "dev", 10_000)
+    (validated,) = WholeSplit(evaluation_split(other, "dev", normalised_as(load_run(tuned / "run.yaml"))), 10_000)
+    (expected,) = WholeSplit(evaluation_split(corpus, "dev"), 10_000)
     assert validated[1].frames.equal(expected[1].frames)
 
 
