@@ -105,6 +105,15 @@ def writing(path: Path, otherwise: str = "choose another `work:`") -> Iterator[N
         raise UserError(f"can't write {path}: {error.strerror or error}; {hint} or {otherwise}") from error
 
 
+@contextlib.contextmanager
+def reading(otherwise: str) -> Iterator[None]:
+    """Raises UserError where a file that is read is missing. otherwise: what to do then."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename}: no such file; {otherwise}") from error
+
+
 @cache
 def sweep(folder: Path) -> None:
     """Remove what killed processes left half-written in a folder; of another host's, what is older than a day.

@@ -9,7 +9,7 @@ from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.token_store import token_files
 from pipeline.errors import UserError
-from pipeline.files import REPAIR
+from pipeline.files import REPAIR, reading
 from pipeline.records.corpus import Kind, read_corpus
 from pipeline.records.preparation import VerifiedCorpus
 from pipeline.records.record import read_note
@@ -37,7 +37,7 @@ def require_whole(encoded: Path) -> None:
     """
     record = read_corpus(encoded)
     stores = encoded_stores(encoded, record.kind, record.splits)
-    try:
+    with reading(REPAIR):
         found = {path.name: path.stat() for store in stores for path in store}
         states = {name: (one.st_size, one.st_mtime_ns) for name, one in found.items()}
         verified = VerifiedCorpus(digest=record.digest, files=states)
@@ -45,8 +45,6 @@ def require_whole(encoded: Path) -> None:
         if not stores or read_note(VerifiedCorpus, note) == verified:
             return
         digest = digest_of(stores)
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: no such file; {REPAIR}") from error
     if digest != record.digest:
         raise UserError(f"{encoded}: damaged, its files are not what was encoded; {REPAIR}")
     with contextlib.suppress(UserError):  # in a folder that may not be written it is hashed again next time

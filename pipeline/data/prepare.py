@@ -29,7 +29,7 @@ from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.text_files import count_lines
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, require_digest
+from pipeline.files import atomic_write, reading, require_digest
 from pipeline.records.preparation import PairsReport, PreparedPairs
 
 log = logging.getLogger(__name__)
@@ -156,11 +156,9 @@ class SplitCounts:
 def raw_pairs(src: Path, tgt: Path) -> Iterator[RawPair]:
     """Lines of both files side by side, without their "\\n". Raises UserError when one has more than the other."""
     try:
-        with open(src, "rb") as src_lines, open(tgt, "rb") as tgt_lines:
+        with reading(MISSING), open(src, "rb") as src_lines, open(tgt, "rb") as tgt_lines:
             for src_line, tgt_line in zip(src_lines, tgt_lines, strict=True):
                 yield src_line.removesuffix(b"\n"), tgt_line.removesuffix(b"\n")
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: no such file; {MISSING}") from error
     except ValueError as error:  # one has more
         counts = [count_lines(path, MISSING) for path in (src, tgt)]
         raise UserError(

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.data.staging import nearest
 from pipeline.errors import UserError
-from pipeline.files import REPAIR, atomic_write, patiently, sha256_file, sha256_json
+from pipeline.files import REPAIR, atomic_write, patiently, reading, sha256_file, sha256_json
 
 
 class SequenceStore:
@@ -31,11 +31,10 @@ class SequenceStore:
 
     def __init__(self, files: tuple[Path, Path], elements: Iterable[np.dtype], what: str):
         try:
-            values, offsets = map(nearest, files)
-            self.offsets: np.ndarray = np.memmap(offsets, dtype="<i8", mode="r")
-            stored = values.stat().st_size
-        except FileNotFoundError as error:
-            raise UserError(f"{error.filename}: no such file; {REPAIR}") from error
+            with reading(REPAIR):
+                values, offsets = map(nearest, files)
+                self.offsets: np.ndarray = np.memmap(offsets, dtype="<i8", mode="r")
+                stored = values.stat().st_size
         except ValueError as error:  # empty, or not a whole number of offsets
             raise UserError(f"{offsets}: damaged; {REPAIR}") from error
         count = int(self.offsets[-1])

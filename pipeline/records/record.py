@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import Field, ValidationError, field_validator
 
 from pipeline.errors import UserError
-from pipeline.files import whole_lines, write_json
+from pipeline.files import reading, whole_lines, write_json
 from pipeline.schema import Closed, adapter
 
 Note = TypeVar("Note", bound="Record")
@@ -52,20 +52,16 @@ class Record(Closed):
 
 def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
     """The file as a `kind`, a record class or an annotated union of them. Raises UserError as `Record.read` does."""
-    try:
+    with reading(remedy):
         return parsed(kind, Path(path).read_bytes(), str(path), remedy)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; {remedy}") from error
 
 
 def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[Any]:
     """Each line of the file as a `kind`, but a last one that a crash cut. Raises UserError as `Record.read` does,
     naming the line.
     """
-    try:
+    with reading(remedy):
         lines = enumerate(whole_lines(path), start=1)
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; {remedy}") from error
     return [parsed(kind, line, f"{path}: line {number}", remedy) for number, line in lines if line]
 
 

@@ -16,10 +16,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
-from pipeline.files import write_csv
+from pipeline.files import reading, write_csv
 from pipeline.layout import COST_FILE
 from pipeline.products import RunId
 from pipeline.records.decoding import Decoded
@@ -52,11 +51,8 @@ def run(args: argparse.Namespace) -> None:
 
 def read_plan(path: Path) -> list[dict[str, str]]:
     """Raises UserError when there is none."""
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; run the stage `plan` first") from error
+    with reading("run the stage `plan` first"), open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def compare(project: Project, planned: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
