@@ -13,6 +13,8 @@ from pipeline.config import DecodingConfig
 from pipeline.data.batches import ParallelSplit
 from pipeline.data.moses import detokenise
 from pipeline.data.split_batches import WholeSplit
+from pipeline.decoding.choose_search import search_for
+from pipeline.decoding.decode_split import decode_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
 from pipeline.metrics.statistics.score_file import read_statistics
@@ -89,6 +91,16 @@ def test_random_branch_weights_are_those_of_their_seed(corpus, tmp_path):
         replace_branch_weights(trained, DecodingConfig(branch_weights="random", branch_weights_seed=seed))
         drawn.append([weights.tolist() for weights in trained.model.parameter_groups()["branch_weights"]])
     assert drawn[0] == drawn[2] != drawn[1]
+
+
+def test_a_search_that_loses_a_sentence_is_no_decoding(corpus, tmp_path):
+    write_run(tmp_path / "run", corpus)
+    trained = TrainedModel.load(tmp_path / "run" / "model.safetensors", threads=1)
+    search = search_for(trained, DecodingConfig(beam_size=1), None)
+    with pytest.raises(ValueError, match="shorter"):
+        decode_split(
+            trained, WholeSplit(ParallelSplit(corpus / "encoded", "test"), 400), lambda batch: search(batch)[1:]
+        )
 
 
 def learned_run(folder, corpus, positions):
