@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -17,7 +18,9 @@ import soundfile
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from pipeline.errors import UserError
 from reprise.new_data.shares import SPLITS, by_split
+from reprise.new_data.text import flow
 
+BYTES_A_SAMPLE = 2
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
 HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
 """Upper edge of the mel filters: of wideband speech, and as a share of half the rate."""
@@ -68,15 +71,23 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
     by_key: dict[str, list[Utterance]] = defaultdict(list)
     for one in utterances:
         by_key[one.speaker if apart else one.text].append(one)
+    counts = []
     for split, keys in by_split(by_key, shares, "transcripts").items():
+        counts.append(sum(len(by_key[key]) for key in keys))
         write_manifest(folder / f"{split}.tsv", [one for key in keys for one in by_key[key]])
-    rate = commonest_rate(utterances)
+    rate, seconds = commonest_rate(utterances), sum(one.seconds for one in utterances)
     return {
         "disjoint": str(apart).lower(),
         "sample_rate": rate,
         "high_hz": min(HIGHEST_HZ, int(rate / 2 * BELOW_HALF_THE_RATE)),
         "max_seconds": math.ceil(max(one.seconds for one in utterances)) + 1,
         "max_characters": max(len(one.text) for one in utterances) + 1,
+        "size": flow(
+            utterances=counts,
+            seconds=round(seconds / len(utterances), 2),
+            characters=round(fmean(len(one.text) for one in utterances), 1),
+            raw_bytes=round(seconds * rate * BYTES_A_SAMPLE),
+        ),
     }
 
 

@@ -1,11 +1,12 @@
 """Sentences and their translations: two files that go line by line, or one of two columns."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+from pipeline.data.checked_lines import check_untokenised
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 from reprise.new_data.shares import by_split
@@ -16,6 +17,8 @@ RESERVED = 5
 """Entries beside characters: four ids, and the mark of a word's start."""
 LOOKED_AT = 200_000
 """Lines whose words are counted, to know how large a vocabulary may be."""
+BYTES_A_SUBWORD = 4.7
+"""As the corpora here have it, of whatever language; of trees, of words alone."""
 Pair = tuple[str, str]
 Sides = tuple[Path, Path]
 
@@ -38,14 +41,40 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
         for split, (src, tgt) in splits.items()
     }
     lines = {split: counted(sides, split) for split, sides in splits.items()}
+    for split in sorted({*splits} - {"train"}):
+        require_raw(splits[split][1], (tgt for _, tgt in read_pairs(splits[split])), languages[1])
     largest = LARGEST_VOCABULARY[lines["train"] >= MANY_PAIRS]
     return {
         "sources": indented(sources),
         "splits": indented(parts),
         "expected": indented({split: {"lines": number} for split, number in lines.items()}),
+        "size": flow(
+            pairs=[*lines.values()],
+            src_subwords=subwords(splits["train"][0].stat().st_size, lines["train"]),
+            tgt_subwords=subwords(splits["train"][1].stat().st_size, lines["train"]),
+            raw_bytes=sum(path.stat().st_size for sides in splits.values() for path in sides),
+        ),
         "segmenter": "\nsegmenter: jieba" if "zh" in languages else "",
         "vocab_size": min(largest, fitting_vocabulary(islice(read_pairs(splits["train"]), LOOKED_AT))),
     }
+
+
+def require_raw(path: Path, lines: Iterable[str], language: str) -> None:
+    """Raises UserError where text that scores are taken on was tokenised: better before trainings than after them."""
+    try:
+        check_untokenised(path, list(islice(lines, LOOKED_AT)))
+    except UserError as error:
+        raise UserError(f"{error}, or detokenise it: `sacremoses -l {language} detokenize < {path} > RAW`") from None
+
+
+def flow(**entries: Any) -> str:
+    """A mapping on one line of YAML."""
+    return f"{{{', '.join(f'{key}: {value}' for key, value in entries.items())}}}"
+
+
+def subwords(size: int, lines: int) -> float:
+    """Of a line on average, about, where so many are of so many bytes."""
+    return max(1.0, round(size / lines / BYTES_A_SUBWORD, 1))
 
 
 def indented(entries: dict[str, Any]) -> str:

@@ -6,11 +6,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pipeline.data.linearisation import linearise
 from pipeline.data.trees import bracketings, clean, parse_tree, words
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, sha256_file
 from reprise.new_data.shares import by_split
-from reprise.new_data.text import LARGEST_VOCABULARY, LOOKED_AT, fitting_vocabulary, indented
+from reprise.new_data.text import (
+    LARGEST_VOCABULARY,
+    LOOKED_AT,
+    RESERVED,
+    fitting_vocabulary,
+    flow,
+    indented,
+    subwords,
+)
 from reprise.own_files import lines_of
 
 
@@ -48,9 +57,17 @@ def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
     lines = {split: sum(1 for _ in sentences_and_trees(path)) for split, path in splits.items()}
     if empty := [split for split, count in lines.items() if not count]:
         raise UserError(f"{splits[empty[0]]}: holds no tree")
-    sentences = ((sentence, "") for sentence, _ in islice(sentences_and_trees(splits["train"]), LOOKED_AT))
+    looked_at = [*islice(sentences_and_trees(splits["train"]), LOOKED_AT)]
+    symbols = [symbol for _, text in looked_at for symbol in linearise(clean(parse_tree(text, "")))]
     return {
         "sources": indented(sources),
         "splits": indented({split: {"parts": [{"source": named[split]}]} for split in splits}),
-        "vocab_size": min(LARGEST_VOCABULARY[0], fitting_vocabulary(sentences)),
+        "vocab_size": min(LARGEST_VOCABULARY[0], fitting_vocabulary((sentence, "") for sentence, _ in looked_at)),
+        "size": flow(
+            pairs=[*lines.values()],
+            src_subwords=subwords(sum(len(sentence.encode()) for sentence, _ in looked_at), len(looked_at)),
+            tgt_subwords=round(len(symbols) / len(looked_at), 1),
+            tgt_vocab=len({*symbols}) + RESERVED,
+            raw_bytes=sum(path.stat().st_size for path in splits.values()),
+        ),
     }

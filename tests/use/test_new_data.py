@@ -17,6 +17,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.planning.check_data import check
+from reprise.planning.corpus_size import Corpus
 from reprise.targets import refuse_names_of_rules
 
 RATE = 8000
@@ -116,6 +117,33 @@ def test_a_paper_on_recordings_is_trained_and_its_table_filled_in(root):
     require(call(root, "snakemake", "--cores", "2", "--config", "scale=smoke", "--", "mine"))
     with open(root / "results/smoke/mine/table1.csv", newline="") as file:
         assert all(float(row["score_ours"]) > 0 for row in csv.DictReader(file))
+
+
+@pytest.mark.parametrize("kind", ["pairs", "trees", "recordings"])
+def test_what_a_paper_on_it_costs_is_known_before_anything_is_made(root, kind):
+    draw = random.Random(6)
+    (root / "talk.tsv").write_text("".join(f"a b {number}\tc d {number}\n" for number in range(100)))
+    (root / "news.mrg").write_text("".join(tree(draw) for _ in range(100)))
+    record_calls(root, 10, each=2)
+    for words in (["new", "dataset", "mine", *MARKED[kind][0]], ["new", "paper", "my-paper", "--dataset", "mine"]):
+        assert reprise(words) == 0
+    project = load_project(root, {"scale": "smoke", "paper": "my-paper"})
+    found = Corpus.of(project.dataset_records["mine"], project.layout.corpus("mine"))
+    assert found.encoded is None and sum(found.pairs.values()) == {"recordings": 20}.get(kind, 100)
+    assert all(np.mean(side) > 1 for side in found.lengths)
+
+
+@pytest.mark.parametrize("splits", [[], ["--dev", "raw.en", "raw.de", "--test", "talk.en", "talk.de"]])
+def test_text_that_is_tokenised_is_refused_before_anything_is_trained_on_it(root, capsys, splits):
+    for name, end in (("talk", " ."), ("raw", ".")):
+        for side in ("en", "de"):
+            (root / f"{name}.{side}").write_text("".join(f"{side} {number}{end}\n" for number in range(100)))
+    words = ["--src", "talk.en", "--tgt", "raw.de" if splits else "talk.de"]
+    assert reprise(["new", "dataset", "mine", *words, *splits]) == 1
+    said = capsys.readouterr().err
+    assert "talk.de: looks tokenised (100 of 100 final stops stand apart" in said and "sacremoses -l de deto" in said
+    assert not (root / "workflow/datasets/mine.yaml").exists() and not (root / "data").exists()
+    assert reprise(["new", "dataset", "mine", "--src", "talk.en", "--tgt", "raw.de"]) == 0  # sources aren't scored
 
 
 @pytest.mark.parametrize("name", ["all", "train", "speak", "plan"])
