@@ -88,7 +88,7 @@ def validate(kind: Any, value: Any, where: str) -> Any:
     except ValidationError as error:
         schema = adapter(kind).json_schema()
         lines = [
-            f"{where}: {'.'.join(map(shown_key, place)) or 'file'}: {explain(faults, schema, place)}"
+            ": ".join([where, *filter(None, [".".join(map(shown_key, place))]), explain(faults, schema, place)])
             for place, faults in by_place(error.errors(), value).items()
         ]
         more = [f"{where}: and {len(lines) - MOST_FAULTS} faults more"] if len(lines) > MOST_FAULTS else []

@@ -114,7 +114,7 @@ class Waiter:
         if failure is None:
             return
         message = [f"{self.run}: job {job} failed on {failure.node}: {failure.error}"]
-        if failure.traceback:
+        if failure.traceback and self.jobs.log_of(job):
             message += [failure.traceback.rstrip(), self._log_tail(job)]
         raise UserError("\n".join(message))
 

@@ -246,11 +246,11 @@ def restore(
     if path is None:
         return TrainingState()
     point = point or ResumePoint.read(Path(path))
-    if group.is_first and Machine.model_validate(point.facts["machine"]) != facts:
+    was, now = (Machine.model_validate(one).model_dump() for one in (point.facts["machine"], facts))
+    if group.is_first and was != now:
         log.warning(
-            "%s was written on another machine or with other settings of it (%s, now %s): the final weights will equal "
-            "those of an undisturbed run within rounding only",
-            *(path, point.facts["machine"], facts.model_dump()),
+            "%s is of another machine (%s): final weights will equal those of an undisturbed run within rounding only",
+            *(path, ", ".join(f"{key} {was[key]}, now {now[key]}" for key in now if was[key] != now[key])),
         )
     return point.restore(model, optimiser)
 

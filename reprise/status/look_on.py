@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from rich.live import Live
@@ -17,7 +19,7 @@ from pipeline.experiment.project import Project
 from pipeline.files import writing
 from pipeline.training.progress import clock
 from reprise.status.campaign import Campaign, Watch
-from reprise.status.failures import MAKE_LOG
+from reprise.status.failures import MAKE_LOG, first_line, said_by
 from reprise.status.screen import screen
 
 EVERY_S = 1.0
@@ -28,6 +30,9 @@ DETAIL = re.compile(
 """How lines of Snakemake begin that are no event, or are said in the end."""
 FIRST_SHARE = 0.02
 """Of all updates, before which their pace says nothing."""
+RULE_FAILED, COMMAND_ENDED = "RuleException:", re.compile(r"(returned non-zero exit status \d+|died with .*)\.$")
+"""How Snakemake begins and ends the repetition of a command that failed."""
+EVENT = re.compile(r"\d\d:\d\d:\d\d ")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -68,9 +73,9 @@ class Workflow:
             print("stopped; the same command goes on from there", file=sys.stderr)
             sys.exit(128 + self.received)
         if status and raised == (None, None, None):
-            said = self.log.read_bytes()[self.begin :].decode(errors="replace").splitlines()
-            errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
-            raise UserError("\n".join(errors or said[-5:]) + f"\nwhat was said before is in {self.log}")
+            whole = self.log.read_bytes()[self.begin :].rpartition(b"\n")[0]  # a full disk cuts the last line off
+            said = "\n".join(causes(whole.decode(errors="replace").splitlines()))
+            raise UserError(f"{said}\nwhat was said before is in {self.log}")
 
     def works(self) -> Iterator[None]:
         """Every second until it has ended, and once more."""
@@ -79,6 +84,45 @@ class Workflow:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(EVERY_S)
         yield
+
+
+def causes(said: list[str]) -> list[str]:
+    """Why it failed: errors of jobs, each once and with its log where that is named; else that of the workflow."""
+    errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
+    if found := [one for one in errors if not any(other.startswith(f"{one} (log: ") for other in errors)]:
+        return list(dict.fromkeys(found))
+    begins = [index for index, line in enumerate(said) if re.match(r"\w+(Error|Exception) in file ", line)]
+    told = takewhile(
+        lambda line: line.strip() and not line.startswith("  File "), said[begins[-1] + 1 :] if begins else []
+    )
+    return list(told) or said[-5:]
+
+
+def events(lines: Iterable[str], is_interrupted: Callable[[], bool], root: Path) -> Iterator[str]:
+    """Of what Snakemake says, what happened; of a command that failed, why. Once interrupted, what trainings say."""
+    command: list[str] = []
+    for line in lines:
+        if command or line == RULE_FAILED:
+            command.append(line)
+            if COMMAND_ENDED.search(line):
+                if not is_interrupted() and (why := failure_in(command, root)):
+                    yield why
+                command = []
+            elif not command[1:2] or command[1].startswith("CalledProcessError"):
+                continue
+            else:  # it was no command
+                yield from command
+                command = []
+        elif not DETAIL.match(line) and (EVENT.match(line) or not is_interrupted()):
+            yield line
+
+
+def failure_in(command: list[str], root: Path) -> str | None:
+    """What the log says that a failed command names last."""
+    for name in reversed(re.findall(r"[^\s'>]+\.log\b", "\n".join(command))):
+        cause, _ = said_by(root / name)
+        return f"failed: {first_line(cause)} (log: {name})" if cause else None
+    return None
 
 
 def look_on(workflow: Workflow, watch: Watch, title: str) -> None:
@@ -92,14 +136,18 @@ def look_on(workflow: Workflow, watch: Watch, title: str) -> None:
 
 def relay(workflow: Workflow) -> None:
     """A line an event."""
+    for line in events(said_by_workflow(workflow), lambda: workflow.received is not None, workflow.root):
+        print(line, flush=True)
+
+
+def said_by_workflow(workflow: Workflow) -> Iterator[str]:
+    """Each line, once it is whole."""
     with open(workflow.log, encoding="utf-8", errors="replace") as log:
         log.seek(workflow.begin)
         part = ""
         for _ in workflow.works():
             *lines, part = (part + log.read()).split("\n")
-            for line in lines:
-                if not DETAIL.match(line):
-                    print(line, flush=True)
+            yield from lines
 
 
 class Pace:

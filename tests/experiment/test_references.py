@@ -103,6 +103,7 @@ TYPOS = {
         "uniform",
         "row 2: decoding of attention/C1: unknown name 'uniform'",
     ),
+    "printed number": (PAPER, f"{CELL}|printed", "model", "line 2: model: Input should be a valid number.*Transformer"),
     "system column": (PAPER, f"{CELL}|system", "sytem", "no column sytem; it has .*" + mean("system")),
     "decoding column": (
         PAPER,

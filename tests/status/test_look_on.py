@@ -15,7 +15,7 @@ from pipeline.products import Claims, Figure, Table
 from reprise.commands.make import reports
 from reprise.graph import Graph
 from reprise.status.campaign import Watch
-from reprise.status.look_on import Pace, Workflow, look_on, relay
+from reprise.status.look_on import Pace, Workflow, causes, events, look_on, relay
 
 SAID = """\
 Job stats:
@@ -68,6 +68,42 @@ def test_what_failed_is_repeated_in_the_end(workflow):
         workflow("echo begun; echo 'error: no memory (log: a.log)'; echo after; exit 1") as made,
     ):
         relay(made)
+
+
+FAILED = """\
+RuleException:
+CalledProcessError in file "rules/evaluation.smk", line 28:
+Command 'set -euo pipefail;
+        python -m pipeline score --out out.json >logs/score.log 2>&1' returned non-zero exit status 1.
+19:08:40 attention/C2 seed 1: done, dev perplexity 1.37
+RuleException:
+NameError in file "rules/evaluation.smk", line 30:
+name 'x' is not defined
+"""
+
+
+def test_of_a_command_that_failed_a_log_has_the_cause(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/score.log").write_text("error: 3 lines, but the test set has 4\nwhat to do\n")
+    said = list(events(FAILED.splitlines(), lambda: False, tmp_path))
+    assert said[0] == "failed: 3 lines, but the test set has 4 (log: logs/score.log)"
+    assert said[1:] == FAILED.splitlines()[4:]
+    assert list(events(FAILED.splitlines()[:5], lambda: True, tmp_path)) == FAILED.splitlines()[4:5]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (["error: a: no memory", "error: b", "error: a: no memory (log: a.log)"], ["b", "a: no memory (log: a.log)"]),
+        (
+            ["x", 'WorkflowError in file "a.smk", line 3:', "it is made already", '  File "a.smk"'],
+            ["it is made already"],
+        ),
+        (["19:08 one", "two"], ["19:08 one", "two"]),
+    ],
+)
+def test_each_cause_is_told_once(said, told):
+    assert causes(said) == told
 
 
 def test_what_another_one_writes_to_the_log_stays_and_is_not_said_of_this_one(workflow, capsys):
