@@ -28,7 +28,7 @@ from reprise.preparation import Preparation
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """Ready to translate, to parse or to transcribe, whichever it was trained for."""
 
@@ -58,6 +58,10 @@ class Model:
     ) -> "Model":
         replace_branch_weights(trained, config)
         return cls(trained, config, preparation, symbols, search_for(trained, config, language_model))
+
+    def __repr__(self) -> str:
+        kind, spec = self.trained.spec.model.architecture, self.trained.spec
+        return f"<{kind} {self.name}, trained on {spec.dataset} at scale {spec.scale}>"
 
     @property
     def name(self) -> str:

@@ -95,6 +95,7 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
         raise UserError(
             f"{name}: not trained at scale {project.config.scale} (no {folder / WEIGHTS_FILE}); "
             f"`{command(project, project.layout.path(Trained(run)))}` trains it, `--set scale=…` looks at another scale"
+            f"{of_other_settings(project, run.paper, run.system, run.dataset, run.seed)}"
         )
     return FoundRun(folder, load_run(folder / RUN_FILE), project)
 
@@ -127,11 +128,22 @@ def named(project: Project, name: str) -> RunId:
         seeds = f"{number} (configured: {', '.join(map(str, project.seeds))})"
         there, makes = f"at scale {project.config.scale} with seed {seeds}", command(project, paper)
         unread = f"; not looked for, as their files are faulty: {', '.join(faults)}" if faults else ""
-        raise UserError(f"{name}: trained on nothing {there}; `{makes}` does it, --set scale=… looks elsewhere{unread}")
+        others = of_other_settings(project, paper, system, "*", number)
+        raise UserError(
+            f"{name}: trained on nothing {there}; `{makes}` does it, --set scale=… looks elsewhere{unread}{others}"
+        )
     if len(set(trained.values())) != 1:
         where = f"with seed {number} it is trained on: {', '.join(sorted(trained))}"
         raise UserError(f"{name}: name a dataset too, {paper}/{system}/DATASET; {where}")
     return next(iter(trained.values()))
+
+
+def of_other_settings(project: Project, paper: str, system: str, dataset: str, seed: int | str) -> str:
+    """A hint at the newest trained run of that name whose settings or data are not today's."""
+    found = project.layout.runs.glob(f"{paper}/{system}/{dataset}/seed{seed}-*/{WEIGHTS_FILE}")
+    if not (weights := sorted(found, key=lambda path: path.stat().st_mtime)):
+        return ""
+    return f"; of other settings or data there is {weights[-1].parent}, to be named by its folder"
 
 
 def decoding_of(found: FoundRun, text: str) -> NamedDecoding:

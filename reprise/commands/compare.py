@@ -67,5 +67,9 @@ def score_of(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
     score = Score(found.id, measure, name, split, found.project.scored_apart(found.spec.dataset, measure))
     path = found.folder / path_in_run(score)
     if not path.exists():
-        raise UserError(f"{path}: not scored yet; `{command(found.project, found.project.layout.path(score))}` does it")
+        today = found.project.layout.path(score)
+        makes = f"`{command(found.project, today)}` does it"
+        if today.resolve() != path.resolve():
+            makes = f"no report of today's settings reads it; `reprise score {found.folder}` decodes and scores it anew"
+        raise UserError(f"{path}: not scored yet; {makes}")
     return path

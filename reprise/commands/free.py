@@ -23,6 +23,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,8 @@ from reprise.store.training_text import is_read_by_training_alone
 log = logging.getLogger(__name__)
 
 KINDS = ("checkpoints", "old-runs", "unfinished", "old-corpora", "text", "audio", "downloads")
+WHOLE = ("old-runs", "unfinished", "old-corpora")
+"""Of which nothing stays, not even folders."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ def run(args: argparse.Namespace) -> None:
         if one.kind in args.remove:
             for path in one.files:
                 path.unlink(missing_ok=True)  # two kinds have a mark in common
+            if one.kind in WHOLE:
+                remove_empty(one.place)
     for kind, count in freed.items():
         print(f"{kind}: {size(count)} {'removed' if kind in args.remove else 'could go'}")
     if not args.remove:
@@ -83,6 +88,13 @@ def run(args: argparse.Namespace) -> None:
         print("nothing was removed" + (f"; to do so: --remove {' '.join(kinds)}" if kinds else ""))
     for line in not_looked_at(project, "free"):
         print(line)
+
+
+def remove_empty(folder: Path) -> None:
+    """With all folders in it that are empty; one that holds a file by now stays."""
+    for path in [*sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True), folder]:
+        with suppress(OSError):
+            path.rmdir()
 
 
 def unneeded(project: Project) -> Iterator[Unneeded]:

@@ -6,7 +6,10 @@ Nothing is written into the run's folder. `reprise translate RUN my.en | sacrebl
 """
 
 import argparse
+import contextlib
+import logging
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline import stages
@@ -25,11 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, silenced(logging.getLogger("pipeline.metrics")):
         metrics = scored(args, Path(folder)).metrics
     for name, metric in metrics.items():
         interval = "" if metric.low is None else f"({metric.low:.2f} to {metric.high:.2f})"
         print(f"{name:12} {metric.value:7.2f}  {interval:18} {metric.signature}")
+
+
+@contextlib.contextmanager
+def silenced(logger: logging.Logger) -> Iterator[None]:
+    """What it would say is printed here."""
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:

@@ -187,7 +187,7 @@ def other_tables(present: Present, paper: str) -> list[PlainTable]:
             )
             shown = dataset is None or present.is_shown(present.project.stand_in(dataset))
             header, *rows = read_csv(path) if path.exists() and shown else [[]]
-            why = "" if shown else " Its text may not be passed on: it is shown with --private only."
+            why = "" if shown else " Its text may not be passed on: it is shown by `reprise site --private` only."
             found.append(PlainTable(name, entry.caption.strip() + why, header, rows))
     return found
 

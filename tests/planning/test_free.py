@@ -94,6 +94,7 @@ def test_what_a_run_was_before_its_settings_changed_may_go(work, name):
     before = files(work)
     free(work, "old-runs")
     assert {name.rpartition("/")[2] for name in before - files(work)} == {"model.safetensors", "step-1.safetensors"}
+    assert not old.exists() and run_folder(work).exists()
 
 
 def test_an_unfinished_run_of_other_settings_goes_only_when_it_is_named(work, capsys):

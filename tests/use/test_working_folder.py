@@ -5,6 +5,7 @@ import yaml
 from copied_project import copy_project
 
 from pipeline.experiment.project import load_project
+from pipeline.layout import RUN_FILE, WEIGHTS_FILE
 from reprise.__main__ import main
 from reprise.graph import Graph, datasets_in
 
@@ -21,6 +22,23 @@ def test_no_command_takes_another_folder_for_an_empty_project(tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
+def test_a_run_of_other_settings_is_pointed_at_and_never_taken_for_todays(tmp_path, monkeypatch, capsys):
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    project = load_project(root, {"scale": "smoke"})
+    run = project.runs_of("attention", "base", "wmt14-en-de")[0]
+    today = project.layout.run(run)
+    old = today.with_name("seed1-0123abcd")
+    old.mkdir(parents=True)
+    (old / WEIGHTS_FILE).touch()
+    for name in ("attention/base/wmt14-en-de", "attention/base"):
+        assert main(["translate", name, "--set", "scale=smoke"]) == 1
+        assert "seed1-0123abcd, to be named by its folder" in capsys.readouterr().err
+    (old / RUN_FILE).write_text(yaml.safe_dump(project.run_yaml(run)))
+    assert main(["compare", str(old), str(old), "--set", "scale=smoke"]) == 1
+    assert f"not scored yet; no report of today's settings reads it; `reprise score {old}`" in capsys.readouterr().err
+
+
 def test_reports_without_a_faulty_dataset_are_told_of_and_the_others_named(tmp_path, monkeypatch, caplog, capsys):
     root = copy_project(tmp_path)
     monkeypatch.chdir(root)
@@ -33,7 +51,7 @@ def test_reports_without_a_faulty_dataset_are_told_of_and_the_others_named(tmp_p
     found = broken.readable(broken.project.papers)
     assert [(type(one), one.paper) for one in found] == [(type(one), one.paper) for one in without] and without
     assert len(without) < len(graph.reports(graph.project.papers))
-    assert f"{FAULTY}.yaml: file: missing key 'kind'; what needs this dataset is left out" in caplog.text
+    assert f"{FAULTY}.yaml: missing key 'kind'; what needs this dataset is left out" in caplog.text
     assert main(["status", "--no-forecast", "--set", "scale=smoke"]) == 0
     assert "nobody drives the campaign; this goes on with it" in capsys.readouterr().out
 
