@@ -1,12 +1,14 @@
 """A table for a terminal: printed, ours and what follows, within a hundred columns; then what it means.
 
     reprise show --paper weighted --table table2
+    reprise show --paper weighted --table claims
 
-reads what the stage `table` reads, and writes nothing; `--wide` shows all that its Markdown twin does.
+reads what the stages `table` and `claims` read, and writes nothing; `--wide` shows all that the Markdown twin does.
 """
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate, combinations
 from textwrap import fill as fill_text
 
@@ -15,8 +17,11 @@ from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, is_ours
+from pipeline.kinds.claims.shared.judged import Judged
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
+from pipeline.reporting.claims import render as verdicts
+from pipeline.reporting.claims import row_of, tally
 from pipeline.reporting.filled_table import FilledTable, fill
 from pipeline.reporting.markdown import render
 from pipeline.reporting.markup import grid
@@ -29,22 +34,45 @@ LABEL = 34
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_project_arguments(parser)
     parser.add_argument("--paper", help="default: that of config.yaml")
-    parser.add_argument("--table", default="table2", help="default: %(default)s")
+    parser.add_argument("--table", help="or `claims`; default: table2, else the paper's first")
     parser.add_argument("--wide", action="store_true", help="show every column and note, however wide")
 
 
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, [args.paper] if args.paper else [])
     paper = args.paper or project.config.paper
-    if scales := other_scales(project, paper, args.table):
-        raise UserError(f"--table {args.table}: {only_at(scales)}")
-    filled = fill(project, paper, args.table)
-    if args.wide:
-        print(render(project, paper, args.table, filled))
+    table = args.table or usual_table(project, paper)
+    title = f"{project.papers[paper].title}: {table}, scale {project.config.scale}\n"
+    if table == "claims":
+        judged = project.claims[paper].judged(PaperView(project, paper))
+        print(verdicts(project, paper, judged) if args.wide else f"{title}\n{overview(judged)}")
         return
-    print(f"{project.papers[paper].title}: {args.table}, scale {project.config.scale}\n")
+    if scales := other_scales(project, paper, table):
+        raise UserError(f"--table {table}: {only_at(scales)}")
+    filled = fill(project, paper, table)
+    if args.wide:
+        print(render(project, paper, table, filled))
+        return
+    print(title)
     print(narrow(filled))
     print("\n" + meaning(project, paper, filled))
+
+
+def usual_table(project: Project, paper: str) -> str:
+    """What the paper is shown by."""
+    tables = list(project.tables_here(paper) or project.papers[paper].tables)
+    return "table2" if "table2" in tables or not tables else tables[0]
+
+
+def overview(claims: Sequence[Judged]) -> str:
+    """What each claim is found to be, by which numbers; then how many are decided."""
+    if not claims:
+        return "There are none."
+    names, found = [shortened(one.name) for one in claims], [str(one.verdict) for one in claims]
+    left = WIDTH - sum(max(map(len, column)) + 3 for column in (["claim", *names], ["verdict", *found])) - 4
+    ours = [row_of(one)["ours"] for one in claims]
+    lines = [[name, verdict, shortened(said, left)] for name, verdict, said in zip(names, found, ours, strict=True)]
+    return grid(["claim", "verdict", "ours"], lines) + f"\n\n{fill_text(f'{tally(claims)}.', WIDTH)}"
 
 
 def narrow(filled: FilledTable) -> str:
@@ -53,7 +81,11 @@ def narrow(filled: FilledTable) -> str:
     labels = [shortened(name) for name in filled.names]
     scores = [name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
     columns = {name: [column(filled, name, index) for index in rows] for name in scores}
-    headers = {name: [f"{name} printed", "ours", "verdict"] for name in scores}
+    # Where nothing is printed, that column is not there to say which score it is.
+    headers = {
+        name: [f"{name} printed", "ours" if any(row[0] for row in columns[name]) else f"{name} ours", "verdict"]
+        for name in scores
+    }
     widths = [max(map(len, labels)) + 4, *(width(headers[name], columns[name]) for name in scores)]
     fitting = sum(total <= WIDTH for total in accumulate(widths)) - 1
     shown = scores[: max(1, fitting)]
@@ -63,8 +95,8 @@ def narrow(filled: FilledTable) -> str:
     return grid(header, lines) + left_out
 
 
-def shortened(label: str) -> str:
-    return label if len(label) <= LABEL else label[: LABEL - 1] + "…"
+def shortened(label: str, most: int = LABEL) -> str:
+    return label if len(label) <= most else label[: most - 1] + "…"
 
 
 def width(header: list[str], rows: list[list[str]]) -> int:

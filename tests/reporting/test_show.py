@@ -44,6 +44,26 @@ def test_what_was_measured_is_shown_with_its_interval_and_its_true_size(tmp_path
     assert "Deviations:" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("paper", load_project(ROOT).papers)
+def test_claims_are_shown_with_their_verdicts(paper, tmp_path, capsys):
+    words = ["show", "--set", f"work={tmp_path}", "--paper", paper, "--table", "claims"]
+    assert main(words) == 0
+    shown, claims = capsys.readouterr().out, load_project(ROOT).claims[paper]
+    assert max(map(len, shown.split("\n"))) <= WIDTH
+    assert "not run" in shown if list(claims.claims) else "There are none." in shown
+    assert main([*words, "--wide"]) == 0
+    assert "claims at scale demo" in capsys.readouterr().out
+
+
+def test_a_score_of_which_nothing_is_printed_is_named(tmp_path):
+    project = load_project(ROOT, {"work": str(tmp_path)})
+    run = project.runs_of("weighted", "C", "wmt14-en-de")[0]
+    write_training(project, run, [2.0], [2.0])
+    for metric in ("bleu_paper", "gleu"):
+        write_score(project, run, metric, "final", "dev", bleu_statistics(0.5))
+    assert "bleu ours" in narrow(fill(project, "weighted", "ablations")).split("\n")[0]
+
+
 def test_a_table_of_another_scale_is_answered_with_that_scale(capsys):
     settings = ["--set", "scale=demo", "--paper", "anchors"]
     assert main(["show", *settings, "--table", "an4"]) == 1
