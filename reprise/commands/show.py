@@ -118,7 +118,8 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
     said = ", ".join(f"{count} {what}" for what, count in found.items())
     measured = Measured(PaperView(project, paper))
     sizes = [record.parameters.total for run in filled.all_runs if (record := measured.trained(run))]
-    size = f"{min(sizes):,} to {max(sizes):,} parameters" if sizes else "no parameters yet: nothing was trained"
+    most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
+    size = f"{min(sizes):,}{most} parameters" if sizes else "no parameters yet: nothing was trained"
     text = f"Of {len(ours)} rows that are ours to run: {said}. At scale {project.config.scale} the models have {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH)
 

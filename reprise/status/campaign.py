@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.experiment.project import Project
 from pipeline.layout import COST_FILE
-from pipeline.products import Claims, Figure, Parse, Product, Score, Table, Transcript, Translation
+from pipeline.products import Claims, Figure, Parse, Product, RunId, Score, Table, Trained, Transcript, Translation
 from pipeline.records.decoding import Decoded
 from pipeline.records.record import read_note
 from pipeline.records.training import TrainingCost
@@ -83,8 +83,9 @@ class Watch:
     def look(self) -> Campaign:
         drivers = [one for one in noted_drivers(self.project.root).values() if not self.paths.isdisjoint(one.makes)]
         jobs = self.jobs(drivers) or []
-        driver = ", ".join(filter(None, (self.in_words(one) for one in drivers)))
-        states = [self.runs.look(run, jobs, bool(driver)) for run in runs_in(self.products)]
+        living = {words: one for one in drivers if (words := self.in_words(one))}
+        driver, made = ", ".join(living), {path for one in living.values() for path in one.makes}
+        states = [self.runs.look(run, jobs, self.trained_file(run) in made) for run in runs_in(self.products)]
         done = sum(one.state == "done" for one in states)
         return Campaign(
             time=time.time(),
@@ -95,6 +96,10 @@ class Watch:
             hours=self.hours(),
             jobs=dict(Counter(job.state.lower() for job in jobs if not job.is_over)),
         )
+
+    def trained_file(self, run: RunId) -> str:
+        """As drivers note it that make it."""
+        return os.path.abspath(self.project.root / self.project.layout.path(Trained(run)))
 
     def in_words(self, driver: Driver) -> str:
         """Empty when it has surely ended."""

@@ -38,7 +38,7 @@ def test_what_was_measured_is_shown_with_its_interval_and_its_true_size(tmp_path
     ours = fill(project, "weighted", "table2").values("bleu")[1]["ours"]
     row = next(line for line in shown.split("\n") if "| Weighted Transformer C " in line)
     assert ours in row and "24.8" in row and "not comparable" in row
-    assert "9 not run, 1 not comparable" in shown and "1 to 1 parameters" in " ".join(shown.split())
+    assert "9 not run, 1 not comparable" in shown and "have 1 parameters" in " ".join(shown.split())
     assert max(map(len, shown.split("\n"))) <= WIDTH
     assert main(["show", "--set", f"work={tmp_path}", "--paper", "weighted", "--table", "table2", "--wide"]) == 0
     assert "Deviations:" in capsys.readouterr().out

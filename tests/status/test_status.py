@@ -328,6 +328,15 @@ def test_of_several_drivers_those_are_told_that_make_what_is_watched(project, ru
     assert watching(project).look().driver == "snakemake, process 11 on node7, if it still runs"
 
 
+def test_only_what_a_driver_makes_waits_for_its_turn(project, driver):
+    before = watching(project).look().of_state("not run")
+    assert len(before) > 1
+    driver(job=None, pid=11, makes=Trained(before[0].run))
+    after = watching(project).look()
+    assert [one.run for one in after.of_state("waiting")] == [before[0].run]
+    assert len(after.of_state("not run")) == len(before) - 1
+
+
 def test_hours_are_said_as_people_say_them():
     assert [hours(count) for count in (1240.4, 12.0, 3.25, 1.0, 0.25, 0.0)] == [
         *("1,240 h", "12 h", "3.2 h", "1.0 h", "15 min", "0 min"),

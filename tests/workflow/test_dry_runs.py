@@ -95,7 +95,8 @@ def test_every_table_of_the_configured_paper_can_be_asked_for_at_the_top():
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_schemas_are_those_of_the_records(name):
-    assert (ROOT / f"workflow/schemas/{name}.json").read_text(encoding="utf-8") == schema_text(RECORDS[name])
+    found = (ROOT / f"workflow/schemas/{name}.json").read_text(encoding="utf-8")
+    assert found == schema_text(RECORDS[name]), "`python -m pipeline schemas` writes them anew"
 
 
 @pytest.mark.parametrize("name", RECORDS)
