@@ -113,10 +113,8 @@ class Waiter:
         failure = read_failure(self.run, self.key)
         if failure is None:
             return
-        message = [f"{self.run}: job {job} failed on {failure.node}: {failure.error}"]
-        if failure.traceback and self.jobs.log_of(job):
-            message += [failure.traceback.rstrip(), self._log_tail(job)]
-        raise UserError("\n".join(message))
+        more = [failure.traceback.rstrip(), self._log_tail(job)] if failure.traceback and self.jobs.log_of(job) else []
+        raise UserError("\n".join([f"{self.run}: job {job} failed on {failure.node}: {failure.error}", *more]))
 
     def _judge(self, state: QueuedJob) -> None:
         """Return if another job shall go on where this one ended without a word; raise UserError if not."""

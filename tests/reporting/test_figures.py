@@ -12,7 +12,9 @@ from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import figure_products
 from pipeline.kinds.figures.attention_heads import shown_as
 from pipeline.kinds.figures.branch_weights import mean_filter
+from pipeline.kinds.figures.dev_curves import DevCurves
 from pipeline.kinds.picture import COLOURS
+from pipeline.kinds.view import PaperView
 from pipeline.records.probes import AttentionMap
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +51,20 @@ def put_map(project, figure, query, heads):
     }
     record = {"tokens": TOKENS, "heads": heads, "query": query, "weights": maps.tolist()}
     AttentionMap.model_validate(facts | record).write(project.layout.path(product))
+
+
+@pytest.mark.parametrize(
+    ("paper", "system", "dataset", "unit"),
+    [
+        ("weighted", "C", "wmt14-en-de", "subword"),
+        ("coldfusion", "attention-source", "source", "character"),
+    ],
+)
+def test_dev_curves_name_what_their_nats_are_per(project, paper, system, dataset, unit):
+    write_training(project, project.runs_of(paper, system, dataset)[0], [2.0, 1.0], [2.0, 1.0])
+    figure = DevCurves(kind="dev_curves", caption="Toy.", dataset=dataset, systems=[system])
+    (axes,) = figure.draw(PaperView(project, paper)).picture.axes
+    assert axes.get_ylabel() == f"development cross-entropy (nats per {unit})"
 
 
 def test_loss_curves_have_a_point_a_validation(project, tmp_path):

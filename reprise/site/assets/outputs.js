@@ -108,7 +108,7 @@ function sentence(row, chosen) {
   const others = systems.map((_, place) => place).filter((place) => !chosen.includes(place));
   if (others.length) {
     const more = make("details");
-    more.append(make("summary", `the other ${others.length} systems`));
+    more.append(make("summary", others.length > 1 ? `the other ${others.length} systems` : "the other system"));
     more.addEventListener("toggle", () => {
       if (!more.open || more.querySelector("dl")) return;
       const rest = make("dl");
