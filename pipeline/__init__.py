@@ -9,6 +9,11 @@ from typing import Any
 __all__ = ["claims", "curves", "open_run", "table"]
 
 
+def __dir__() -> list[str]:
+    """What is here by name, too: notebooks complete by it."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(importlib.import_module("reprise.interface"), name)

@@ -249,7 +249,8 @@ def restore(
     was, now = (Machine.model_validate(one).model_dump() for one in (point.facts["machine"], facts))
     if group.is_first and was != now:
         log.warning(
-            "%s is of another machine (%s): final weights will equal those of an undisturbed run within rounding only",
+            "%s was written on another machine or with other settings of it (%s): the final weights will equal those "
+            "of an undisturbed run within rounding only",
             *(path, ", ".join(f"{key} {was[key]}, now {now[key]}" for key in now if was[key] != now[key])),
         )
     return point.restore(model, optimiser)

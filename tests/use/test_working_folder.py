@@ -4,6 +4,8 @@ import pytest
 import yaml
 from copied_project import copy_project
 
+import pipeline
+import pipeline.errors
 from pipeline.experiment.project import load_project
 from pipeline.layout import RUN_FILE, WEIGHTS_FILE
 from reprise.__main__ import main
@@ -68,3 +70,7 @@ def test_what_needs_nothing_but_a_faulty_dataset_is_answered_with_its_fault(tmp_
     ):
         assert main([*words, "--set", "scale=smoke"]) == 1
         assert "grammar-smoke-en-de" in capsys.readouterr().err
+
+
+def test_a_notebook_completes_what_is_here_by_name():
+    assert {"open_run", "table", "claims", "curves", "errors"} <= set(dir(pipeline))
