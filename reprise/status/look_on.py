@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 from rich.live import Live
@@ -19,7 +18,7 @@ from pipeline.experiment.project import Project
 from pipeline.files import writing
 from pipeline.training.progress import clock
 from reprise.status.campaign import Campaign, Watch
-from reprise.status.failures import MAKE_LOG, first_line, said_by
+from reprise.status.failures import MAKE_LOG
 from reprise.status.screen import screen
 
 EVERY_S = 1.0
@@ -98,14 +97,14 @@ def causes(said: list[str]) -> list[str]:
     return list(told) or said[-5:]
 
 
-def events(lines: Iterable[str], is_interrupted: Callable[[], bool], root: Path) -> Iterator[str]:
-    """Of what Snakemake says, what happened; of a command that failed, why. Once interrupted, what trainings say."""
+def events(lines: Iterable[str], is_interrupted: Callable[[], bool]) -> Iterator[str]:
+    """Of what Snakemake says, events; of a command that failed, its log. Once interrupted, what trainings say."""
     command: list[str] = []
     for line in lines:
         if command or line == RULE_FAILED:
             command.append(line)
             if COMMAND_ENDED.search(line):
-                if not is_interrupted() and (why := failure_in(command, root)):
+                if not is_interrupted() and (why := failure_in(command)):
                     yield why
                 command = []
             elif not command[1:2] or command[1].startswith("CalledProcessError"):
@@ -117,12 +116,10 @@ def events(lines: Iterable[str], is_interrupted: Callable[[], bool], root: Path)
             yield line
 
 
-def failure_in(command: list[str], root: Path) -> str | None:
-    """What the log says that a failed command names last."""
-    for name in reversed(re.findall(r"[^\s'>]+\.log\b", "\n".join(command))):
-        cause, _ = said_by(root / name)
-        return f"failed: {first_line(cause)} (log: {name})" if cause else None
-    return None
+def failure_in(command: list[str]) -> str | None:
+    """Which log has more on it: the one that the command names last. The cause is said in the end."""
+    logs = re.findall(r"[^\s'>]+\.log\b", "\n".join(command))
+    return f"failed: more in {logs[-1]}" if logs else None
 
 
 def look_on(workflow: Workflow, watch: Watch, title: str) -> None:
@@ -136,7 +133,7 @@ def look_on(workflow: Workflow, watch: Watch, title: str) -> None:
 
 def relay(workflow: Workflow) -> None:
     """A line an event."""
-    for line in events(said_by_workflow(workflow), lambda: workflow.received is not None, workflow.root):
+    for line in events(said_by_workflow(workflow), lambda: workflow.received is not None):
         print(line, flush=True)
 
 
