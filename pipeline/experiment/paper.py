@@ -226,8 +226,8 @@ def check_cells(table: TableEntry, rows: list[Row], path: Path) -> None:
     for name, cell in table.cells.items():
         if faults := list(filter(None, cell.faults(rows, table.cells, f"{path}: cells.{name}"))):
             raise UserError("\n".join(faults))
-        for number, row in enumerate(rows if cell.printed else [], start=2):
-            validate(float, row[cell.printed] or 0, f"{path}: line {number}: {cell.printed}")
+        for number, row in enumerate(rows, start=2):
+            validate(float, cell.printed_in(row) or 0, f"{path}: line {number}: {cell.printed}")
 
 
 def require_columns(named: set[str], rows: list[Row], path: Path) -> None:
