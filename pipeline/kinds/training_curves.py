@@ -17,7 +17,7 @@ Line = TypeVar("Line", bound=Record)
 
 @dataclass(frozen=True)
 class LossCurve:
-    """One point per validation; losses in nats per subword, without smoothing or dropout."""
+    """One point per validation; losses in nats per symbol, without smoothing or dropout."""
 
     steps: np.ndarray
     train: np.ndarray

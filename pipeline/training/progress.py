@@ -97,7 +97,7 @@ class Progress:
         """Tell of a validation: `train` is the mean of the updates since the one before, `fit` is without dropout."""
         assert state.train and state.fit and state.dev
         log.info(
-            "%s  step %d  dev perplexity %.2f (%.3f nats per subword), train %.2f",
+            "%s  step %d  dev perplexity %.2f (%.3f nats per symbol), train %.2f",
             *(self.name, state.step, state.dev.perplexity, state.dev.nll_per_token, state.fit.perplexity),
         )
         self.note(ValidationLine(step=state.step, train=state.train, fit=state.fit, dev=state.dev))

@@ -61,7 +61,7 @@ def write_score(project: Project, run: RunId, metric: str, decoding: str, split:
 
 
 def write_training(project: Project, run: RunId, dev: list[float], train: list[float], every: int = 100) -> None:
-    """A finished training, validated `every` updates; losses in nats per subword."""
+    """A finished training, validated `every` updates; losses in nats per symbol."""
     folder = folder_of(project, run)
     trained_run(steps=every * len(dev), fit=data_loss(train[-1])).write(folder / "trained.json")
     training_cost(start_cost()).write(folder / "cost.json")

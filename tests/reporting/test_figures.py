@@ -1,6 +1,7 @@
 """Figures show what the runs logged, have their numbers beside them, and say what they are."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -54,17 +55,20 @@ def put_map(project, figure, query, heads):
 
 
 @pytest.mark.parametrize(
-    ("paper", "system", "dataset", "unit"),
+    ("paper", "systems", "dataset"),
     [
-        ("weighted", "C", "wmt14-en-de", "subword"),
-        ("coldfusion", "attention-source", "source", "character"),
+        ("weighted", ["C", "attention/C1"], "wmt14-en-de"),
+        ("coldfusion", ["attention-source", "CF4"], "source"),
     ],
 )
-def test_dev_curves_name_what_their_nats_are_per(project, paper, system, dataset, unit):
-    write_training(project, project.runs_of(paper, system, dataset)[0], [2.0, 1.0], [2.0, 1.0])
-    figure = DevCurves(kind="dev_curves", caption="Toy.", dataset=dataset, systems=[system])
-    (axes,) = figure.draw(PaperView(project, paper)).picture.axes
-    assert axes.get_ylabel() == f"development cross-entropy (nats per {unit})"
+def test_dev_curves_name_their_unit_and_who_does_not_reach_the_line(project, paper, systems, dataset):
+    for system, losses in zip(systems, ([2.0, 1.0], [2.0, 1.5]), strict=True):
+        write_training(project, project.runs_of(paper, system, dataset)[0], losses, losses)
+    figure = DevCurves(kind="dev_curves", caption="Toy.", dataset=dataset, systems=systems)
+    drawing = figure.draw(PaperView(project, paper))
+    (axes,) = drawing.picture.axes
+    assert axes.get_ylabel() == "development cross-entropy (nats per symbol)"  # subwords, words or characters
+    assert re.search(r"reached by [^;]+ after \d+ updates; not by [^;]+\.$", drawing.facts)
 
 
 def test_loss_curves_have_a_point_a_validation(project, tmp_path):
@@ -75,8 +79,8 @@ def test_loss_curves_have_a_point_a_validation(project, tmp_path):
     assert code == 0
     assert [float(row["dev_loss"]) for row in rows_of(svg)] == [*losses["attention/C1"], *losses["C"]]
     text = svg.read_text(encoding="utf-8")
-    assert "loss on training data (nats per subword" in text
-    assert "development loss (nats per subword)" in text
+    assert "loss on training data (nats per symbol" in text
+    assert "development loss (nats per symbol)" in text
     assert all(colour.lower() in text.lower() for colour in COLOURS[:2])
 
 

@@ -33,5 +33,5 @@ class TrainingLossClaim(Chain, AboutTrainings):
 
         lower, upper = (measured.trainings(one, self.dataset, "training_loss", losses) for one in self.ascending)
         evidence = contrast(f"{self.ascending[1]} less {self.ascending[0]}", [(1, upper), (-1, lower)])
-        ours = f"{self.ascending[0]} {lower.mean:.3f}, {self.ascending[1]} {upper.mean:.3f} nats per subword"
+        ours = f"{self.ascending[0]} {lower.mean:.3f}, {self.ascending[1]} {upper.mean:.3f} nats per symbol"
         return Findings(ours, [evidence], "losses of trainings")

@@ -27,10 +27,10 @@ class DevCurves(Figure):
         """A curve a system and seed; a dotted line at the first system's best loss."""
         picture = new_figure(5, 3.6)
         axes = picture.subplots()
-        rows, reached = list[dict[str, Any]](), list[str]()
+        rows: list[dict[str, Any]] = []
+        reached: list[str] = []
         first_run = view.runs(self.systems[0], self.dataset)[0]
         level = float(loss_curve(view.layout.run(first_run)).dev.min())
-        of = {"parallel": "subword", "text": "symbol"}.get(view.experiment.run_spec(first_run).model.reads, "character")
         for number, system in enumerate(self.systems):
             label = view.experiment.system_entry(view.paper, system).description
             for run in view.runs(system, self.dataset):
@@ -44,9 +44,9 @@ class DevCurves(Figure):
                 ]
                 if first:
                     steps = curve.steps_to(level)
-                    reached.append(f"{label} after {steps:.0f} updates" if isfinite(steps) else f"{label} never")
+                    reached.append(f"{label} after {steps:.0f} updates" if isfinite(steps) else f"not by {label}")
         axes.axhline(level, color=COLOURS[0], linestyle=":", linewidth=1)
-        axes.set(xlabel="updates", ylabel=f"development cross-entropy (nats per {of})")
+        axes.set(xlabel="updates", ylabel="development cross-entropy (nats per symbol)")
         axes.legend()
         facts = f"The dotted line is the first system's lowest loss, {level:.3f} nats, reached by {'; '.join(reached)}."
         return Drawing(picture, rows, facts)
