@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.files import MADE, note_of, sha256_file, sha256_json, writing
+from pipeline.files import MADE, note_of, writing
+from pipeline.sha256 import sha256_file, sha256_json
 
 
 @contextlib.contextmanager

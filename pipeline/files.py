@@ -2,42 +2,23 @@
 
 import contextlib
 import errno
-import hashlib
 import io
 import itertools
-import json
 import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any
 
-from pipeline.errors import UnreadableError, UserError
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-Found = TypeVar("Found")
+from pipeline.errors import UserError
 
 log = logging.getLogger(__name__)
-READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
 ORPHAN_AFTER_S = 24 * 3600
 MADE: dict[Path, None] = {}
 """What this process wrote, in order."""
-
-
-def advised(stage: str) -> str:
-    """A stage as it is to be typed, with the settings of the workflow that this process is part of, if of one."""
-    settings = os.environ.get("REPRISE_SETTINGS")
-    unknown = " (with --set for each --config)" if settings is None else ""
-    return f"`python -m pipeline {stage}{settings or ''}`{unknown}"
-
-
-REPAIR = f"run {advised('verify --repair')}, then the same command again"
-"""What mends any file that is damaged or missing."""
 
 
 def cache_folder() -> Path:
@@ -154,48 +135,6 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
-    """The bytes of `path`; as patient as `patiently`.
-
-    head: finds in the opened file how many bytes from its beginning are wanted; None: all.
-    """
-
-    def read() -> bytes:
-        with open(path, "rb") as handle:
-            size = os.fstat(handle.fileno()).st_size
-            wanted = size if head is None else min(size, head(handle))
-            handle.seek(0)
-            content = handle.read(wanted)
-        if len(content) != wanted:
-            raise OSError(errno.EIO, f"only {len(content)} of {wanted} bytes could be read")
-        return content
-
-    return patiently(path, read)
-
-
-def patiently(path: Path, read: Callable[[], Found]) -> Found:
-    """What `read` gives; where the system can't read, again after a pause: network disks fail now and then.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        UnreadableError: it can't be read, again and again.
-    """
-    for pause in (*READ_PAUSES_S, None):
-        try:
-            return read()
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            if pause is None or error.errno == errno.EACCES:
-                raise UnreadableError(
-                    f"{path}: can't be read: {error.strerror or error}; nothing was removed: check the disk, then run "
-                    "the same command again"
-                ) from error
-            log.warning("%s: can't be read (%s), trying again in %s s", path, error.strerror or error, pause)
-            time.sleep(pause)
-    raise AssertionError("the last pause is None")
-
-
 def whole_lines(path: Path) -> list[bytes]:
     """The lines of a file, without their ends; a last one without its end, which a crash cut, is left out and named."""
     *lines, cut = Path(path).read_bytes().split(b"\n")
@@ -233,53 +172,8 @@ def set_aside(path: Path, why: str = "damaged") -> Path:
     return aside
 
 
-def write_json(path: Path, value: Any) -> None:
-    with atomic_write(path) as handle:
-        json.dump(value, handle, indent=1, ensure_ascii=False, sort_keys=True)
-        handle.write("\n")
-
-
-def read_json(path: Path) -> Any:
-    """Raises UserError when `path` is missing or is not JSON."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error}); remove it and run again") from error
-
-
-def write_csv(path: Path, rows: "DataFrame | Sequence[dict[str, Any]]", columns: Sequence[str] | None = None) -> None:
-    """`rows` with a header; columns: in their order, None = all."""
-    from pandas import DataFrame  # 0.4 s, which only what writes tables should take
-
-    frame = DataFrame(rows, columns=None if columns is None else list(columns), dtype=object)
-    with atomic_write(path) as handle:
-        frame.to_csv(handle, index=False, lineterminator="\n")
-
-
 def tail(path: Path, size: int) -> bytes:
     """So many bytes at the end of a file, or all of it. Raises FileNotFoundError."""
     with open(path, "rb") as handle:
         handle.seek(max(0, os.fstat(handle.fileno()).st_size - size))
         return handle.read()
-
-
-def require_digest(path: Path, expected: str | None, otherwise: str) -> None:
-    """Raises UserError where a file has not the SHA-256 that is `expected`, if one is: what to do then."""
-    if expected is not None and (found := sha256_file(path)) != expected:
-        raise UserError(f"{path}: sha256 is {found}, expected {expected}; {otherwise}")
-
-
-def sha256_file(path: Path) -> str:
-    """Raises OSError when not all of the file could be read, as a disk at fault may end it early."""
-    with open(path, "rb") as handle:
-        digest = hashlib.file_digest(handle, "sha256").hexdigest()
-        if (read := handle.tell()) != (size := os.fstat(handle.fileno()).st_size):
-            raise OSError(errno.EIO, f"only {read} of {size} bytes could be read", str(path))
-    return digest
-
-
-def sha256_json(value: Any) -> str:
-    """Digest of a JSON value, independent of key order."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -12,9 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pipeline.advice import advised
 from pipeline.digests import noted
 from pipeline.errors import UserError
-from pipeline.files import advised, note_of, sha256_file
+from pipeline.files import note_of
+from pipeline.sha256 import sha256_file
 
 LARGEST = 1 << 28
 """Bytes: a quarter of a second."""

@@ -1,16 +1,64 @@
-"""A stage that its files fail for a moment is done again: network disks do now and then, and it may be repeated."""
+"""What files fail for a moment is done again, a reading or a whole stage: network disks do now and then."""
 
 import errno
 import logging
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TypeVar
 
-from pipeline.errors import UserError
+from pipeline.errors import UnreadableError, UserError
+
+Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
+READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
 PAUSES_S = (1.0, 5.0, 25.0)
 PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO)
+
+
+def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
+    """The bytes of `path`; as patient as `patiently`.
+
+    head: finds in the opened file how many bytes from its beginning are wanted; None: all.
+    """
+
+    def read() -> bytes:
+        with open(path, "rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            wanted = size if head is None else min(size, head(handle))
+            handle.seek(0)
+            content = handle.read(wanted)
+        if len(content) != wanted:
+            raise OSError(errno.EIO, f"only {len(content)} of {wanted} bytes could be read")
+        return content
+
+    return patiently(path, read)
+
+
+def patiently(path: Path, read: Callable[[], Found]) -> Found:
+    """What `read` gives; where the system can't read, again after a pause: network disks fail now and then.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        UnreadableError: it can't be read, again and again.
+    """
+    for pause in (*READ_PAUSES_S, None):
+        try:
+            return read()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if pause is None or error.errno == errno.EACCES:
+                raise UnreadableError(
+                    f"{path}: can't be read: {error.strerror or error}; nothing was removed: check the disk, then run "
+                    "the same command again"
+                ) from error
+            log.warning("%s: can't be read (%s), trying again in %s s", path, error.strerror or error, pause)
+            time.sleep(pause)
+    raise AssertionError("the last pause is None")
 
 
 class LastingError(UserError):

@@ -24,12 +24,13 @@ from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file, writing
+from pipeline.files import atomic_write, writing
 from pipeline.layout import WEIGHTS_FILE
 from pipeline.provenance import commit
 from pipeline.records.corpus import AnyCorpus
 from pipeline.records.record import Record
 from pipeline.records.scores import MetricValue, ScoreFile
+from pipeline.sha256 import sha256_file
 from pipeline.training.machine import ready
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pipeline.digests import noted
 from pipeline.errors import UserError
-from pipeline.files import sha256_json
 from pipeline.layout import DONE_FILE
 from pipeline.records.jobs import Command, Done
 from pipeline.records.record import read_note
+from pipeline.sha256 import sha256_json
 from pipeline.stages import perform
 from pipeline.training.key import run_key
 

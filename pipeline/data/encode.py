@@ -30,8 +30,8 @@ from pipeline.data.token_store import token_type, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import sha256_file
 from pipeline.records.corpus import ParallelCorpus, ParallelSplit
+from pipeline.sha256 import sha256_file
 from pipeline.symbols import UNK
 
 log = logging.getLogger(__name__)

@@ -29,8 +29,9 @@ from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.text_files import count_lines
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, reading, require_digest
+from pipeline.files import atomic_write, reading
 from pipeline.records.preparation import PairsReport, PreparedPairs
+from pipeline.sha256 import require_digest
 
 log = logging.getLogger(__name__)
 

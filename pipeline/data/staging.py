@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.disk import own_folder, size
-from pipeline.files import sha256_json
+from pipeline.sha256 import sha256_json
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pipeline.data.dataset import CorpusRecord, DatasetRecord, SplitName, TreebankRecord
 from pipeline.errors import UserError
-from pipeline.files import require_digest
 from pipeline.records.preparation import PreparedPairs
+from pipeline.sha256 import require_digest
 
 
 def name_of_split(dataset: DatasetRecord, split: SplitName) -> str:

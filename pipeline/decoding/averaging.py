@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipeline.advice import REPAIR
 from pipeline.config import load_run
 from pipeline.errors import UserError
-from pipeline.files import REPAIR
 from pipeline.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FILE
 from pipeline.records.decoding import Averaged, AveragedFile
 from pipeline.records.record import read_lines_as

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from pipeline.advice import REPAIR
 from pipeline.config import RunSpec, load_run, run_folder_above
 from pipeline.data.encoded_files import require_whole
 from pipeline.errors import UserError
-from pipeline.files import REPAIR
 from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.records.corpus import AnyCorpus, read_corpus

@@ -22,9 +22,9 @@ from pipeline.data.trees import parse_tree
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.errors import UserError
 from pipeline.evaluation.scored import scored, scoring_arguments
-from pipeline.files import sha256_file
 from pipeline.metrics.statistics.phenomena import GrammarSentence, GrammarTranslations
 from pipeline.metrics.statistics.score_file import write_score
+from pipeline.sha256 import sha256_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,9 +17,9 @@ from pipeline.data.dataset import load_dataset
 from pipeline.data.encoded_files import require_whole
 from pipeline.data.token_store import TokenStore, token_files
 from pipeline.evaluation.scored import scored, scoring_arguments
-from pipeline.files import sha256_file, sha256_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score
+from pipeline.sha256 import sha256_file, sha256_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,9 +28,10 @@ from pipeline.data.text_files import lines_of
 from pipeline.data.trees import Tree, parse_tree, words
 from pipeline.errors import UserError
 from pipeline.evaluation.scored import scored, scoring_arguments
-from pipeline.files import atomic_write, sha256_file
+from pipeline.files import atomic_write
 from pipeline.metrics.statistics.brackets import Parses, precision, recall
 from pipeline.metrics.statistics.score_file import write_score
+from pipeline.sha256 import sha256_file
 
 log = logging.getLogger(__name__)
 EXAMPLES = 100_000  # training trees that say which words bear which tags, gold ones first

@@ -8,8 +8,8 @@ from typing import Any
 from pipeline.data.checked_lines import training_behind
 from pipeline.data.dataset import AnyDataset, SplitName
 from pipeline.data.test_sets import name_of_split
-from pipeline.files import sha256_file
 from pipeline.records.scores import Scored
+from pipeline.sha256 import sha256_file
 
 
 def scoring_arguments(parser: argparse.ArgumentParser, dataset: str) -> None:

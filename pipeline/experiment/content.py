@@ -17,7 +17,8 @@ from pipeline.data.dataset import AnyDataset, Source, sources_of
 from pipeline.data.dataset.base import LicensedPackages
 from pipeline.data.packages import expanded
 from pipeline.errors import UserError
-from pipeline.files import read_json, sha256_file, sha256_json, write_json
+from pipeline.json_file import read_json, write_json
+from pipeline.sha256 import sha256_file, sha256_json
 
 DIGITS = 8
 PREPARATION = TRAINING = 1

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import Field, ValidationError, field_validator
 
 from pipeline.errors import UserError
-from pipeline.files import reading, whole_lines, write_json
+from pipeline.files import reading, whole_lines
+from pipeline.json_file import write_json
 from pipeline.schema import Closed, adapter
 
 Note = TypeVar("Note", bound="Record")

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.files import atomic_write, write_csv
+from pipeline.csv_file import write_csv
+from pipeline.files import atomic_write
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -22,9 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pipeline.advice import REPAIR
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import REPAIR, set_aside
+from pipeline.files import set_aside
 from pipeline.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
 from pipeline.records.training import Machine, Outcome, Return, TrainedRun
 from pipeline.schema import validate

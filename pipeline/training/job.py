@@ -38,11 +38,12 @@ from pipeline.data.encoded_files import require_whole, training_stores
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.staging import stage
 from pipeline.errors import UserError
-from pipeline.files import patiently, sha256_file
 from pipeline.layout import DONE_FILE, EVENTS, RUN_FILE, SAMPLES_FILE, TOLD, WEIGHTS_FILE
 from pipeline.models.seq2seq import count_parameters
+from pipeline.patience import patiently
 from pipeline.provenance import provenance
 from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
+from pipeline.sha256 import sha256_file
 from pipeline.training import machine
 from pipeline.training.arguments import SAVE_EVERY_S, add_machine_arguments
 from pipeline.training.checkpoint import Checkpoints, key_of

@@ -15,7 +15,8 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, read_patiently
+from pipeline.files import atomic_write
+from pipeline.patience import read_patiently
 from pipeline.training.tensor_header import FACTS, DamagedFileError, facts_in
 
 

@@ -32,10 +32,10 @@ from pipeline.disk import size
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.content import DIGITS
 from pipeline.experiment.project import Project
-from pipeline.files import sha256_file
 from pipeline.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
 from pipeline.records.training import TrainedRun
+from pipeline.sha256 import sha256_file
 from reprise.graph import Graph, datasets_in
 from reprise.planning.data_files import is_extracted
 from reprise.store.held import is_held

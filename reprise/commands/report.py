@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.products import Encoded, Prepared
 from pipeline.records.corpus import read_corpus
 from pipeline.schema import known

@@ -8,7 +8,8 @@ from typing import Any
 
 from pipeline.data.checked_lines import check_untokenised
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file
+from pipeline.files import atomic_write
+from pipeline.sha256 import sha256_file
 from reprise.new_data.shares import by_split
 from reprise.own_files import lines_of
 

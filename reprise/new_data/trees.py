@@ -9,7 +9,8 @@ from typing import Any
 from pipeline.data.linearisation import linearise
 from pipeline.data.trees import bracketings, clean, parse_tree, words
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, sha256_file
+from pipeline.files import atomic_write
+from pipeline.sha256 import sha256_file
 from reprise.new_data.shares import by_split
 from reprise.new_data.text import (
     LARGEST_VOCABULARY,

@@ -16,9 +16,10 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from pipeline.csv_file import write_csv
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
-from pipeline.files import reading, write_csv
+from pipeline.files import reading
 from pipeline.layout import COST_FILE
 from pipeline.products import RunId
 from pipeline.records.decoding import Decoded

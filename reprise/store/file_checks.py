@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pipeline.config import load_run
 from pipeline.digests import digest_of, noted
 from pipeline.errors import UnreadableError, UserError
-from pipeline.files import patiently
 from pipeline.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
+from pipeline.patience import patiently
 from pipeline.products import Alignments, AttentionMaps, Gates, LayerTimes, ModelSizes, Product, Score, Spoken, Tuned
 from pipeline.records import decoding, preparation, probes, training
 from pipeline.records.corpus import AnyCorpus

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.cluster.markers import read_starts
 from pipeline.experiment.project import Project, load_project
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.products import Claims, LayerTable, RunId
 from reprise.graph import Graph, runs_in
 from tests.campaign.campaign import Campaign

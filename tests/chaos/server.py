@@ -45,13 +45,12 @@ class Server:
 
 def serve() -> None:
     from pipeline import __main__ as main
-    from pipeline import files, patience
+    from pipeline import patience
     from pipeline.stages import STAGES
 
     for module, _ in STAGES.values():
         importlib.import_module(module)
-    files.READ_PAUSES_S = (0.0, 0.01, 0.02)
-    patience.PAUSES_S = (0.0, 0.01, 0.02)
+    patience.PAUSES_S = patience.READ_PAUSES_S = (0.0, 0.01, 0.02)
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()

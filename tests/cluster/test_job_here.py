@@ -16,7 +16,7 @@ from pipeline.cluster.queue import Queue
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.wait import Waiter
 from pipeline.errors import LostPeer, UserError
-from pipeline.files import write_json
+from pipeline.json_file import write_json
 from pipeline.training.ownership import TakenOver
 from reprise.store.held import is_held
 

@@ -16,7 +16,7 @@ from pipeline.cluster.resources import Resources
 from pipeline.cluster.slurm import SlurmJobs, delays, job_name
 from pipeline.cluster.wait import Waiter
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.json_file import write_json
 from pipeline.records.jobs import Submission
 
 KEY = "the run's key"

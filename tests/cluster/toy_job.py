@@ -14,7 +14,7 @@ from pathlib import Path
 from tracing import CHECKPOINT_EVERY, record_step
 
 from pipeline.config import load_run
-from pipeline.files import write_json
+from pipeline.json_file import write_json
 from pipeline.layout import WEIGHTS_FILE
 from pipeline.training.key import run_key
 

@@ -13,8 +13,8 @@ from pipeline.data.subwords import learn_subwords, sample, sampled_lines, train
 from pipeline.data.token_store import TokenStore
 from pipeline.data.vocabulary import Subwords
 from pipeline.errors import UserError
-from pipeline.files import sha256_file
 from pipeline.records.corpus import read_corpus
+from pipeline.sha256 import sha256_file
 from pipeline.symbols import BOS, EOS, PAD, UNK
 
 

@@ -7,8 +7,8 @@ from toy_corpus import make_dataset, random_lines, write_raw, write_toy_raw
 from pipeline.data.cleaning import prepare_chunk
 from pipeline.data.prepare import prepare
 from pipeline.errors import UserError
-from pipeline.files import sha256_file
 from pipeline.records.preparation import PreparedPairs
+from pipeline.sha256 import sha256_file
 
 GOOD = (b"two dogs run", b"zwei Hunde laufen")
 BAD = {

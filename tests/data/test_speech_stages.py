@@ -23,8 +23,8 @@ from pipeline.data.speech.sentences import select
 from pipeline.data.speech.speak import speak
 from pipeline.data.token_store import TokenStore
 from pipeline.errors import UserError
-from pipeline.files import sha256_file
 from pipeline.schema import validate
+from pipeline.sha256 import sha256_file
 
 
 def grammar(domains=("search",), **sizes) -> dict:

@@ -15,7 +15,7 @@ from pipeline.config import load_run
 from pipeline.data.frame_store import write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.experiment.project import load_project
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.products import Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_tensor_file

@@ -18,7 +18,7 @@ from pipeline.data.token_store import TokenStore
 from pipeline.decoding.choose_search import load_used
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.tune import sample
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.wer import METRIC as WER

@@ -11,10 +11,10 @@ from pipeline.config import load_run
 from pipeline.data.subwords import train
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
-from pipeline.files import sha256_json
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.sha256 import sha256_json
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 

@@ -11,8 +11,8 @@ import yaml
 from pipeline.__main__ import main
 from pipeline.data.dataset import GrammarDataset
 from pipeline.errors import UserError
-from pipeline.files import sha256_file
 from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.sha256 import sha256_file
 from reprise.__main__ import main as reprise
 from reprise.comparison import compare_scores
 

@@ -8,8 +8,8 @@ from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
 from pipeline.digests import note
-from pipeline.files import sha256_file
 from pipeline.products import Claims, Encoded, OfRun, Prepared, RunId
+from pipeline.sha256 import sha256_file
 from reprise.commands.free import unneeded
 from reprise.graph import Graph
 from reprise.store.product_checks import Inspection

@@ -10,7 +10,7 @@ from fabricated import SENTENCES, bleu_statistics, folder_of, table_rows, write_
 from pipeline.__main__ import main
 from pipeline.data.token_store import write_tokens
 from pipeline.experiment.project import load_project
-from pipeline.files import write_json
+from pipeline.json_file import write_json
 from pipeline.metrics.statistics.bleu import bleu
 from pipeline.metrics.statistics.significance import resampled
 

@@ -13,7 +13,7 @@ from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import table_products
-from pipeline.files import read_json, write_json
+from pipeline.json_file import read_json, write_json
 from pipeline.kinds.cells.shared.cell import short
 from pipeline.products import ModelSizes
 from pipeline.reporting.markdown import scale_rules

@@ -11,8 +11,9 @@ from planning_project import project_at
 
 from pipeline.config import RunSpec
 from pipeline.errors import UserError
-from pipeline.files import read_json, sha256_json
+from pipeline.json_file import read_json
 from pipeline.products import RunId
+from pipeline.sha256 import sha256_json
 from pipeline.training.key import run_key
 from reprise.store.adopt import adopt
 

@@ -4,8 +4,8 @@ import pytest
 from copied_project import ROOT
 
 from pipeline.__main__ import main
+from pipeline.advice import advised
 from pipeline.experiment.project import load_project
-from pipeline.files import advised
 from reprise.targets import stage_command
 
 

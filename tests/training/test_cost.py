@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.records.training import Machine
 from pipeline.training.cost import CostCounter
 

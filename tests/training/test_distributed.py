@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from pipeline.config import load_run
 from pipeline.errors import LostPeer, UserError
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.job import build_trainer, train_run

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from test_survival import in_child
 
 from pipeline.errors import UserError
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.records.training import BestLoss, Loss
 from pipeline.training import guards
 from pipeline.training.checkpoint import weight_files

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from pipeline.errors import UserError
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.training import distributed, gradient_sums
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer

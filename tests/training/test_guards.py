@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pipeline.errors import UserError
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.models.transformer.model import Transformer
 from pipeline.training import guards
 from pipeline.training.job import train_run

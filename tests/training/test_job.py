@@ -14,10 +14,11 @@ from safetensors.torch import load_file
 
 from pipeline.__main__ import main
 from pipeline.errors import UserError
-from pipeline.files import read_json, sha256_file
+from pipeline.json_file import read_json
 from pipeline.layout import PROGRESS_FILE
 from pipeline.records.record import read_lines_as
 from pipeline.records.training import AnyProgress, MonitorLine
+from pipeline.sha256 import sha256_file
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key

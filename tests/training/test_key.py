@@ -6,7 +6,7 @@ import yaml
 from made_records import parallel_corpus
 
 from pipeline.errors import UserError
-from pipeline.files import write_json
+from pipeline.json_file import write_json
 from pipeline.training.key import run_key
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from pipeline.__main__ import main
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.layout import EVENTS
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline import files
+from pipeline import patience
 from pipeline.errors import UserError
-from pipeline.files import read_json
+from pipeline.json_file import read_json
 from pipeline.training import trainer
 from pipeline.training.checkpoint import Checkpoints, weight_files
 from pipeline.training.job import train_run
@@ -208,7 +208,7 @@ def fail_to_open(patched, name: str, number: int, times: int) -> None:
 
     patched.setattr(builtins, "open", failing)
     patched.setattr("io.open", failing)
-    patched.setattr(files, "READ_PAUSES_S", (0.0, 0.01), raising=False)
+    patched.setattr(patience, "READ_PAUSES_S", (0.0, 0.01))
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])

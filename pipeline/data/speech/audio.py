@@ -11,7 +11,7 @@ import numpy as np
 import soundfile
 
 from pipeline.data.speech.manifest import Utterance
-from pipeline.files import read_patiently
+from pipeline.patience import read_patiently
 
 Found = TypeVar("Found")
 TOLERANCE_S = 0.02  # two frames: manifests round

@@ -23,9 +23,10 @@ from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, require_digest
+from pipeline.files import atomic_write
 from pipeline.records.corpus import TextCorpus, TextSplit
 from pipeline.records.preparation import PreparedText, SentencesReport
+from pipeline.sha256 import require_digest
 
 log = logging.getLogger(__name__)
 

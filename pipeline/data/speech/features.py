@@ -47,10 +47,11 @@ from pipeline.data.speech.shared_utterances import place_of, shared_speakers, sh
 from pipeline.data.token_store import write_tokens
 from pipeline.disk import require_space
 from pipeline.errors import UserError
-from pipeline.files import atomic_write, require_digest
+from pipeline.files import atomic_write
 from pipeline.layout import CORPUS_FILE
 from pipeline.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.records.preparation import PreparedSpeech, UtterancesReport
+from pipeline.sha256 import require_digest
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from made_records import trained_run
 from pipeline.__main__ import main
 from pipeline.errors import UserError
 from pipeline.experiment.reports import claim_products
-from pipeline.files import read_json, write_json
+from pipeline.json_file import read_json, write_json
 from pipeline.products import Score, Trained
 
 

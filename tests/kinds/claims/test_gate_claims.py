@@ -9,7 +9,7 @@ from fabricated import AT_PLATEAU, folder_of, write_training
 
 from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import claim_products
-from pipeline.files import write_json
+from pipeline.json_file import write_json
 from pipeline.kinds.claims.gate_values import WordKind
 from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.products import Gates
