@@ -16,7 +16,7 @@ LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tun
 OF_A_STAGE = {
     "average": {"--last", "--best"},  # one of the two
     "launch": {"--run", "--folder", "--out"},
-    "show": {"--paper"},
+    "show": {"--paper", "--table"},
     "translate": {"--text"},
     "perplexity": {"--corpus"},
 }
