@@ -4,7 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from fabricated import SENTENCES, bleu_statistics, perplexity_statistics, write_score, write_training
+from fabricated import (
+    SENTENCES,
+    bleu_statistics,
+    folder_of,
+    perplexity_statistics,
+    write_score,
+    write_training,
+)
 from made_claims import (
     CONTRADICTED,
     DATA,
@@ -166,6 +173,34 @@ def test_what_still_learns_may_uphold_what_is_said_of_it_and_contradicts_nothing
     row = row_of(project)
     assert row["verdict"] == verdict
     assert row["evidence"].startswith("C: its dev loss fell by 1.0%") == (verdict == "not trained far enough")
+
+
+def test_what_a_system_that_still_learns_would_contradict_helps_no_other_claim_to_be_decided(project_with):
+    """It is not decided, so that it is none of those by which Benjamini and Hochberg let others be."""
+    claims = {
+        "learning": {"kind": "level", "score": "bleu", "term": "C", "at_least": 50.0},
+        "near": {"kind": "level", "score": "bleu", "term": "A", "at_least": 54.2},
+        "no-more": {"kind": "level", "score": "bleu", "term": "A", "at_least": 55.9},
+    }
+    one = claims_of()
+    facts = one["claims"]["one"]
+    project = project_with(one | {"claims": {name: facts | claim for name, claim in claims.items()}})
+    for system, found, last in (("A", 0.55, 2.0), ("C", 0.4, 1.98)):
+        (run,) = runs(project, system)
+        write_training(project, run, [2.0] * 8 + [last] * 2, [1.0] * 10)
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(found))
+    rows = {row["claim"]: row for row in claim_rows(project, "weighted")}
+    assert rows["learning"]["verdict"] == "not trained far enough"
+    assert (float(rows["learning"]["p_value"]) < 0.001, rows["learning"]["p_adjusted"]) == (True, "")
+    assert float(rows["near"]["p_adjusted"]) == pytest.approx(2 * float(rows["near"]["p_value"]), rel=0.01)
+
+
+def test_a_claim_whose_system_has_no_curve_any_more_is_not_run_and_the_others_are_judged(project_with):
+    project = project_with(claims_of(score="bleu", kind="level", term="C", at_least=50.0))
+    (run,) = runs(project, "C")
+    write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.4))
+    (folder_of(project, run) / "trained.json").unlink()
+    assert row_of(project)["verdict"] == NOT_RUN
 
 
 @pytest.mark.parametrize(("seeds", "verdict"), [(1, "provisional upheld"), (2, "provisional upheld"), (3, "upheld")])

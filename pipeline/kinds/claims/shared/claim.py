@@ -51,6 +51,11 @@ class Findings:
         return min(1.0, len(self.evidence) * min(1 - p for p in self.p_values))
 
     @property
+    def is_for(self) -> bool:
+        """Whether it speaks for the claim rather than against it."""
+        return self.p_upheld <= self.p_contradicted
+
+    @property
     def p_value(self) -> float | None:
         """Two-sided: how often chance alone would speak so clearly for the claim or against it; None if unknown."""
         if not self.evidence or len(self.p_values) < len(self.evidence):

@@ -90,7 +90,10 @@ def judged(name: str, claim: Claim, group: Group, measured: Measurements, faults
     """With what was found and a p-value of its own; without a p-value where that decides nothing."""
     try:
         found = claim.findings(measured)
-        unfinished = not_at_plateau(claim.baselines(measured.scores), measured)
+        fair_to = claim.baselines(measured.scores)
+        if found.p_value is not None and found.p_value <= LEVEL and not found.is_for:
+            fair_to = fair_to + claim.favoured(measured.scores)
+        unfinished = not_at_plateau(fair_to, measured)
     except faults as missing:
         return Judged(name, claim, group, Verdict.NOT_RUN, str(missing))
     if claim.about == "identity":
@@ -116,9 +119,7 @@ def decided(one: Judged, measured: Measurements) -> Judged:
     assert one.found is not None and one.p_value is not None, "it was judged"
     if one.p_value > LEVEL:
         return one
-    upheld = one.found.p_upheld <= one.found.p_contradicted
-    if not upheld and (unfinished := not_at_plateau(one.claim.favoured(measured.scores), measured)):
-        return replace(one, verdict=Verdict.NOT_TRAINED_FAR_ENOUGH, why=unfinished)
+    upheld = one.found.is_for
     if fewest_seeds(one.claim, measured) < ENOUGH_SEEDS:
         verdict = Verdict.PROVISIONALLY_UPHELD if upheld else Verdict.PROVISIONALLY_CONTRADICTED
     else:
