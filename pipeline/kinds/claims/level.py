@@ -9,6 +9,7 @@ from pipeline.kinds.claims.shared.scores import OfMeans
 from pipeline.kinds.claims.shared.terms import Scores, Term, as_term
 from pipeline.kinds.evidence import Evidence, Sample, Scale, contrast
 from pipeline.kinds.names import SystemName
+from pipeline.metrics import metric_named
 
 
 class LevelClaim(OfMeans):
@@ -29,8 +30,15 @@ class LevelClaim(OfMeans):
     def compared(self) -> list[Term]:
         return [as_term(self.term)]
 
+    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
+        """The system, where it is said to be no better than the bound."""
+        return [] if self.praises(scores) else [(self.compared[0].system, scores[self.score].dataset)]
+
     def favoured(self, scores: Scores) -> list[tuple[str, str]]:
-        return [(self.compared[0].system, scores[self.score].dataset)]
+        return [(self.compared[0].system, scores[self.score].dataset)] if self.praises(scores) else []
+
+    def praises(self, scores: Scores) -> bool:
+        return (self.at_least is not None) == (metric_named(scores[self.score].metric).better == "higher")
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         (term,), (value,) = self.compared, samples

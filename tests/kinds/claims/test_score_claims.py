@@ -175,6 +175,14 @@ def test_what_still_learns_may_uphold_what_is_said_of_it_and_contradicts_nothing
     assert row["evidence"].startswith("C: its dev loss fell by 1.0%") == (verdict == "not trained far enough")
 
 
+def test_that_a_system_gets_no_further_is_not_upheld_while_it_learns(project_with):
+    project = project_with(claims_of(score="bleu", kind="level", term="C", at_most=50.0))
+    (run,) = runs(project, "C")
+    write_training(project, run, [2.0] * 8 + [1.98] * 2, [1.0] * 10)
+    write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.4))
+    assert row_of(project)["verdict"] == "not trained far enough"
+
+
 def test_what_a_system_that_still_learns_would_contradict_helps_no_other_claim_to_be_decided(project_with):
     """It is not decided, so that it is none of those by which Benjamini and Hochberg let others be."""
     claims = {
