@@ -104,8 +104,8 @@ def events(lines: Iterable[str], is_interrupted: Callable[[], bool]) -> Iterator
         if command or line == RULE_FAILED:
             command.append(line)
             if COMMAND_ENDED.search(line):
-                if not is_interrupted() and (why := failure_in(command)):
-                    yield why
+                if not is_interrupted():
+                    yield from failure_in(command)
                 command = []
             elif not command[1:2] or command[1].startswith("CalledProcessError"):
                 continue
@@ -114,12 +114,13 @@ def events(lines: Iterable[str], is_interrupted: Callable[[], bool]) -> Iterator
                 command = []
         elif not DETAIL.match(line) and (EVENT.match(line) or not is_interrupted()):
             yield line
+    yield from command  # whose end was never said, as on a full disk
 
 
-def failure_in(command: list[str]) -> str | None:
-    """Which log has more on it: the one that the command names last. The cause is said in the end."""
+def failure_in(command: list[str]) -> list[str]:
+    """Which log has more on it: the one that the command names last, else the command. The cause is said in the end."""
     logs = re.findall(r"[^\s'>]+\.log\b", "\n".join(command))
-    return f"failed: more in {logs[-1]}" if logs else None
+    return [f"failed: more in {logs[-1]}"] if logs else command
 
 
 def look_on(workflow: Workflow, watch: Watch, title: str) -> None:

@@ -88,6 +88,11 @@ def test_of_a_command_that_failed_a_log_has_its_log():
     assert list(events(FAILED.splitlines()[:5], lambda: True)) == FAILED.splitlines()[4:5]
 
 
+@pytest.mark.parametrize("command", [FAILED.replace(".log", ".txt").splitlines()[:4], FAILED.splitlines()[:3]])
+def test_a_command_that_names_no_log_or_was_cut_off_is_said_as_it_is(command):
+    assert list(events(command, lambda: False)) == command
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
