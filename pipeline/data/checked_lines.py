@@ -9,7 +9,9 @@ from pipeline.records.decoding import Decoded
 
 # Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
-TOKENISED_SHARE = 0.1
+TOKENISED_SHARE, OF_ALL_LINES = 0.1, 0.01
+APART = re.compile(r"(?<!\.) \.\s*$")
+"""A stop at the end of a line; dots with spaces between them (. . .) are written so."""
 
 
 def read_lines(path: Path, expected: int | None = None) -> list[str]:
@@ -36,12 +38,13 @@ def check_untokenised(path: Path, lines: list[str]) -> None:
     """Raises UserError when text meant to be raw was tokenised: scored by sacreBLEU it would be tokenised twice.
 
     Taken as signs: escaped characters, or full stops that stand apart, in more than a tenth of the lines they could
-    occur in.
+    occur in; of all lines in one of a hundred, as where few end in a stop, those may be names of folders or slips.
     """
     escaped = sum(bool(ESCAPED.search(line)) for line in lines)
     stops = [line for line in lines if line.rstrip().endswith(".")]
-    apart = sum(line.rstrip().endswith(" .") for line in stops)
-    if escaped > TOKENISED_SHARE * len(lines) or apart > max(1, TOKENISED_SHARE * len(stops)):
+    apart = sum(bool(APART.search(line)) for line in stops)
+    fewest = max(1, TOKENISED_SHARE * len(stops), OF_ALL_LINES * len(lines))
+    if escaped > TOKENISED_SHARE * len(lines) or apart > fewest:
         raise UserError(
             f"{path}: looks tokenised ({apart} of {len(stops)} final stops stand apart, {escaped} lines hold escaped "
             "characters), but sacreBLEU wants raw text; give the raw file"

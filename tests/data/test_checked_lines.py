@@ -48,6 +48,9 @@ def test_tokenised_text_is_told_from_raw():
     check_untokenised("raw", raw)
     check_untokenised("raw", ["One odd line .", *raw])
     check_untokenised("raw", [])
+    check_untokenised("code", [*["ls -l"] * 200, "cp a .", "find ."])
+    check_untokenised("zh", [*["我们走吧。"] * 500, *["OK."] * 10, "Mr .", "Dr ."])
+    check_untokenised("raw", [*["Well . . ."] * 20, *["Yes."] * 80])
     with pytest.raises(UserError, match="looks tokenised"):
         check_untokenised("tok", ["Er kam , sah und ging .", "Un mot ."] * 10)
     with pytest.raises(UserError, match="looks tokenised"):
