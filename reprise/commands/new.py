@@ -140,7 +140,8 @@ def text_splits(args: argparse.Namespace, folder: Path, languages: tuple[str, st
             raise UserError("--pairs are split (--split); --dev and --test go with --src and --tgt")
         return {"train": (args.src, args.tgt), "dev": tuple(args.dev), "test": tuple(args.test)}
     pairs = list(text.read_columns(args.pairs) if args.pairs else text.read_pairs((args.src, args.tgt)))
-    text.require_raw(args.pairs or args.tgt, (tgt for _, tgt in pairs), languages[1])
+    path, reads = (args.pairs, "cut -f 2") if args.pairs else (args.tgt, "cat")  # a detokeniser takes tabs away
+    text.require_raw(path, (tgt for _, tgt in pairs), languages[1], reads)
     files, empty = text.split_pairs(iter(pairs), read_shares(args.split), folder, languages)
     log.info("%s: train, dev and test, no source sentence in two of them; %d empty pairs left out", folder, empty)
     return files

@@ -1,6 +1,7 @@
 """Sentences and their translations: two files that go line by line, or one of two columns."""
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -60,12 +61,16 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
     }
 
 
-def require_raw(path: Path, lines: Iterable[str], language: str) -> None:
-    """Raises UserError where text that scores are taken on was tokenised: better before trainings than after them."""
+def require_raw(path: Path, lines: Iterable[str], language: str, reads: str = "cat") -> None:
+    """Raises UserError where text that scores are taken on was tokenised: better before trainings than after them.
+
+    reads: the command that gives these lines of the file.
+    """
     try:
         check_untokenised(path, list(islice(lines, LOOKED_AT)))
     except UserError as error:
-        raise UserError(f"{error}, or detokenise it: `sacremoses -l {language} detokenize < {path} > RAW`") from None
+        makes = f"{reads} {shlex.quote(str(path))} | sacremoses -l {language} detokenize > RAW"
+        raise UserError(f"{error}, or detokenise it: `{makes}`") from None
 
 
 def flow(**entries: Any) -> str:

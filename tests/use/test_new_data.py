@@ -2,7 +2,11 @@
 
 import csv
 import logging
+import os
 import random
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +148,16 @@ def test_text_that_is_tokenised_is_refused_before_anything_is_trained_on_it(root
     assert "talk.de: looks tokenised (100 of 100 final stops stand apart" in said and "sacremoses -l de deto" in said
     assert not (root / "workflow/datasets/mine.yaml").exists() and not (root / "data").exists()
     assert reprise(["new", "dataset", "mine", "--src", "talk.en", "--tgt", "raw.de"]) == 0  # sources aren't scored
+
+
+def test_of_pairs_that_are_tokenised_the_second_column_alone_is_to_be_detokenised(root, capsys):
+    """`sacremoses` takes the tab away, and with it the columns."""
+    (root / "my talk.tsv").write_text("".join(f"en {number}\tde {number} .\n" for number in range(100)))
+    assert reprise(["new", "dataset", "mine", "--pairs", "my talk.tsv", "--languages", "en", "de"]) == 1
+    (command,) = re.findall("`(.*)`", capsys.readouterr().err)
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    subprocess.run(command, shell=True, check=True, cwd=root, env=os.environ | {"PATH": path})
+    assert (root / "RAW").read_text().splitlines() == [f"de {number}." for number in range(100)]
 
 
 @pytest.mark.parametrize("name", ["all", "train", "speak", "plan"])
