@@ -1,5 +1,6 @@
 """Run folders as the stages leave them, with made-up scores and logs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -74,11 +75,14 @@ def write_training(project: Project, run: RunId, dev: list[float], train: list[f
     )
 
 
-def write_branches(project: Project, run: RunId, weights: np.ndarray, first: int = 0) -> None:
+def write_branches(
+    project: Project, run: RunId, weights: np.ndarray, first: int = 0, dev: Sequence[float] = AT_PLATEAU
+) -> None:
     """A log of kappa = alpha in one encoder layer after each update from `first`; weights (steps, M)."""
     folder = folder_of(project, run)
     trained_run(steps=len(weights)).write(folder / "trained.json")
-    append(folder, [validation_line(step=len(weights), dev=data_loss(2.0))])
+    steps = np.linspace(0, len(weights), len(dev) + 1).round().astype(int)[1:].tolist()
+    append(folder, (validation_line(step=step, dev=data_loss(loss)) for step, loss in zip(steps, dev, strict=True)))
     names = ("encoder.0.kappa", "encoder.0.alpha", "decoder.0.kappa")
     append(
         folder,

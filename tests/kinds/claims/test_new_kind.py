@@ -78,7 +78,7 @@ def test_a_file_alone_makes_a_kind_of_claim(root):
 
     out = root / "claims.csv"
     for run in trained:
-        write_training(project, run, [3.0, 2.0, 1.5], [1.0] * 3, every=99 + run.seed)
+        write_training(project, run, [3.0, 1.5, 1.5], [1.0] * 3, every=99 + run.seed)
     stage = ["claims", "--root", str(root), "--paper", "weighted", "--out", str(out)]
     with_toy(RUN_STAGE, root, *stage)
     rows = list(csv.DictReader(out.open(encoding="utf-8")))

@@ -36,6 +36,15 @@ def test_counts_of_several_trainings_are_judged_by_how_they_differ(project_with)
     assert float(row["p_value"]) == pytest.approx(0.0262, abs=1e-4)
 
 
+def test_branches_of_a_system_that_still_learns_contradict_nothing(project_with):
+    claim = claims_of(kind="branches", dataset=DATA, system="C", layer=1, quantity="spread", at_least=1.5)
+    project = project_with(claim, seeds=3)
+    for run in runs(project, "C"):
+        last = np.array([0.5, 0.5 + 0.01 * run.seed])
+        write_branches(project, run, np.linspace([0.5, 0.5], last, 400), dev=[2.0] * 8 + [1.9] * 2)
+    assert row_of(project)["verdict"] == "not trained far enough"
+
+
 def test_a_training_loss_that_a_system_had_no_time_to_lower_says_nothing(project_with):
     """Either way: of the one that is said to have the higher loss, and of the one that has it against what is said."""
     for slow, losses in (("C", (1.0, 1.2)), ("A", (1.2, 1.0))):

@@ -55,6 +55,9 @@ class AboutTraining(AboutTrainings):
     def systems(self) -> list[str]:
         return [self.system]
 
+    def favoured(self, scores: Scores) -> list[tuple[str, str]]:
+        return [(self.system, self.dataset)]
+
 
 class TrainedPair(AboutTrainings):
     """A system next to a baseline."""
