@@ -11,11 +11,11 @@ from pipeline.data.trees import bracketings, clean, parse_tree, words
 from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.sha256 import sha256_file
+from pipeline.symbols import EOS
 from reprise.new_data.shares import by_split
 from reprise.new_data.text import (
     LARGEST_VOCABULARY,
     LOOKED_AT,
-    RESERVED,
     fitting_vocabulary,
     flow,
     indented,
@@ -68,7 +68,7 @@ def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
             pairs=[*lines.values()],
             src_subwords=subwords(sum(len(sentence.encode()) for sentence, _ in looked_at), len(looked_at)),
             tgt_subwords=round(len(symbols) / len(looked_at), 1),
-            tgt_vocab=len({*symbols}) + RESERVED,
+            tgt_vocab=EOS + 1 + len({*symbols}),
             raw_bytes=sum(path.stat().st_size for path in splits.values()),
         ),
     }

@@ -16,6 +16,7 @@ import yaml
 from copied_project import add_toy_paper, call, copy_project, require
 
 from pipeline.__main__ import main
+from pipeline.data.dataset import load_dataset
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
@@ -88,8 +89,13 @@ def test_a_treebank_becomes_a_dataset_that_is_prepared_and_no_sentence_is_in_two
     assert reprise(["new", "dataset", "news", "--trees", "news.mrg", "--split", "0.8/0.1/0.1"]) == 0
     stage = ["--dataset", str(root / "workflow/datasets/news.yaml"), "--corpus", "corpus"]
     assert main(["collect-trees", *stage, "--downloads", "downloads"]) == 0
+    dataset = load_dataset(root / "workflow/datasets/news.yaml")
+    expected = Corpus.of(dataset, root / "nothing")
     for name in ("prepare-trees", "subwords", "encode"):
         assert main([name, *stage]) == 0
+    made = Corpus.of(dataset, root / "corpus")
+    assert (made.pairs, made.tgt_vocab) == (expected.pairs, expected.tgt_vocab)
+    assert made.tgt_subwords == pytest.approx(expected.tgt_subwords, abs=0.05)
     found = [(root / f"corpus/prepared/{split}.tok.en").read_text().splitlines() for split in ("train", "dev", "test")]
     assert sum(map(len, found)) == len(trees)
     assert not set(found[0]) & set(found[1]) and not set(found[0]) & set(found[2]) and not set(found[1]) & set(found[2])
