@@ -181,6 +181,9 @@ def test_that_a_system_gets_no_further_is_not_upheld_while_it_learns(project_wit
     write_training(project, run, [2.0] * 8 + [1.98] * 2, [1.0] * 10)
     write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.4))
     assert row_of(project)["verdict"] == "not trained far enough"
+    (folder_of(project, run) / "progress.jsonl").unlink()
+    write_training(project, run, [2.0], [1.0])
+    assert row_of(project)["evidence"].startswith("C: its dev loss was not measured before the last fifth of its upd")
 
 
 def test_what_a_system_that_still_learns_would_contradict_helps_no_other_claim_to_be_decided(project_with):

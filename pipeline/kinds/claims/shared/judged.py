@@ -110,7 +110,8 @@ def not_at_plateau(systems: Iterable[tuple[str, str]], measured: Measurements) -
     for system, dataset in systems:
         gains = [measured.curve(run).late_gain for run in measured.view.runs(system, dataset)]
         if (gain := float(np.mean(gains))) >= PLATEAU:
-            return f"{system}: its dev loss fell by {gain:.1%} over the last fifth of its updates"
+            fell = f"fell by {gain:.1%} over" if np.isfinite(gain) else "was not measured before"
+            return f"{system}: its dev loss {fell} the last fifth of its updates"
     return ""
 
 
