@@ -127,7 +127,7 @@ def test_dev_curves_say_when_the_first_systems_level_is_reached(project, tmp_pat
 
 def test_dev_curves_say_when_the_first_systems_level_is_never_reached(project, tmp_path):
     write_losses(project, {"attention-source": [2.0, 1.0, 0.8], "CF4": [1.2, 0.9, 0.81]})
-    assert "probability projection never" in draw(tmp_path, "figure2")[1]
+    assert "not by Cold Fusion" in draw(tmp_path, "figure2")[1]
 
 
 def write_losses(project, losses: dict[str, list[float]]) -> None:
