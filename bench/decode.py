@@ -142,7 +142,7 @@ def check_equal(model: Transformer, src: Tensor) -> None:
 
 
 def ours(model: Transformer, batch: TextBatch, narrow: bool = False) -> list[float]:
-    with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+    with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not in_use().widened):
         return [found[0].score for found in beam_search(model, batch, CONFIG)]
 
 

@@ -3,7 +3,8 @@
     python bench/precision.py work/demo/runs/attention/base/grammar-en-de/seed1-*
     python bench/precision.py --steps 100 --seeds 1 -- RUN …
     python bench/precision.py --of libraries -- RUN …    # float32 products by MKL and by oneDNN instead
-    python bench/precision.py --of widening -- RUN …     # bfloat16 products by its own instructions and by float32
+
+bfloat16 is that of the processor, also where trainings take float32 in its place because that is faster.
 
 RUN is a run's folder, of which only run.yaml is read; its corpus has to be there. One JSON line a system: of each
 way and seed the loss on the development set at the end, nats a target symbol; how far apart the means of both
@@ -23,16 +24,16 @@ from pathlib import Path
 
 import yaml
 
+from pipeline.files import cache_folder
 from pipeline.kinds.training_curves import fit_curve
 from pipeline.records.training import TrainedRun, TrainingCost
-from pipeline.training.products import TORCH_OWN, Choice, remembered
+from pipeline.training.products import TORCH_OWN, Choice, choose, remembered
 
 Way = tuple[str, Choice | None]
-"""A precision, and what multiplies; None is what was found to be the fastest here."""
+"""A precision, and what multiplies float32; None is what was found to be the fastest here."""
 PAIRS: dict[str, dict[str, Way]] = {
     "precision": {"fp32": ("fp32", None), "bf16": ("bf16", None)},
     "libraries": {"mkl": ("fp32", TORCH_OWN), "onednn": ("fp32", Choice(products="onednn"))},
-    "widening": {"bf16": ("bf16", TORCH_OWN), "widened": ("bf16", Choice(widened=True))},
 }
 
 
@@ -88,11 +89,10 @@ def train(folder: Path, run: Path, spec: dict, steps: int, seed: int, way: Way) 
     (folder / "run.yaml").write_text(yaml.safe_dump(changed))
     command = [sys.executable, "-m", "pipeline", "train", "--run", str(folder), "--device", "cpu", "--threads", "1"]
     environment = dict(os.environ)
-    if choice:
-        environment["XDG_CACHE_HOME"] = str(folder / "cache")
-        path = remembered(folder / "cache/reprise")
-        path.parent.mkdir(parents=True)
-        choice.write(path)
+    environment["XDG_CACHE_HOME"] = str(folder / "cache")
+    path = remembered(folder / "cache/reprise")
+    path.parent.mkdir(parents=True)
+    (choice or choose(cache_folder()).model_copy(update={"widened": False})).write(path)
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])

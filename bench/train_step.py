@@ -19,7 +19,7 @@ target tokens a step; `demo` is what the scale `demo` trains: width 64, feed-for
 sentences of 20. Label smoothing is 0.1. Dropout of 0.1 lies in the same three places in every system (sub-layer outputs
 and embeddings, attention weights, inside the feed-forward network). Every system runs one step a round in the same
 process, under the same allocator setting: freed memory is kept. Plain PyTorch multiplies matrices by the library that
-it takes by itself.
+it takes by itself; ours in bfloat16 computes as a training that asks for it does: in float32 where that is faster.
 """
 
 import argparse
@@ -221,7 +221,7 @@ def our_step(shape: Shape, config: ModelConfig, narrow: bool) -> Step:
     optimiser = torch.optim.Adam(model.parameters(), **ADAM, fused=True)
 
     def step(batch: TextBatch) -> float:
-        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow and not in_use().widened):
             sums = model.loss(batch, SMOOTHING)
         (sums.loss / sums.tokens).backward()
         optimiser.step()

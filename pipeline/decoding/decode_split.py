@@ -14,6 +14,7 @@ from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.records.decoding import Decoded
 from pipeline.schema import parse_json
+from pipeline.training.machine import precision_on
 
 log = logging.getLogger(__name__)
 REPORT_EVERY_S = 5.0
@@ -37,7 +38,7 @@ class Outputs:
             weights=trained.weights_digest,
             training=trained.training_digest,
             decoding=config.model_dump(),
-            precision=trained.spec.training.precision,
+            precision=precision_on(trained.device, trained.spec.training.precision),
             device=trained.device.type,
             seconds=round(self.seconds, 3),
             sentences_per_second=round(len(self.outputs) / self.seconds, 2),

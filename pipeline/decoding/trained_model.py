@@ -78,7 +78,7 @@ class TrainedModel:
         )
 
     def autocast(self) -> AbstractContextManager:
-        """Matrix products in the precision the model was trained in."""
+        """Matrix products in the precision that its run asks for, or the machine is faster in."""
         return autocast(self.device, self.spec)
 
 

@@ -80,7 +80,11 @@ class Products(Closed):
     """How a processor multiplies matrices."""
 
     products: Literal["mkl", "onednn"] = Field(default="mkl", description="What multiplies those of float32")
-    widened: bool = Field(default=False, description="Whether those of bfloat16 are multiplied as float32, and rounded")
+    widened: bool = Field(default=False, description="Whether what asks for bfloat16 is computed in float32")
+
+    def precision(self, asked: str) -> str:
+        """Of matrix products where a run asks for one."""
+        return "fp32" if self.widened else asked
 
 
 class Machine(Products):

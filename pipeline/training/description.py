@@ -28,7 +28,7 @@ def describe(
     )
     log.info(
         "  %s on %s, %d threads, %d process(es), torch %s; %s",
-        *(training.precision, facts.device, facts.threads, group.size, facts.torch),
+        *(facts.precision(training.precision), facts.device, facts.threads, group.size, facts.torch),
         f"resumed after update {state.step}" if state.step else "from the start",
     )
     parts = len(batches.largest())

@@ -67,10 +67,15 @@ def check_kernels(device: torch.device) -> None:
         )
 
 
+def precision_on(device: torch.device, asked: str) -> str:
+    """In which matrices are multiplied there: in float32, too, on a processor that is slower in bfloat16."""
+    return in_use().precision(asked) if device.type == "cpu" else asked
+
+
 def check_precision(device: torch.device, precision: str) -> None:
-    """Says so where a processor computes in it by a detour. Raises UserError where a GPU lacks it."""
-    if precision == "bf16" and device.type == "cpu" and in_use().widened:
-        log.info("%s is faster in float32: bfloat16 matrices are multiplied as such, and rounded", processor())
+    """Says so where a processor computes in another. Raises UserError where a GPU lacks it."""
+    if precision_on(device, precision) != precision:
+        log.info("%s is faster in float32, which is taken in the place of bfloat16", processor())
     if precision == "bf16" and device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
         raise UserError(
             f"{torch.cuda.get_device_name(device)} has no bfloat16; set training.precision to fp32 in the scale "
@@ -118,8 +123,8 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
-    """Matrix products in the precision that the run asks for; of bfloat16, those of a loop in TF32 (gru_record.py)."""
-    narrow = spec.training.precision == "bf16"
+    """Matrix products in the run's precision on `device`; with bfloat16, those of a loop in TF32 (gru_record.py)."""
+    narrow = precision_on(device, spec.training.precision) == "bf16"
     torch.backends.cuda.matmul.allow_tf32 = narrow
     return torch.autocast(device.type, torch.bfloat16, enabled=narrow)
 

@@ -1,12 +1,13 @@
 """Products of matrices on a CPU by the faster of the ways inside torch.
 
 float32: torch takes MKL, which on processors of other makers than its own may need twice as long as oneDNN. bfloat16:
-without instructions for it they take 45 times as long as float32, with them sometimes 1.7 times. Then factors are
-widened and the product is rounded, as such instructions do, too; only the order of sums differs. What is faster is
-measured once for a kind of processor and remembered in the user's cache; `Machine` names it.
+without instructions for it products take 45 times as long as in float32, with them sometimes 1.7 times; what asks for
+bfloat16 is computed in float32 there. What is faster is measured once for a kind of processor and remembered in the
+user's cache; `Machine` names it.
 """
 
 import logging
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -23,8 +24,8 @@ from pipeline.records.training import Products
 
 log = logging.getLogger(__name__)
 Multiply = Callable[..., Tensor]
-WORTH, WORTH_WIDENING = 1.5, 1.3  # times as fast as torch's own way: more than a busy machine can feign
-LEAST = 1 << 20  # multiply-adds: for fewer the detour takes longer than they do
+WORTH, WORTH_WIDENING = 1.5, 1.3  # times as fast: more than a busy machine can feign
+LEAST = 1 << 20  # multiply-adds: for fewer the way to oneDNN takes longer than they do
 ROUNDS, ROWS, WIDTH = 5, 512, 256
 
 
@@ -40,10 +41,9 @@ def choose(folder: Path) -> Choice:
     """What was found on a processor of this kind, or is now; torch's own where that can't be remembered."""
     path = remembered(folder)
     if (before := read_note(Choice, path)) is None:
-        before = Choice(
-            products="onednn" if lead(by_onednn, torch.float32) >= WORTH else "mkl",
-            widened=lead(by_widening, torch.bfloat16) >= WORTH_WIDENING,
-        )
+        own, other, narrow = seconds((torch.mm, torch.float32), (by_onednn, torch.float32), (torch.mm, torch.bfloat16))
+        products = "onednn" if own >= WORTH * other else "mkl"
+        before = Choice(products=products, widened=narrow >= WORTH_WIDENING * (other if products == "onednn" else own))
         try:
             before.write(path)
         except UserError as error:
@@ -63,22 +63,17 @@ def in_use() -> Choice:
     return installed[0][0] if installed else TORCH_OWN
 
 
-def lead(other: Multiply, kind: torch.dtype) -> float:
-    """Processor time of torch's own way over that of another, of a linear layer's products forward and backward."""
-    x, weight, grad = (torch.ones(rows, WIDTH, dtype=kind) for rows in (ROWS, WIDTH, ROWS))
-    seconds: dict[Multiply, float] = {torch.mm: torch.inf, other: torch.inf}
+def seconds(*ways: tuple[Multiply, torch.dtype]) -> list[float]:
+    """Least processor time that each way takes for a linear layer's products, forward and backward."""
+    least = [math.inf] * len(ways)
     for _ in range(ROUNDS):
-        for multiply in seconds:
+        for i, (multiply, kind) in enumerate(ways):
+            x, weight, grad = (torch.ones(rows, WIDTH, dtype=kind) for rows in (ROWS, WIDTH, ROWS))
             began = time.thread_time()
             for pair in ((x, weight.t()), (grad, weight), (grad.t(), x)):
                 multiply(*pair)
-            seconds[multiply] = min(seconds[multiply], time.thread_time() - began)
-    return seconds[torch.mm] / seconds[other]
-
-
-def by_widening(*factors: Tensor, operator: Multiply = torch.mm, **scales: float) -> Tensor:
-    """The product of bfloat16 matrices, in float32 and rounded."""
-    return operator(*(factor.float() for factor in factors), **scales).bfloat16()
+            least[i] = min(least[i], time.thread_time() - began)
+    return least
 
 
 def by_onednn(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -91,30 +86,26 @@ def by_onednn(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def multiply_by(choice: Choice) -> None:
-    """Have `choice` do the products of matrices on the CPU, those of backward passes too: of float32 every `mm` and
-    `addmm`, of bfloat16 also batches of them."""
+    """Have `choice` do the products of float32 matrices on the CPU, those of backward passes too."""
     while installed:
         installed.pop()[1]._destroy()
     if choice == TORCH_OWN:
         return
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     installed.append((choice, torch.library.Library("aten", "IMPL")))
-    for name in ("mm", "addmm", "bmm", "baddbmm") if choice.widened else ("mm", "addmm"):
+    for name in ("mm", "addmm") if choice.products == "onednn" else ():
         kernel = torch.library.get_kernel(f"aten::{name}", "CPU")
         with warnings.catch_warnings(action="ignore"):  # that it overrides a kernel is what it is for
-            installed[0][1].impl(name, override(choice, name, partial(kernel.call_boxed, keys)), "CPU")
+            installed[0][1].impl(name, by_onednn_or(partial(kernel.call_boxed, keys)), "CPU")
 
 
-def override(choice: Choice, name: str, usual: Multiply) -> Multiply:
-    """What is done instead of torch's operator; to it are left small products, and those that `choice` is not about."""
+def by_onednn_or(usual: Multiply) -> Multiply:
+    """What is done instead of torch's operator, to which small products and those of other kinds are left."""
 
     def multiply(*given: Tensor, **scales: float) -> Tensor:
         *summand, a, b = given
-        large = a.numel() * b.shape[-1] >= LEAST
-        if large and choice.widened and a.dtype == torch.bfloat16:
-            return by_widening(*given, operator=getattr(torch, name), **scales)
         plain = all(row.shape == b.shape[1:] and row.is_contiguous() for row in summand) and set(scales.values()) <= {1}
-        if large and choice.products == "onednn" and a.dtype == torch.float32 and a.dim() == 2 and plain:
+        if plain and a.numel() * b.shape[-1] >= LEAST and a.dtype == torch.float32:
             return by_onednn(a, b, *summand)
         return usual(*given, **scales)
 

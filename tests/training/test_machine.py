@@ -1,11 +1,19 @@
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from pipeline.errors import UserError
 from pipeline.training import machine
-from pipeline.training.machine import check_kernels, check_precision, choose_device, choose_threads, keep_heap
+from pipeline.training.machine import (
+    autocast,
+    check_kernels,
+    check_precision,
+    choose_device,
+    choose_threads,
+    keep_heap,
+)
 from pipeline.training.products import Choice
 
 
@@ -73,6 +81,18 @@ def test_a_processor_that_is_slow_in_bfloat16_says_so_where_it_is_asked_for(
     monkeypatch.setattr(machine, "in_use", lambda: Choice(widened=widened))
     check_precision(torch.device("cpu"), precision)
     assert len(caplog.records) == said
+
+
+@pytest.mark.parametrize(
+    ("precision", "widened", "multiplied"),
+    [("bf16", True, torch.float32), ("bf16", False, torch.bfloat16), ("fp32", False, torch.float32)],
+)
+def test_such_a_processor_multiplies_in_float32_and_no_gpu_does_for_it(monkeypatch, precision, widened, multiplied):
+    spec = SimpleNamespace(training=SimpleNamespace(precision=precision))
+    monkeypatch.setattr(machine, "in_use", lambda: Choice(widened=widened))
+    with autocast(torch.device("cpu"), spec):
+        assert torch.nn.Linear(2, 3)(torch.ones(1, 2)).dtype == multiplied
+    assert machine.precision_on(torch.device("cuda"), precision) == precision
 
 
 def test_threads_are_those_asked_for_else_of_the_environment_else_all_cores_shared(monkeypatch):

@@ -8,7 +8,7 @@ from torch import nn
 
 from pipeline.training import products
 from pipeline.training.machine import facts
-from pipeline.training.products import TORCH_OWN, Choice, by_onednn, choose, in_use, lead, multiply_by
+from pipeline.training.products import TORCH_OWN, Choice, by_onednn, choose, in_use, multiply_by
 
 BY_ONEDNN, WIDENED = Choice(products="onednn"), Choice(widened=True)
 
@@ -110,80 +110,24 @@ def test_the_facts_of_a_machine_name_the_library():
     assert (found.products, found.widened) == ("onednn", False) and in_use() == BY_ONEDNN
 
 
-def bfloat16(*shape: int) -> torch.Tensor:
-    return torch.randn(shape).bfloat16()
-
-
-PRODUCTS = {
-    "mm": lambda: (torch.mm, bfloat16(64, 128), bfloat16(128, 160)),
-    "mm of columns": lambda: (torch.mm, bfloat16(128, 64).t(), bfloat16(160, 128).t()),
-    "addmm": lambda: (torch.addmm, bfloat16(160), bfloat16(64, 128), bfloat16(128, 160)),
-    "addmm of a column": lambda: (torch.addmm, bfloat16(64, 1), bfloat16(64, 128), bfloat16(128, 160)),
-    "bmm": lambda: (torch.bmm, bfloat16(3, 64, 128), bfloat16(3, 128, 160)),
-    "baddbmm": lambda: (torch.baddbmm, bfloat16(3, 1, 160), bfloat16(3, 64, 128), bfloat16(3, 128, 160)),
-}
-
-
-@pytest.mark.parametrize("library", ["mkl", "onednn"])
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_widened_products_are_those_of_double_precision_rounded_once(name, library, monkeypatch):
-    torch.manual_seed(1)
-    operator, *given = PRODUCTS[name]()
-    scales = {"beta": 2, "alpha": 3} if "add" in name else {}
-    exact, asked = operator(*(one.double() for one in given), **scales), []
-    widen = products.by_widening
-    monkeypatch.setattr(products, "by_widening", lambda *one, **more: asked.append(one) or widen(*one, **more))
-    multiply_by(Choice(products=library, widened=True))
-    try:
-        found = operator(*given, **scales)
-    finally:
-        multiply_by(TORCH_OWN)
-    assert found.dtype == torch.bfloat16 and len(asked) == 1
-    # half a unit in the last of eight digits, and what 128 sums in float32 lose where they cancel
-    torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-4)
-
-
-def test_a_layer_under_autocast_has_the_gradients_of_single_precision_within_those_of_bfloat16(monkeypatch):
-    torch.manual_seed(1)
-    layer, x = nn.Linear(120, 160), torch.randn(9, 9, 120, requires_grad=True)
-    single, asked = gradients(layer, x), []
-    widen = products.by_widening
-    monkeypatch.setattr(products, "by_widening", lambda *one, **more: asked.append(one) or widen(*one, **more))
-    multiply_by(WIDENED)
-    try:
-        with torch.autocast("cpu", torch.bfloat16):
-            out = layer(x)
-        found = [out.float(), *torch.autograd.grad(out.float().square().sum(), [x, *layer.parameters()])]
-    finally:
-        multiply_by(TORCH_OWN)
-    assert len(asked) == 3 and out.dtype == torch.bfloat16
-    for one, other in zip(found, single, strict=True):
-        assert (one - other).abs().max() < 0.02 * other.abs().max()
-
-
-def test_widening_leaves_small_products_and_those_of_other_kinds_alone(monkeypatch):
-    monkeypatch.setattr(products, "by_widening", lambda *given, **scales: pytest.fail("was widened"))
-    multiply_by(WIDENED)
-    try:
-        assert torch.ones(512, 64).mm(torch.ones(64, 64)).sum() == 512 * 64 * 64
-        assert bfloat16(32, 64).mm(bfloat16(64, 64)).dtype == torch.bfloat16
-        assert torch.ones(4, 512, 64).bmm(torch.ones(4, 64, 64)).sum() == 4 * 512 * 64 * 64
-    finally:
-        multiply_by(TORCH_OWN)
-
-
 def test_the_choice_is_measured_once_and_needs_a_clear_lead(tmp_path, monkeypatch):
-    monkeypatch.setattr(products, "lead", leads(onednn=2.3, widening=1.1))
+    monkeypatch.setattr(products, "seconds", take(own=2.3, onednn=1.0, bfloat16=1.1))
     assert [choose(tmp_path), choose(tmp_path)] == [BY_ONEDNN, BY_ONEDNN]
     monkeypatch.setattr(products, "processor", lambda: "another/one")
-    monkeypatch.setattr(products, "lead", leads(onednn=1.2, widening=1.6))
+    monkeypatch.setattr(products, "seconds", take(own=1.2, onednn=1.0, bfloat16=1.6))
     assert [choose(tmp_path), choose(tmp_path)] == [WIDENED, WIDENED]
 
 
-def leads(onednn: float, widening: float):
+@pytest.mark.parametrize(("own", "bfloat16", "widened"), [(1.2, 1.5, False), (1.2, 1.6, True), (2.3, 1.4, True)])
+def test_bfloat16_is_compared_with_the_way_that_multiplies_float32(own, bfloat16, widened, tmp_path, monkeypatch):
+    monkeypatch.setattr(products, "seconds", take(own, 1.0, bfloat16))
+    assert choose(tmp_path).widened == widened
+
+
+def take(own: float, onednn: float, bfloat16: float):
     """Measured once: a second time fails."""
-    left = {torch.float32: onednn, torch.bfloat16: widening}
-    return lambda _, kind: left.pop(kind)
+    times = {(torch.mm, torch.float32): own, (by_onednn, torch.float32): onednn, (torch.mm, torch.bfloat16): bfloat16}
+    return lambda *ways: [times.pop(way) for way in ways]
 
 
 def test_processors_of_one_name_have_a_choice_each_where_their_instructions_differ(tmp_path, monkeypatch):
@@ -198,12 +142,12 @@ def test_a_choice_of_an_older_version_is_measured_again(tmp_path, monkeypatch):
     path = products.remembered(tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 1, "library": "onednn"}')
-    monkeypatch.setattr(products, "lead", leads(onednn=1, widening=2))
+    monkeypatch.setattr(products, "seconds", take(own=1, onednn=1, bfloat16=2))
     assert choose(tmp_path) == WIDENED == products.read_note(Choice, path)
 
 
 def test_torch_multiplies_as_it_does_where_a_choice_cannot_be_remembered(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(products, "lead", lambda *_: 9.0)
+    monkeypatch.setattr(products, "seconds", take(own=9, onednn=1, bfloat16=9))
     (tmp_path / "products").touch()
     assert choose(tmp_path) == TORCH_OWN and "matrices are multiplied as torch does" in caplog.text
 
@@ -214,4 +158,5 @@ def test_the_faster_of_two_is_told_by_its_time():
             a @ b
         return a @ b
 
-    assert lead(slow, torch.float32) < 0.3
+    quick, long = products.seconds((torch.mm, torch.float32), (slow, torch.float32))
+    assert quick < 0.3 * long
