@@ -88,14 +88,18 @@ def test_two_processes_have_the_gradient_of_one_to_its_scale_clipped_after_it_is
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["transformer", "weighted_transformer", "recurrent", "convolutional"])
 def test_two_processes_train_what_one_does_within_rounding(new_run, architecture):
-    alone, shared = (new_run(name, architecture=architecture, max_steps=6) for name in ("alone", "shared"))
+    """Within a twentieth of what each tensor has learnt: by Adam a weight with next to no gradient follows rounding."""
+    alone, shared, begun = (
+        new_run(name, architecture=architecture, max_steps=6) for name in ("alone", "shared", "begun")
+    )
+    first = trainer_of(begun, Group(0, 1)).model.state_dict()
     processes = both(shared)
     train_run(alone, threads=1)
     messages = [process.communicate()[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], messages
     one, two = load_file(alone / "model.safetensors"), load_file(shared / "model.safetensors")
     for name, weight in one.items():
-        torch.testing.assert_close(two[name], weight, rtol=1e-4, atol=1e-5)
+        assert torch.dist(two[name], weight) <= 0.05 * torch.dist(weight, first[name]), name
     costs = [read_json(run / "cost.json")["total"] for run in (alone, shared)]
     assert costs[0]["tokens"] == costs[1]["tokens"] and costs[0]["flops"] == costs[1]["flops"]
     done = [read_json(run / "done.json") for run in (alone, shared)]
