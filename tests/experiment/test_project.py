@@ -43,6 +43,18 @@ def test_every_system_of_every_paper_resolves_at_every_scale(scale):
             assert spec.training.warmup_steps is None or spec.training.warmup_steps <= spec.training.max_steps
 
 
+@pytest.mark.parametrize("scale", SCALES)
+def test_learned_positions_hold_the_longest_sentence_of_a_training_and_its_end(scale):
+    project, found = load_project(ROOT, {"scale": scale}), set()
+    for paper, record in project.papers.items():
+        for system in record.systems:
+            spec = project.run_spec(RunId(paper, system, next(iter(project.scale.datasets.values())), 1))
+            if getattr(spec.model, "positions", spec.model.architecture) in ("learned", "convolutional"):
+                found.add(system)
+                assert spec.training.max_length < spec.model.max_positions, f"{paper}/{system}"
+    assert found >= {"E1", "ConvS2S"}
+
+
 def test_folders_of_the_configuration_may_begin_with_the_home_folder_or_a_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SCRATCH", "/scratch")
