@@ -118,7 +118,7 @@ class BranchedMix(nn.Module):
 
 class WeightedTransformer(Transformer):
     """A Transformer whose layers' feed-forward networks moved into branched attentions: one in every encoder layer,
-    and one in every decoder layer, over the source by default."""
+    and one in every decoder layer, over the target or over the source (`branched_attention`)."""
 
     config: WeightedTransformerConfig
 
