@@ -139,7 +139,7 @@ def verify(folder: Path) -> list[str]:
     """Names of the files, each of which is as it was packed. Raises UserError that names one that is not."""
     try:
         lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{folder}: no {SUMS_FILE}, so no packed model; `reprise pack` writes one") from error
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name in (PACKED_FILE, WEIGHTS_FILE, *sums):
@@ -187,16 +187,19 @@ def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
 
 
 def unpack(archive: Path, into: Path) -> Path:
-    """The folder of the model in an archive, unpacked below `into`. Raises UserError."""
+    """The folder of the model in an archive, unpacked below `into`, whole or not at all. Raises UserError."""
     try:
         with tarfile.open(archive) as tar:
-            name, *others = {Path(name).parts[0] for name in tar.getnames()}
-            if others or (into / name).exists():
-                raise UserError(f"{archive}: can't be unpacked: {into / name} is there, or it is no packed model")
-        for member, _, content in members(archive):  # Python 3.11.2, Debian 12's, has no safe way of its own
-            (into / member).parent.mkdir(parents=True, exist_ok=True)
-            with open(into / member, "wb") as file:
-                shutil.copyfileobj(content, file)
+            tops = {top for name in tar.getnames() for top in Path(name).parts[:1]}  # of `.` there is none
+        folder = into / min(tops, default="")
+        if len(tops) != 1 or folder.exists():
+            raise UserError(f"{archive}: can't be unpacked: {folder} is there, or it is no packed model")
+        with whole_folder(folder) as new:
+            for member, _, content in members(archive):  # Python 3.11.2, Debian 12's, has no safe way of its own
+                path = new.parent / member
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with open(path, "wb") as file:
+                    shutil.copyfileobj(content, file)
     except (OSError, ValueError, *DAMAGE) as error:
         raise UserError(f"{archive}: can't be unpacked into {into}: {error}") from error
-    return into / name
+    return folder
