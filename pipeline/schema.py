@@ -99,8 +99,8 @@ def parse_json(kind: Any, text: str, where: str) -> Any:
     """`validate` of JSON. Raises UserError, too, when it is none."""
     try:
         return validate(kind, json.loads(text), where)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where}: not valid JSON ({error}): {text}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not valid JSON ({error}): {shown(text)}") from error
 
 
 def by_place(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:

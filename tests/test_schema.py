@@ -9,7 +9,8 @@ import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
-from pipeline.schema import MOST_FAULTS, Closed, Count, known, nearest, validate
+from pipeline.json_file import read_json
+from pipeline.schema import MOST_FAULTS, Closed, Count, known, nearest, parse_json, validate
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -73,6 +74,15 @@ def test_a_long_value_is_cut():
     with pytest.raises(UserError) as caught:
         validate(Outer, {"terms": 5 * ["x"] + [{"system": "y", "tries": "z" * 10_000}]}, "f")
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 10_000], ids=["deep", "a long number"])
+def test_json_that_python_refuses_is_a_short_line(tmp_path, text):
+    (tmp_path / "file.json").write_text(text)
+    for read in (lambda: parse_json(Outer, text, "--decoding"), lambda: read_json(tmp_path / "file.json")):
+        with pytest.raises(UserError, match="not valid JSON") as refused:
+            read()
+        assert len(str(refused.value)) < 400
 
 
 def test_of_many_faults_the_first_are_shown():

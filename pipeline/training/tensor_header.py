@@ -37,5 +37,5 @@ def facts_in(content: bytes, path: Path) -> dict[str, Any]:
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         facts = json.loads(header["__metadata__"][FACTS])
         return facts | {"key": facts["key"], "digest": facts["digest"]}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error

@@ -84,7 +84,7 @@ def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
             path.stat()
     except UnreadableError:
         raise
-    except (DamagedFileError, UserError, ValueError) as error:
+    except (DamagedFileError, UserError, ValueError, RecursionError) as error:
         path.stat()
         return str(error).removeprefix(f"{path}: ").partition("; ")[0]
     return None

@@ -47,7 +47,7 @@ def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
             for name, entry in sorted(header.items())
             for begin, end in [entry["data_offsets"]]
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error
 
 

@@ -79,6 +79,20 @@ def test_a_cut_an_empty_and_an_unknown_file_are_noticed(tmp_path, tensors):
         read_facts(tmp_path / "absent")
 
 
+ENDLESS = {"w": {"dtype": "U8", "shape": [], "data_offsets": [0, float("inf")]}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "tensors"), [("[" * 100_000, {}), ('{"key": "k", "digest": ""}', ENDLESS)], ids=["deep", "endless"]
+)
+def test_a_header_that_no_program_of_ours_wrote_is_damaged(tmp_path, facts, tensors):
+    path, header = tmp_path / "file", json.dumps({"__metadata__": {FACTS: facts}} | tensors).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    for read in (read_tensor_file, check_tensors):
+        with pytest.raises(DamagedFileError):
+            read(path)
+
+
 def test_a_tensor_of_several_names_is_written_once_and_comes_back_under_all(tmp_path):
     model, other = TwoNames(), TwoNames()
     assert list(tensors_of(model)) == ["first.weight"]
