@@ -136,11 +136,7 @@ class Transfer:
             before = self.done
             try:
                 return self.ask()
-            except (
-                requests.TooManyRedirects,
-                requests.exceptions.InvalidSchema,
-                requests.exceptions.InvalidURL,
-            ) as error:
+            except (requests.TooManyRedirects, ValueError) as error:  # of an address, or a number, that is none
                 raise DownloadError(f"{self.url}: {error}") from error
             except (InterruptedTransferError, requests.RequestException, HTTPError) as error:
                 fault = f"{self.url}: {type(error).__name__}: {error}"

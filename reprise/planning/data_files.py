@@ -125,8 +125,8 @@ def fault_of_address(url: str, expected: int | None) -> str | None:
                 return f"status {response.status_code} {response.reason}"
             partial = response.headers.get("Content-Range", "").rpartition("/")[2]
             length = partial if response.status_code == 206 else response.headers.get("Content-Length", "")
-    except requests.RequestException as error:
+    except (requests.RequestException, ValueError) as error:
         return type(error).__name__
-    if expected is not None and length.isdecimal() and int(length) != expected:
+    if expected is not None and length.isdecimal() and length != str(expected):
         return f"has {length} bytes, expected {expected}: another file"
     return None

@@ -9,7 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 CONTENT = bytes(range(256)) * 5000
 PIECE = 300_000
 ZIPPED = gzip.compress(CONTENT)
-REDIRECTS = {"moved": "/good", "moved-cut": "/cut", "loop": "/loop", "moved-away": "/missing"}
+REDIRECTS = {
+    "moved": "/good",
+    "moved-cut": "/cut",
+    "loop": "/loop",
+    "moved-away": "/missing",
+    "moved-nowhere": "http://[x",
+}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -46,9 +52,10 @@ class Handler(BaseHTTPRequestHandler):
             body = b"x" + CONTENT[1:]
         if path == "short":
             body = CONTENT[:-9]
+        endless = "9" * 5000 if path == "says-no-end" else None
         if asked and path not in ("cut-no-ranges", "no-ranges"):
             begin = start + 7 * (path == "wrong-part")
-            headers["Content-Range"] = f"bytes {begin}-{len(body) - 1}/{len(body)}"
+            headers["Content-Range"] = f"bytes {begin}-{len(body) - 1}/{endless or len(body)}"
             if path == "nameless-part":
                 del headers["Content-Range"]
             body, status = body[start:], 206
@@ -65,7 +72,7 @@ class Handler(BaseHTTPRequestHandler):
         if path in ("no-length", "no-length-cut", "endless"):
             length = None
             sent = {"no-length-cut": body[:PIECE] if first else body, "endless": body + bytes(PIECE)}.get(path, body)
-        self.start(status, headers, length)
+        self.start(status, headers, endless or length)
         if self.command == "HEAD":
             return
         try:
@@ -82,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
             pass
         self.close_connection = True
 
-    def start(self, status: int, headers: dict[str, str], length: int | None):
+    def start(self, status: int, headers: dict[str, str], length: int | str | None):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

@@ -88,6 +88,8 @@ def test_a_folder_that_can_not_be_written_is_read_all_the_same(tmp_path, monkeyp
         ("missing", "status 404"),
         ("short", "another file"),
         ("loop", "TooManyRedirects"),
+        ("moved-nowhere", "ValueError"),
+        ("says-no-end", "another file"),
     ],
 )
 def test_an_address_is_asked_without_fetching(server, path, fault):

@@ -109,6 +109,8 @@ def test_ranges_that_are_not_what_was_asked_for_never_reach_the_file(server, tar
         ("endless", f"sends more than the {len(CONTENT)} bytes expected"),
         ("silent", "ReadTimeout"),
         ("trickle", "stalled"),
+        ("moved-nowhere", "Invalid IPv6 URL"),
+        ("says-no-end", "Exceeds the limit"),
     ],
 )
 def test_an_address_that_can_not_give_the_file_is_named_with_the_reason(server, target, path, words):
