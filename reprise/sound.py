@@ -12,12 +12,15 @@ from pipeline.data.speech.mel import MelFilters
 from pipeline.errors import UserError
 from pipeline.records.corpus import Statistics
 
+HIGHEST_RATE = 1_000_000
+"""Hz, above which nobody records; what a damaged header says would be filled up with gigabytes of silence."""
+
 
 def read_sound(path: Path) -> tuple[np.ndarray, int]:
     """Samples, (n,) or (n, channels) float32, and their rate in Hz. Raises UserError when it is no sound."""
     try:
         return soundfile.read(path, dtype="float32")
-    except (soundfile.SoundFileError, OSError) as error:
+    except (soundfile.SoundFileError, OSError, MemoryError) as error:  # of a length that a damaged header says
         fault = "no audio that can be read (WAV, FLAC, OGG, …)" if Path(path).is_file() else "no such file"
         raise UserError(f"{path}: {fault}") from error
 
@@ -29,6 +32,8 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
         UserError: a sample is no number or absurd, the rate is none, or there is less than one window of sound.
     """
     samples = np.asarray(samples)
+    if rate > HIGHEST_RATE:
+        raise UserError(f"{name}: says that it has {rate:,} samples a second, which no recording has; is it damaged?")
     if samples.ndim not in (1, 2) or rate < 1:
         raise UserError(f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels)")
     mono = samples.astype(np.float64).reshape(len(samples), -1).mean(axis=1) if len(samples) else np.zeros(0)
