@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import json
+import math
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -78,9 +79,18 @@ class Pages:
 
 
 def as_json(value: Any) -> str:
-    """JSON that ends no script, whatever texts are in it."""
-    dumped = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    """JSON that ends no script, whatever texts are in it, and that a browser reads, whatever numbers."""
+    dumped = json.dumps(finite(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return dumped.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def finite(value: Any) -> Any:
+    """The same with null in the place of numbers that JSON has not, such as infinite losses; charts leave them out."""
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def digest(text: str) -> str:

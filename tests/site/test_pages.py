@@ -1,6 +1,8 @@
 """Pages hold what was measured, say what was not, escape every text, and are the same bytes for the same results."""
 
 import html
+import json
+import math
 import random
 import re
 import shlex
@@ -21,6 +23,7 @@ from pipeline.reporting.filled_table import fill
 from pipeline.stages import parse
 from reprise.__main__ import main
 from reprise.site.build import build
+from reprise.site.charts import curves
 from reprise.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from reprise.site.pages import Pages, as_json, vega_file
 from reprise.site.present import Present, run_page
@@ -171,6 +174,12 @@ def test_markup_in_a_sentence_a_name_or_a_folder_is_text(tmp_path):
 
 def test_json_in_a_page_ends_no_script():
     assert as_json({"a": "</script><!--\u2028"}) == '{"a":"\\u003c/script>\\u003c!--\\u2028"}'
+
+
+def test_a_chart_of_infinite_numbers_is_json_that_a_browser_reads():
+    rows = [{"x": step, "y": loss, "series": "a"} for step, loss in enumerate((1.0, math.inf, -math.inf, math.nan))]
+    drawn = json.loads(as_json(curves(rows, "y", "Loss").spec), parse_constant=pytest.fail)
+    assert [row["y"] for row in drawn["data"]["values"]] == [1.0, None, None, None]
 
 
 @pytest.mark.parametrize("private", [False, True])
