@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pipeline.errors import UserError
 from pipeline.stages import perform
+from pipeline.yaml_file import lines_shown
 
 
 def log_handler() -> logging.Handler:
@@ -22,6 +23,12 @@ def log_handler() -> logging.Handler:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
     return handler
+
+
+def as_lines(record: logging.LogRecord) -> bool:
+    """Names and servers' words in it can't move a terminal's cursor."""
+    record.msg, record.args = lines_shown(record.getMessage()), None
+    return True
 
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
@@ -40,7 +47,7 @@ def status_of(work: Callable[[], None]) -> int:
         work()
         sys.stdout.flush()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {lines_shown(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # who reads the output has seen enough
         forget_output()
@@ -60,12 +67,15 @@ def status_of(work: Callable[[], None]) -> int:
 def prepare() -> None:
     """What every program here needs of its surroundings. Raises UserError where nobody could hear it."""
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")  # closed: nobody wants the log
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[log_handler()])
+    handler = log_handler()
+    handler.addFilter(as_lines)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler])
     if sys.stdout is None:
         raise UserError("standard output is closed; where nobody wants it, write `> /dev/null`")
-    for stream in (sys.stdout, sys.stderr):  # text is UTF-8 whatever the locale says
+    # Text is UTF-8 whatever the locale says; a file's name that is none is written as it is, in errors by its bytes.
+    for stream, faults in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors=stream.errors)
+            stream.reconfigure(encoding="utf-8", errors=faults)
     if "OMP_WAIT_POLICY" not in os.environ:  # before torch: its threads would spin on cores that others need
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 

@@ -51,7 +51,7 @@ def parse_yaml(text: str, where: str) -> Any:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark else ""
         raise UserError(f"{where}: {line}not valid YAML: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise UserError(f"{where}: not valid YAML: {one_line(' '.join(str(error).split()))}") from error
 
 
@@ -174,6 +174,11 @@ def one_line(text: str, longest: int = 5000) -> str:
     """A text with its line breaks and other characters that can't be shown escaped, cut where it is long."""
     line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
     return line if len(line) <= longest else f"{line[:longest]}…"
+
+
+def lines_shown(text: str) -> str:
+    """The same of a text of several lines, none of which is cut."""
+    return text if text.isprintable() else "\n".join(one_line(line, len(text)) for line in text.split("\n"))
 
 
 def shown(value: Any, longest: int = 80) -> str:

@@ -1,5 +1,7 @@
 """Programs whose output can't be written say so in a line; what they write is UTF-8; torch's threads don't spin."""
 
+import hashlib
+import logging
 import os
 import re
 import subprocess
@@ -7,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from pipeline.__main__ import as_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOW = f"{sys.executable} -m reprise show --paper weighted --table table2"
@@ -39,6 +43,25 @@ def test_a_reader_that_has_enough_and_a_closed_log_are_no_fault(end):
 @pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}])
 def test_what_is_written_is_utf_8_whatever_the_locale_says(variables):
     assert "…" in shell(SHOW, **variables).stdout.decode("utf-8")
+
+
+def test_a_name_that_is_not_utf_8_is_written_by_its_bytes(tmp_path):
+    model = os.fsencode(tmp_path) + b"/mod\xffel"
+    os.mkdir(model)
+    sums = [f"{hashlib.sha256(b'').hexdigest()}  {name}\n" for name in ("model.json", "model.safetensors")]
+    for name, text in {b"model.json": "", b"model.safetensors": "", b"SHA256SUMS": "".join(sums)}.items():
+        Path(os.fsdecode(model + b"/" + name)).write_text(text)
+    strict = {"PYTHONIOENCODING": "utf-8:strict"}  # as where the locale is en_US.UTF-8
+    done = shell(f"{sys.executable} -m reprise unpack {tmp_path}/mod*el", **strict)
+    assert done.stdout == model + b": 2 files are as they were packed\n", done.stderr
+
+
+def test_an_error_and_a_log_hold_nothing_that_a_terminal_obeys():
+    red = "\\x1b[31mred"
+    done = shell(f"{sys.executable} -m reprise show --set $'\\x1b[31mred'")
+    assert f"error: --set {red}: write KEY=VALUE" in done.stderr.decode()
+    record = logging.makeLogRecord({"msg": "%s\n%s", "args": ("\x1b[31mred", "\x9b2J")})
+    assert as_lines(record) and record.getMessage() == f"{red}\n\\x9b2J"
 
 
 @pytest.mark.parametrize(

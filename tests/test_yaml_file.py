@@ -51,6 +51,11 @@ FAULTS = {
 }
 
 
+def test_a_word_of_a_command_that_is_not_utf_8_is_refused():
+    with pytest.raises(UserError, match=r"--set work: not valid YAML: .*surrogates not allowed"):
+        parse_yaml("work/\udcff", "--set work")
+
+
 @pytest.mark.parametrize(("text", "message"), FAULTS.values(), ids=FAULTS)
 def test_a_faulty_text_is_refused_in_one_line_at_once(text, message, tmp_path):
     path = tmp_path / "f.yaml"

@@ -11,7 +11,8 @@ from pipeline.files import atomic_write
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-LINE_ENDS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
+LINE_ENDS = re.compile(r"[\x00-\x08\n-\x1f\x7f-\x9f\u2028\u2029]+")
+"""And other characters that a terminal obeys."""
 MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)"  # a backslash that would hide the next character, or what follows the text
     r"|[|`*~$]"  # cells, code, emphasis, struck out, mathematics

@@ -17,6 +17,7 @@ from pipeline.json_file import read_json
 from pipeline.products import Encoded, Prepared
 from pipeline.records.corpus import read_corpus
 from pipeline.schema import known
+from pipeline.yaml_file import one_line
 from reprise.named_run import find_project
 from reprise.targets import command
 
@@ -57,13 +58,13 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
             numbers = found.get("rejected_lines", {}).get(reason, [])
             raw = [prepared.parent.parent / "raw" / f"{split}.{language}" for language in dataset.languages]
             yield from (f"    line {number}: {' | '.join(line_at(path, number) for path in raw)}" for number in numbers)
-        yield from (f"    {example}" for example in found.get("examples", []))
+        yield from (f"    {one_line(example)}" for example in found.get("examples", []))
     yield from overlaps(dataset, prepared.parent)
 
 
 def line_at(path: Path, number: int) -> str:
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
-        return next(islice(lines, number - 1, None), "").strip()[:SHOWN]
+        return one_line(next(islice(lines, number - 1, None), "").strip()[:SHOWN])
 
 
 def overlaps(dataset: AnyDataset, prepared: Path) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pipeline.errors import UserError
 from pipeline.files import tail
 from pipeline.records.jobs import Failure
 from pipeline.records.record import read_note
+from pipeline.yaml_file import one_line
 
 MAKE_LOG = "logs/make.log"
 TAIL_BYTES = 1 << 16
@@ -64,4 +65,5 @@ def was_taken_over(run: Path, since: float) -> bool:
 
 
 def first_line(cause: str) -> str:
-    return cause.strip().split("\n")[0]
+    """With what a terminal would obey escaped."""
+    return one_line(cause.strip().split("\n")[0])

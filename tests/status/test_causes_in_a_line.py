@@ -1,0 +1,16 @@
+"""What logs and corpora hold is shown without what a terminal would obey."""
+
+from reprise.commands.report import line_at
+from reprise.status.failures import first_line, said_by
+
+EVIL, HARMLESS = "\x1b]0;title\x07 \x1b[2J", "\\x1b]0;title\\x07 \\x1b[2J"
+
+
+def test_the_cause_of_a_failure_moves_no_cursor(tmp_path):
+    (tmp_path / "train.log").write_text(f"error: {EVIL}\n")
+    assert first_line(said_by(tmp_path / "train.log")[0]) == HARMLESS
+
+
+def test_an_example_of_a_corpus_moves_no_cursor(tmp_path):
+    (tmp_path / "train.en").write_text(f"a\n{EVIL}\n")
+    assert line_at(tmp_path / "train.en", 2) == HARMLESS
