@@ -97,21 +97,21 @@ def reading(otherwise: str) -> Iterator[None]:
 
 @cache
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left half-written in a folder; of another host's, what is older than a day.
+    """Remove what killed processes left half-written in a folder; of other hosts and users, what is older than a day.
 
     Once a process: of what is written later the writer lives.
     """
     for path in folder.glob(".*.tmp"):
-        with contextlib.suppress(FileNotFoundError):  # it was finished meanwhile
+        with contextlib.suppress(OSError):  # it was finished meanwhile, or is for its owner alone to remove
             if is_orphan(path):
                 log.info("removing %s, left half-written by a killed process", path)
                 path.unlink()
 
 
 def is_orphan(path: Path) -> bool:
-    """Of a temporary file of `atomic_write`: whether its writer is gone. Other hosts' processes can't be asked."""
+    """Of a temporary file of `atomic_write`: whether its writer is gone. Others' processes may be hidden."""
     writer = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
-    if writer and path.name.endswith(f".{os.uname().nodename}.{writer[1]}.tmp"):
+    if writer and path.name.endswith(f".{os.uname().nodename}.{writer[1]}.tmp") and path.stat().st_uid == os.getuid():
         return not Path("/proc", writer[1]).exists()
     return writer is not None and path.stat().st_mtime < time.time() - ORPHAN_AFTER_S
 

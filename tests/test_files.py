@@ -147,6 +147,31 @@ def test_only_what_nobody_writes_any_more_is_swept(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(kept)
 
 
+def test_what_another_user_writes_is_left_alone_as_their_processes_may_be_hidden(tmp_path, monkeypatch):
+    """Where /proc is mounted with `hidepid`, as on many clusters."""
+    theirs = tmp_path / f".a.{os.uname().nodename}.{2**22 + 1}.tmp"
+    theirs.touch()
+    files.sweep.cache_clear()
+    monkeypatch.setattr(os, "getuid", lambda: theirs.stat().st_uid + 1)
+    files.sweep(tmp_path)
+    assert theirs.exists()
+
+
+def test_what_may_not_be_swept_keeps_nobody_from_writing(tmp_path, monkeypatch):
+    """In a folder that is shared by the sticky bit, what another user left."""
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        if path.name.startswith(".a."):
+            raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    (tmp_path / f".a.{os.uname().nodename}.{2**22 + 1}.tmp").touch()
+    files.sweep.cache_clear()
+    monkeypatch.setattr(Path, "unlink", refused)
+    with atomic_write(tmp_path / "b") as handle:
+        handle.write("x")
+    assert (tmp_path / "b").read_text() == "x"
+
+
 def test_digests_of_what_a_stage_made_are_noted_and_forgotten_once_it_is_written_again(tmp_path):
     path, text = tmp_path / "file", random_text()
     with digests.recording(), atomic_write(path) as handle:
