@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from toy_corpus import make_dataset, record
 
 from pipeline.data.dataset import (
@@ -17,6 +17,7 @@ from pipeline.data.dataset import (
     load_files,
     sources_of,
 )
+from pipeline.data.dataset.files import Documents
 from pipeline.errors import UserError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow/datasets").glob("*.yaml"))
@@ -156,6 +157,12 @@ def test_a_source_must_not_leave_its_folder(tmp_path):
     content = downloaded(sources={"../a.gz": SOURCE}, splits={"train": split, "dev": split, "test": split})
     with pytest.raises(UserError, match="plain file name"):
         load_dataset(save(tmp_path, content))
+
+
+@pytest.mark.parametrize("name", ["../a.tree", "/a.tree", "..", ""])
+def test_documents_must_not_leave_their_folder(name):
+    with pytest.raises(ValidationError, match="plain file name"):
+        Documents(folder="https://host/", names=["b.tree", name])
 
 
 def test_a_missing_file_is_named(tmp_path):

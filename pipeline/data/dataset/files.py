@@ -10,6 +10,14 @@ from pipeline.errors import UserError
 from pipeline.schema import Closed, Count, load_yaml, nearest, validate
 from pipeline.yaml_file import one_line, shown
 
+
+def plain_name(name: str) -> str:
+    if name != Path(name).name or name in ("", ".."):
+        raise ValueError("must be a plain file name")
+    return name
+
+
+FileName = Annotated[str, AfterValidator(plain_name)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Md5 = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
@@ -18,7 +26,7 @@ class Documents(Closed):
     """Files of one folder on the web, read one after the other; they are verified by the digest of the split."""
 
     folder: str = Field(pattern="/$", description="Address of the folder")
-    names: list[str] = Field(min_length=1, description="Files in it, in the order in which they are read")
+    names: list[FileName] = Field(min_length=1, description="Files in it, in the order in which they are read")
 
 
 class Source(Closed):
@@ -47,13 +55,7 @@ class Source(Closed):
         return f"sha256:{self.sha256}" if self.sha256 else f"md5:{self.md5}"
 
 
-def plain_name(name: str) -> str:
-    if name != Path(name).name:
-        raise ValueError("must be a plain file name")
-    return name
-
-
-Sources = dict[Annotated[str, AfterValidator(plain_name)], Source]
+Sources = dict[FileName, Source]
 
 
 class Origin(Closed):
