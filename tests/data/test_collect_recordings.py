@@ -11,6 +11,7 @@ import soundfile
 
 from pipeline.data.dataset import Dataset, RecordedDataset, TextPart
 from pipeline.data.speech.collect_recordings import collect
+from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import manifest_path, read_manifest
 from pipeline.data.speech.text_lines import joined_clitics, lines_of
 from pipeline.errors import UserError
@@ -99,6 +100,20 @@ def test_a_table_names_files_and_a_pattern_chooses_among_them(tmp_path):
     parts["dev"][0]["members"] = "a/none/*"
     with pytest.raises(UserError, match="split dev has no utterance"):
         collect(dataset("table", parts), files, tmp_path / "corpus")
+
+
+def test_a_row_that_is_cut_off_has_no_text(tmp_path):
+    (tmp_path / "a.tsv").write_text("path\tspeaker\ttranscript\na.flac\tx\n")
+    (cut,) = LAYOUTS["table"].utterances(tmp_path, "*", "read", tmp_path / "a.tsv")
+    assert (cut.speaker, cut.text) == ("x", "")
+
+
+@pytest.mark.parametrize(("start", "end"), [("0.1", "x.y"), ("nan", "1"), ("0", "inf"), ("-1", "1")])
+def test_a_segment_whose_times_are_none_is_named(tmp_path, start, end):
+    (tmp_path / "stm").mkdir()
+    (tmp_path / "stm/A.stm").write_text(f"A 1 A 0 1 <o,f0,male> word\nA 1 A {start} {end} <o,f0,male> word\n")
+    with pytest.raises(UserError, match=r"A\.stm: line 2: .* is no number of seconds"):
+        list(LAYOUTS["tedlium"].utterances(tmp_path, "*", "talks", None))
 
 
 def test_an_archive_that_escapes_its_folder_is_not_used(tmp_path):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import soundfile
 
 from pipeline.data.speech.audio import decoded
-from pipeline.data.speech.manifest import Utterance
+from pipeline.data.speech.manifest import Utterance, number_of
 from pipeline.data.speech.text_lines import segment_text, table
 from pipeline.data.text_files import lines_of
 from pipeline.errors import UserError
@@ -50,9 +50,9 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
             fields = line.split(None, 6)
             if len(fields) < 6:
                 raise UserError(f"{transcripts}: line {number}: no segment; fetch the archive again")
-            speaker, start, end = fields[2:5]
             if text := segment_text(line):
-                yield Utterance(audio, text, speaker, domain, float(end) - float(start), float(start))
+                start, end = (number_of(field, f"{transcripts}: line {number}") for field in fields[3:5])
+                yield Utterance(audio, text, fields[2], domain, end - start, start)
 
 
 def listed(folder: Path, members: str, domain: str, listing: Path | None) -> Iterator[Utterance]:

@@ -103,7 +103,7 @@ def sentences(part: TextPart, name: str, stream: IO[bytes]) -> Iterator[str]:
 
 def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
     """Rows of a TSV file with a header. Raises UserError when it has not the columns wanted."""
-    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, restval="")  # of a row that is cut: no text
     if missing := set(wanted) - set(rows.fieldnames or ()):
         raise UserError(f"{where}: has no column {', '.join(sorted(missing))}; is it the right file?")
     yield from rows
