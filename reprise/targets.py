@@ -10,6 +10,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.products import RunId
 from pipeline.schema import load_yaml, unknown
+from pipeline.yaml_file import shown
 
 PLANS = {"plan", "cost"}
 """Of all papers at a scale; rules of these names write them anew each time."""
@@ -29,6 +30,12 @@ def refuse_names_of_rules(project: Project) -> None:
     """Raises UserError for a paper that is called as a rule is: its target would be another's."""
     if taken := sorted(names_of_rules(project.root) & set(project.papers)):
         raise UserError(f"workflow/papers/{taken[0]}: a rule of the workflow has this name; rename the folder")
+
+
+def refuse_patterns(project: Project) -> None:
+    """Raises UserError for a work folder in whose name Snakemake would see wildcards."""
+    if set("{}\n") & set(work := project.config.work):
+        raise UserError(f"work: {shown(work)}: no rule can have a brace or a line break in a path; choose another name")
 
 
 def unknown_target(project: Project, target: str, rules: set[str] | frozenset[str] = frozenset()) -> str | None:

@@ -1,0 +1,19 @@
+"""Whatever a work folder is called, a rule works in it, or what is wrong with its name is said at once."""
+
+import pytest
+from copied_project import ROOT
+
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+from reprise.targets import refuse_patterns
+
+
+@pytest.mark.parametrize("name", ["{scale}", "a{", "a\nb"])
+def test_a_work_folder_that_is_a_pattern_for_snakemake_is_refused(tmp_path, name):
+    with pytest.raises(UserError, match=r"work: '.*': no rule can have a brace or a line break in a path"):
+        refuse_patterns(load_project(ROOT, {"work": str(tmp_path / name)}))
+
+
+@pytest.mark.parametrize("name", ["a b", "'\"`id`;&|#!%s", "[a]*?~é😀", "a,b=c:d\\e"])
+def test_other_signs_are_as_good_as_any(tmp_path, name):
+    refuse_patterns(load_project(ROOT, {"work": str(tmp_path / name)}))
