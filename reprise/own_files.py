@@ -1,9 +1,14 @@
 """Reading text that a user gives."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import UserError
+from pipeline.yaml_file import one_line
+
+UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters, and bytes that are not UTF-8."""
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -19,6 +24,14 @@ def lines_of(path: Path) -> Iterator[str]:
         raise UserError(f"{path}: can't be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise not_text(str(path), error) from error
+
+
+def place_of(path: Path) -> str:
+    """Where a file lies, to be written down. Raises UserError where no settings file can have its name."""
+    place = str(path.resolve())
+    if not path.name.isprintable() or UNWRITABLE.search(place):
+        raise UserError(f"{one_line(place)}: a dataset file can't have this name; use letters that can be shown")
+    return place
 
 
 def not_text(name: str, error: UnicodeDecodeError) -> UserError:

@@ -98,7 +98,11 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
     said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
     with atomic_write(path) as file:
         file.write(filled(root / SCAFFOLD / template, **said, **facts))
-    load_dataset(path)
+    try:
+        load_dataset(path)
+    except UserError:  # it would be in the way of all that follows
+        path.unlink()
+        raise
     return path
 
 

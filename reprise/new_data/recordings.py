@@ -19,6 +19,7 @@ from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_m
 from pipeline.errors import UserError
 from reprise.new_data.shares import SPLITS, by_split
 from reprise.new_data.text import flow
+from reprise.own_files import place_of
 
 BYTES_A_SAMPLE = 2
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
@@ -32,6 +33,7 @@ def read_table(path: Path, name: str) -> list[Utterance]:
     Raises:
         UserError: the table or one of its recordings can't be read, or a column is missing or unknown.
     """
+    place_of(path)
     try:
         table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False, quoting=3)
     except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors

@@ -12,7 +12,7 @@ from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.sha256 import sha256_file
 from reprise.new_data.shares import by_split
-from reprise.own_files import lines_of
+from reprise.own_files import lines_of, place_of
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
@@ -34,7 +34,7 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
     # The names of all datasets' files differ: fetched ones lie in one folder.
     named = {path: f"{name}.{split}.{path.name}" for split, sides in splits.items() for path in sides}
     sources = {
-        named[path]: {"path": str(path.resolve()), "sha256": sha256_file(path), "redistributable": free}
+        named[path]: {"path": place_of(path), "sha256": sha256_file(path), "redistributable": free}
         for sides in splits.values()
         for path in sides
     }
@@ -85,7 +85,10 @@ def subwords(size: int, lines: int) -> float:
 
 def indented(entries: dict[str, Any]) -> str:
     """A line an entry, as JSON, which is YAML."""
-    return "\n".join(f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items())
+    return "\n".join(
+        f"  {json.dumps(key, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+        for key, value in entries.items()
+    )
 
 
 def read_pairs(sides: Sides) -> Iterator[Pair]:

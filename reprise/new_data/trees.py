@@ -21,7 +21,7 @@ from reprise.new_data.text import (
     indented,
     subwords,
 )
-from reprise.own_files import lines_of
+from reprise.own_files import lines_of, place_of
 
 
 def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
@@ -52,7 +52,7 @@ def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
     """What the template of a treebank asks of the files. free: whether anyone may pass them on."""
     named = {split: f"{name}.{split}.{path.name}" for split, path in splits.items()}
     sources = {
-        named[split]: {"path": str(path.resolve()), "sha256": sha256_file(path), "redistributable": free}
+        named[split]: {"path": place_of(path), "sha256": sha256_file(path), "redistributable": free}
         for split, path in splits.items()
     }
     lines = {split: sum(1 for _ in sentences_and_trees(path)) for split, path in splits.items()}

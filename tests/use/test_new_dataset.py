@@ -101,6 +101,27 @@ def test_a_fault_of_the_text_is_named_with_file_and_line(tmp_path, monkeypatch, 
     assert not (root / "workflow/datasets/mine.yaml").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "terms", "fault"),
+    [
+        ("\U0001f600", [], None),
+        ("'$x' {a} #b: |", [], None),
+        ("a\nb", [], "a\\nb.en: a dataset file can't have this name"),
+        ("a\u00a0b", [], "a\\xa0b.en: a dataset file can't have this name"),
+        ("a\udcff", [], "a\\udcff.en: a dataset file can't have this name"),
+        ("a", ["--licence", "\x1b[31m"], "has a control character"),
+    ],
+)
+def test_a_file_of_any_name_is_taken_or_refused_and_nothing_left(tmp_path, monkeypatch, capsys, name, terms, fault):
+    root = copy_project(tmp_path / "project")
+    monkeypatch.chdir(root)
+    files = [str(write(tmp_path / f"{name}.{language}", ["one", "two"])) for language in ("en", "uk")]
+    words = ["--src", files[0], "--tgt", files[1], "--dev", *files, "--test", *files, *terms]
+    assert reprise(["new", "dataset", "mine", *words]) == (1 if fault else 0)
+    assert (fault or "") in capsys.readouterr().err
+    assert (root / "workflow/datasets/mine.yaml").exists() == (not fault)
+
+
 SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
 
 
