@@ -177,7 +177,8 @@ def one_line(text: str, longest: int = 5000) -> str:
 
 
 def lines_shown(text: str) -> str:
-    """The same of a text of several lines, none of which is cut."""
+    """The same of a text of several lines, none of which is cut; names and passwords in addresses are left out."""
+    text = re.sub(r"(?<=://)[^/\s]+@", "…@", text)
     return text if text.isprintable() else "\n".join(one_line(line, len(text)) for line in text.split("\n"))
 
 

@@ -12,6 +12,7 @@ from pipeline.records.probes import AlignmentMaps, AttentionMap
 from pipeline.records.record import read_lines_as, read_note
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
+from pipeline.yaml_file import lines_shown
 from reprise.site.charts import Chart, Row, curves, heat, thinned
 from reprise.site.pages import Pages
 from reprise.site.present import Present, Written, run_page, system_name, written
@@ -52,7 +53,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         cost=TrainingCost.read_if_there(folder / COST_FILE),
         files=[str(path) for name in FILES if (path := folder / name).exists()],
         folder=os.path.normpath(folder),
-        options=options(present.project),
+        options=lines_shown(options(present.project)),  # a mirror's password may be among them
         tables=tables,
         shown=present.is_shown(run.dataset),
         dataset=present.project.dataset_records[run.dataset],

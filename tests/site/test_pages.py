@@ -19,6 +19,7 @@ from made_site import make_results, sentences
 
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
+from pipeline.products import Score
 from pipeline.reporting.filled_table import fill
 from pipeline.stages import parse
 from reprise.__main__ import main
@@ -27,6 +28,7 @@ from reprise.site.charts import curves
 from reprise.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
 from reprise.site.pages import Pages, as_json, vega_file
 from reprise.site.present import Present, run_page
+from reprise.site.runs import write_run
 
 EVIL = "<script>alert(1)</script>"
 
@@ -132,6 +134,14 @@ def test_a_cell_leads_to_its_run_and_a_failed_a_provisional_and_a_not_comparable
 
 
 @pytest.mark.slow
+def test_a_page_that_is_published_has_no_password(site, tmp_path):
+    project = load_project(ROOT, site[0].config.model_dump() | {"mirror": "https://me:s3cr@t@host/data"})
+    scored = next(Present(project, False).made(Score)).run
+    write_run(Pages(tmp_path, Present(project, False)), scored, {})
+    page = read(tmp_path / run_page(scored))
+    assert "mirror=https://…@host/data" in page and "cr@t" not in page
+
+
 def test_the_commands_that_verify_a_number_do_that(site):
     run = site[0].runs_of("weighted", "C", "wmt14-en-de")[0]
     page = html.unescape(read(site[1] / run_page(run)))
