@@ -10,7 +10,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.products import RunId
 from pipeline.schema import load_yaml, unknown
-from pipeline.yaml_file import shown
+from pipeline.yaml_file import one_line, shown
 
 PLANS = {"plan", "cost"}
 """Of all papers at a scale; rules of these names write them anew each time."""
@@ -32,8 +32,11 @@ def refuse_names_of_rules(project: Project) -> None:
         raise UserError(f"workflow/papers/{taken[0]}: a rule of the workflow has this name; rename the folder")
 
 
-def refuse_patterns(project: Project) -> None:
-    """Raises UserError for a work folder in whose name Snakemake would see wildcards."""
+def refuse_odd_folders(project: Project) -> None:
+    """Raises UserError for a work folder in whose name Snakemake would see wildcards, and where names are no text."""
+    for folder in (project.root.resolve(), project.layout.work.resolve()):
+        if re.search("[\ud800-\udfff]", str(folder)):
+            raise UserError(f"{one_line(str(folder))}: its name has bytes that are not UTF-8; choose another place")
     if set("{}\n") & set(work := project.config.work):
         raise UserError(f"work: {shown(work)}: no rule can have a brace or a line break in a path; choose another name")
 

@@ -1,19 +1,27 @@
 """Whatever a work folder is called, a rule works in it, or what is wrong with its name is said at once."""
 
 import pytest
-from copied_project import ROOT
+from copied_project import ROOT, copy_project
 
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from reprise.targets import refuse_patterns
+from reprise.targets import refuse_odd_folders
 
 
 @pytest.mark.parametrize("name", ["{scale}", "a{", "a\nb"])
 def test_a_work_folder_that_is_a_pattern_for_snakemake_is_refused(tmp_path, name):
     with pytest.raises(UserError, match=r"work: '.*': no rule can have a brace or a line break in a path"):
-        refuse_patterns(load_project(ROOT, {"work": str(tmp_path / name)}))
+        refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
 
 
 @pytest.mark.parametrize("name", ["a b", "'\"`id`;&|#!%s", "[a]*?~é😀", "a,b=c:d\\e"])
 def test_other_signs_are_as_good_as_any(tmp_path, name):
-    refuse_patterns(load_project(ROOT, {"work": str(tmp_path / name)}))
+    refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
+
+
+def test_a_project_in_a_folder_whose_name_is_no_text_is_told_so_by_its_bytes(tmp_path):
+    root = tmp_path / "a\udcff"
+    root.mkdir()
+    project = load_project(copy_project(root))
+    with pytest.raises(UserError, match=r"a\\udcff: its name has bytes that are not UTF-8; choose another place"):
+        refuse_odd_folders(project)

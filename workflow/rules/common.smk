@@ -48,13 +48,13 @@ from reprise.planning.order import operations
 from reprise.status.drivers import drive, forget_driver
 from reprise.status.failures import was_taken_over
 from reprise.status.words_of_executor import WordsOfExecutor
-from reprise.targets import refuse_names_of_rules, refuse_patterns, set_options, unknown_target
+from reprise.targets import refuse_names_of_rules, refuse_odd_folders, set_options, unknown_target
 from reprise.wildcards import Placeholders, product_of
 
 try:
     project = Project(workflow.basedir, config)
     refuse_names_of_rules(project)
-    refuse_patterns(project)
+    refuse_odd_folders(project)
     graph, layout = Graph(project), project.layout
     patterns = Layout(layout.work, layout.scale, lambda run: "{content}", lambda dataset: "{content}")
     datasets = project.dataset_records
