@@ -1,0 +1,64 @@
+"""A packed model whose files are as its sums say, and do not belong together."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from copied_project import ROOT
+from made_records import parallel_corpus
+
+from pipeline.errors import UserError
+from pipeline.experiment.project import load_project
+from pipeline.sha256 import sha256_file
+from pipeline.training.parts import build_run
+from pipeline.training.tensor_file import tensors_of, write_tensor_file
+from reprise.portable import SUMS_FILE, PortableModel, open_packed
+from reprise.preparation import Preparation
+
+KEY = "0" * 64
+
+
+def write_subwords(folder: Path, size: int) -> None:
+    draw = random.Random(1)
+    words = ("".join(draw.choices("abcdefgh", k=4)) for _ in range(600))
+    reserved = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "minloglevel": 2}
+    place = {"sentence_iterator": iter(words), "model_prefix": str(folder / "subwords"), "model_type": "bpe"}
+    sentencepiece.SentencePieceTrainer.train(vocab_size=size, **place, **reserved)
+
+
+def pack(folder: Path, subwords: int = 60, **prepared: object) -> Path:
+    """An untrained Transformer of 60 subwords. prepared: what its preparation says otherwise."""
+    project = load_project(ROOT, {"scale": "smoke"})
+    spec = project.run_spec(project.runs_of("attention", "base", "wmt14-en-de")[0]).placed(lambda _: "packed")
+    corpus = parallel_corpus(60)
+    weights = tensors_of(build_run(spec, corpus.vocab_sizes))
+    write_tensor_file(folder / "model.safetensors", weights, {"key": KEY})
+    write_subwords(folder, subwords)
+    terms = dict.fromkeys(("run", "title", "licence", "citation", "commit"), "toy")
+    record = PortableModel(
+        spec=spec,
+        corpus=corpus,
+        preparation=Preparation.model_validate({"form": "sentences", "src": "en", "tgt": "de"} | prepared),
+        decoding=project.decoding("attention", "base", "final"),
+        scores={},
+        redistributable=True,
+        weights=KEY,
+        training=None,
+        **terms,
+    )
+    (folder / "model.json").write_text(json.dumps(record.model_dump()))
+    sums = [f"{sha256_file(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
+    (folder / SUMS_FILE).write_text("".join(sums))
+    return folder
+
+
+def test_a_model_whose_files_belong_together_translates(tmp_path):
+    assert len(open_packed(pack(tmp_path), threads=1).translate(["abcd efgh"])) == 1
+
+
+@pytest.mark.parametrize("lie", [{"subwords": 90}, {"form": "speech"}, {"sample_rate": 8000, "high_hz": 3800.0}])
+def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
+    with pytest.raises(UserError, match=r"model\.json: is of another model than what lies beside it"):
+        open_packed(pack(tmp_path, **lie), threads=1)
