@@ -42,8 +42,9 @@ def choose(folder: Path) -> Choice:
     path = remembered(folder)
     if (before := read_note(Choice, path)) is None:
         own, other, narrow = seconds((torch.mm, torch.float32), (by_onednn, torch.float32), (torch.mm, torch.bfloat16))
-        products = "onednn" if own >= WORTH * other else "mkl"
-        before = Choice(products=products, widened=narrow >= WORTH_WIDENING * (other if products == "onednn" else own))
+        leads = own >= WORTH * other
+        widened = narrow >= WORTH_WIDENING * (other if leads else own)
+        before = Choice(products="onednn" if leads else "mkl", widened=widened)
         try:
             before.write(path)
         except UserError as error:
