@@ -22,8 +22,8 @@ from reprise.named_run import find_run
 log = logging.getLogger(__name__)
 NOTES = """\
 Dev loss in nats a symbol. Scores of one seed have their 95 % interval over sentences; means of several the standard
-deviation between trainings (±). Fewer than three seeds decide nothing. A system whose loss fell by 0.5 % or more in the
-last fifth of its updates is not at its plateau."""
+deviation between trainings (±). Fewer than three seeds decide nothing. A system whose losses fell by 0.5 % or more on
+average over the last fifth of its updates is not at its plateau."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
