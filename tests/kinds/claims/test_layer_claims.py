@@ -11,10 +11,11 @@ from pipeline.probes.layer_cost import KERNEL, WINDOW
 
 
 def put_layer_times(project, attention, recurrent):
-    """Times of the form c n^p d^q, by layer."""
+    """Times of the form c n^p d^q, by layer, with noise by which the exponents of repeats differ."""
     sizes = itertools.product((64, 128, 256, 512), repeat=2)
+    noises = [[1e-4 * (i * step % 5 - 2) for i in range(5)] for step in range(3)]
     times = [
-        {"layer": name, "n": n, "d": d, "seconds": [c * (1 + 0.01 * (i * step % 5)) * n**p * d**q for i in range(5)]}
+        {"layer": name, "n": n, "d": d, "seconds": [c * (1 + noise * n) * n**p * d**q for noise in noises[step]]}
         for n, d in sizes
         for step, name, (c, p, q) in ((1, "self-attention", attention), (2, "recurrent", recurrent))
     ]
