@@ -10,7 +10,7 @@ from reprise.targets import refuse_odd_folders
 
 @pytest.mark.parametrize("name", ["{scale}", "a{", "a\nb"])
 def test_a_work_folder_that_is_a_pattern_for_snakemake_is_refused(tmp_path, name):
-    with pytest.raises(UserError, match=r"work: '.*': no rule can have a brace or a line break in a path"):
+    with pytest.raises(UserError, match=r"work: '.*: no rule can have a brace or a line break in a path"):
         refuse_odd_folders(load_project(ROOT, {"work": str(tmp_path / name)}))
 
 
