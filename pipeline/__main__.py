@@ -9,8 +9,8 @@ import traceback
 from collections.abc import Callable
 
 from pipeline.errors import UserError
+from pipeline.shown_text import lines_shown
 from pipeline.stages import perform
-from pipeline.yaml_file import lines_shown
 
 
 def log_handler() -> logging.Handler:

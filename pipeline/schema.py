@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
+from pipeline.shown_text import one_line, shown
 from pipeline.yaml_file import load_yaml as load_yaml
-from pipeline.yaml_file import one_line, shown
 
 MOST_FAULTS = 20
 """Lines of an error; how many more there are is counted."""

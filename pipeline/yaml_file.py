@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from pipeline.errors import UserError
+from pipeline.shown_text import one_line, shown
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read in C where PyYAML was built so
 MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
@@ -168,21 +169,3 @@ class Reading:
 
     def fault(self, what: str) -> UserError:
         return UserError(f"{self.where}: line {self.event.start_mark.line + 1}: {what}")
-
-
-def one_line(text: str, longest: int = 5000) -> str:
-    """A text with its line breaks and other characters that can't be shown escaped, cut where it is long."""
-    line = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
-    return line if len(line) <= longest else f"{line[:longest]}…"
-
-
-def lines_shown(text: str) -> str:
-    """The same of a text of several lines, none of which is cut; names and passwords in addresses are left out."""
-    text = re.sub(r"(?<=://)[^/\s]+@", "…@", text)
-    return text if text.isprintable() else "\n".join(one_line(line, len(text)) for line in text.split("\n"))
-
-
-def shown(value: Any, longest: int = 80) -> str:
-    """A value in an error: on one line, and cut where it is long."""
-    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
-    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.yaml_file import one_line
+from pipeline.shown_text import one_line
 
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and bytes that are not UTF-8."""

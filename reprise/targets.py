@@ -10,7 +10,7 @@ from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.products import RunId
 from pipeline.schema import load_yaml, unknown
-from pipeline.yaml_file import one_line, shown
+from pipeline.shown_text import one_line, shown
 
 PLANS = {"plan", "cost"}
 """Of all papers at a scale; rules of these names write them anew each time."""

@@ -29,7 +29,7 @@ from pipeline.kinds.names import (
 )
 from pipeline.kinds.scored import ScoredSplit
 from pipeline.schema import Closed, Count, load_yaml, nearest, validate
-from pipeline.yaml_file import one_line, shown
+from pipeline.shown_text import one_line, shown
 
 if TYPE_CHECKING:
     AnyCell = Cell

@@ -21,7 +21,7 @@ from pipeline.kinds.names import Names
 from pipeline.kinds.scored import ScoredSplits
 from pipeline.metrics import metric_named, metric_names
 from pipeline.schema import MOST_FAULTS, unknown
-from pipeline.yaml_file import one_line
+from pipeline.shown_text import one_line
 
 if TYPE_CHECKING:
     from pipeline.experiment.project import Project

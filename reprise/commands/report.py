@@ -17,7 +17,7 @@ from pipeline.json_file import read_json
 from pipeline.products import Encoded, Prepared
 from pipeline.records.corpus import read_corpus
 from pipeline.schema import known
-from pipeline.yaml_file import one_line
+from pipeline.shown_text import one_line
 from reprise.named_run import find_project
 from reprise.targets import command
 

@@ -12,7 +12,7 @@ from pipeline.records.probes import AlignmentMaps, AttentionMap
 from pipeline.records.record import read_lines_as, read_note
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
-from pipeline.yaml_file import lines_shown
+from pipeline.shown_text import lines_shown
 from reprise.site.charts import Chart, Row, curves, heat, thinned
 from reprise.site.pages import Pages
 from reprise.site.present import Present, Written, run_page, system_name, written

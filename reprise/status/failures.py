@@ -10,7 +10,7 @@ from pipeline.errors import UserError
 from pipeline.files import tail
 from pipeline.records.jobs import Failure
 from pipeline.records.record import read_note
-from pipeline.yaml_file import one_line
+from pipeline.shown_text import one_line
 
 MAKE_LOG = "logs/make.log"
 TAIL_BYTES = 1 << 16

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.errors import UserError
 from pipeline.schema import Closed, Count, load_yaml, nearest, validate
-from pipeline.yaml_file import one_line, shown
+from pipeline.shown_text import one_line, shown
 
 
 def plain_name(name: str) -> str:
