@@ -5,6 +5,7 @@ but all of them are the same: whatever is decided between them is false.
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from made_records import start_cost, training_cost
 
 from pipeline.experiment.claims import Claims
 from pipeline.kinds import evidence
-from pipeline.kinds.claims.shared import judged
+from pipeline.kinds.claims.shared import judged, measurements
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import Pools
 from pipeline.kinds.floors import Floors
 from pipeline.kinds.view import PaperView
 from pipeline.layout import Layout
 from pipeline.products import RunId
+from pipeline.records import record
 from pipeline.records.noise import MeasuredNoise
 from pipeline.schema import validate
 
@@ -142,12 +144,19 @@ class WithLengths(Measurements):
 def judge(deal: Deal, claims: dict[str, dict], primary: list[str] = ()) -> list[judged.Judged]:
     """claims: as in claims.yaml, without words."""
     words = {"statement": "It is so.", "printed": "Table 9"}
-    record = validate(
+    claimed = validate(
         Claims, {"scores": SCORES, "claims": {name: words | claim for name, claim in claims.items()}}, "toy"
     )
     view = PaperView(deal, "aa")
-    measured = WithLengths(view, record.scores, Pools(view, tuple(deal.seeds_of)))
-    return judged.judge_all(record.claims, primary, measured)
+    measured = WithLengths(view, claimed.scores, Pools(view, tuple(deal.seeds_of)))
+    return judged.judge_all(claimed.claims, primary, measured)
+
+
+def remember_files(monkeypatch) -> None:
+    """Those of the trainings, which every deal reads again; nothing is written between two judgements."""
+    for name in ("read_statistics", "loss_curve", "fit_curve"):
+        monkeypatch.setattr(measurements, name, cache(getattr(measurements, name)))
+    monkeypatch.setattr(record, "read_as", cache(record.read_as))
 
 
 def remember_resamples(monkeypatch) -> None:

@@ -16,18 +16,23 @@ from reprise.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/paper-scale.md"
-DEEPEST, LONGEST_S, MOST_SUBMITTED = 11, 5.0, 200
+DEEPEST, LONGEST, MOST_SUBMITTED = 11, 4.5, 200
 
 
-def printed_graph(work):
-    """(what Snakemake prints of everything at the paper scale, processor seconds)."""
-    command = [str(Path(sys.executable).parent / "snakemake"), "--profile", "slurm", "--dag", "dot", "--nolock"]
+def snakemake(*options):
+    """(what it prints, processor seconds)."""
+    command = [str(Path(sys.executable).parent / "snakemake"), *options]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    config = ["--config", f"work={work}", "licensed={}", "seeds=1"]
-    done = subprocess.run([*command, *config, "--", "all"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def printed_graph(work):
+    """Everything at the paper scale, as `snakemake` above has it."""
+    config = ["--config", f"work={work}", "licensed={}", "seeds=1"]
+    return snakemake("--profile", "slurm", "--dag", "dot", "--nolock", *config, "--", "all")
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +76,9 @@ def test_the_graph_is_as_deep_as_the_page_says(graph):
     assert max(map(level, rules)) == DEEPEST
 
 
-def test_the_graph_is_resolved_in_seconds(tmp_path):
-    # Two threads of one core slow each other down: of a busy machine, the least of a few measurements counts.
-    assert any(printed_graph(tmp_path)[1] < LONGEST_S for _ in range(4))
+def test_the_graph_is_resolved_in_a_few_times_what_snakemake_takes_to_begin(tmp_path):
+    # In processor time of one run: about three times, on slow machines as on fast ones.
+    assert any(printed_graph(tmp_path)[1] < LONGEST * snakemake("--version")[1] for _ in range(4))
 
 
 def test_each_of_the_gpus_gets_a_micro_batch_of_an_update():

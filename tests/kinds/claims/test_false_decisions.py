@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from many_seeds import DATA, ROOT, Deal, ManySeeds, SeedFolders, judge, remember_resamples
+from many_seeds import DATA, ROOT, Deal, ManySeeds, SeedFolders, judge, remember_files, remember_resamples
 from scipy.stats import beta, t
 
 from pipeline.experiment.project import load_project
@@ -62,6 +62,7 @@ def deal(family, many, tmp_path_factory):
 def plateaus_aside(monkeypatch):
     """Trainings that still learn are as good to count false decisions by."""
     monkeypatch.setattr(judged, "PLATEAU", 1.0)
+    remember_files(monkeypatch)
     remember_resamples(monkeypatch)
 
 
