@@ -47,6 +47,18 @@ def test_a_system_of_a_printed_table_is_made_by_the_default_of_every_reading(pro
                     assert choice == (choice[0], readings[choice[0]].default), (name, row["system"])
 
 
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_a_new_system_leaves_out_is_as_the_default_reading_has_it(project, paper):
+    """But for `memory_write`, whose default stands in the digests of finished trainings that have no memory."""
+    rows = [row["system"] for table in project.printed[paper].values() for row in table if row.get("system")]
+    models = {type(project.run_spec(RunId(*project.locate(one, paper), "any", 1)).model) for one in rows}
+    for reading in project.papers[paper].readings.values():
+        for path, value in reading.choices[reading.default].settings.items():
+            for model in models if path.startswith("model.") and path != "model.memory_write" else ():
+                field = model.model_fields.get(path.removeprefix("model."))
+                assert field is None or field.is_required() or field.default == value, (model.__name__, path)
+
+
 def test_other_papers_systems_are_made_by_no_reading_of_this_one(project):
     assert project.readings("weighted", "attention/C1") == {}
 

@@ -15,12 +15,15 @@ def transformer_config(**changes) -> TransformerConfig:
     return TransformerConfig(architecture="transformer", **(settings | changes))
 
 
+LITERAL = {"ffn_mode": "shared", "branched_attention": "self", "residuals": "sub-layers"}
+BLOCK = {"ffn_mode": "split", "branched_attention": "cross", "residuals": "block"}
+
+
 def weighted_config(**changes) -> WeightedTransformerConfig:
-    settings = {"num_layers": 2, "d_model": 32, "d_ff": 48, "num_heads": 4, "dropout": 0.0}
+    """Unless told otherwise equation 7 alone, without what stands around it in the text."""
+    settings = {"num_layers": 2, "d_model": 32, "d_ff": 48, "num_heads": 4, "dropout": 0.0} | BLOCK
     return WeightedTransformerConfig(architecture="weighted_transformer", **(settings | changes))
 
-
-LITERAL = {"ffn_mode": "shared", "branched_attention": "self", "residuals": "sub-layers"}
 
 CONFIGS = {
     "transformer": transformer_config(),

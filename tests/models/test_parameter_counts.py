@@ -63,7 +63,7 @@ def test_transformer(changes, printed, narrow, wide):
 def test_weighted_transformer(changes, printed, total, branch_weights, ffn_mode, branched):
     """total: with one residual connection and LayerNorm a block; where both are kept only kappa and alpha come."""
     reading = {"architecture": "weighted_transformer", "ffn_mode": ffn_mode, "branched_attention": branched}
-    config = WeightedTransformerConfig(**reading, **(BASE | changes))
+    config = WeightedTransformerConfig(**reading, residuals="block", **(BASE | changes))
     kept = WeightedTransformerConfig(**reading, residuals="sub-layers", **(BASE | changes))
     plain = TransformerConfig(architecture="transformer", **(BASE | changes))
     assert count(config, 37_000) == total

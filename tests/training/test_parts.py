@@ -86,7 +86,7 @@ def test_deep_fusion_from_a_warm_start_begins_as_the_recogniser_itself(make):
     recogniser = make.finish(am)
     warm = DEEP | {"output_start": "initial"}
     model = assemble(load_run(make.run("DF0", TASK, fusion=warm, initial=str(am), **lm_of(lm)) / "run.yaml"))
-    states, lm_states = torch.randn(3, 11), torch.randn(3, 6)
+    states, lm_states = torch.randn(3, 5), torch.randn(3, 6)
     torch.testing.assert_close(model.fusion(states, lm_states, torch.randn(3, VOCAB)), recogniser.logits(states))
 
 

@@ -28,8 +28,8 @@ class AttentionRecogniserConfig(SpeechSettings):
         default="this context",
         description="Beside y_{t-1}: c_t, asked for by d_{t-1}; or c_{t-1}, so that what asks for c_t has read y_{t-1}",
     )
-    task_state: Literal["state and context", "state"] = Field(
-        default="state and context", description="s_t that the output layer, or a fusion, reads: [d; c_t] or d"
+    task_state: Literal["state", "state and context"] = Field(
+        default="state", description="s_t that the output layer, or a fusion, reads: d or [d; c_t]"
     )
 
     @property

@@ -14,8 +14,8 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     fusable: ClassVar[bool] = False
     architecture: Literal["weighted_transformer"] = Field(description="Branched attention (Ahmed et al. 2017)")
     num_branches: Count | None = Field(default=None, description="M: branches; null = num_heads")
-    ffn_mode: Literal["split", "shared"] = Field(
-        default="split", description="Each branch owns d_ff / M units, or all branches share one full-width network"
+    ffn_mode: Literal["shared", "split"] = Field(
+        default="shared", description="All branches share one full-width network, or each owns d_ff / M units"
     )
     normalisation: Literal["projection", "softmax"] = Field(
         default="projection", description="How kappa and alpha are kept on the simplex"
@@ -23,13 +23,13 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     weights: Literal["learned", "random"] = Field(default="learned", description="kappa, alpha in training")
     merged: bool = Field(default=False, description="One variable serves as both kappa and alpha")
     top_k: Count | None = Field(default=None, description="Only the k heaviest branches are summed; null = all")
-    branched_attention: Literal["cross", "self"] = Field(
-        default="cross", description="Which attention of a decoder layer is branched"
+    branched_attention: Literal["self", "cross"] = Field(
+        default="self", description="Which attention of a decoder layer is branched"
     )
-    residuals: Literal["block", "sub-layers"] = Field(
-        default="block",
-        description="One residual connection and normalisation around attention and network, or one after each of the "
-        "two, the first inside the branches",
+    residuals: Literal["sub-layers", "block"] = Field(
+        default="sub-layers",
+        description="A residual connection and normalisation after each of attention and network, the first inside the "
+        "branches, or one around both",
     )
     branch_scale: Literal["one", "weights", "start"] = Field(
         default="one", description="As printed; or kappa and alpha, or W^O and W_2 at the start, M times as large"
