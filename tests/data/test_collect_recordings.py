@@ -102,6 +102,18 @@ def test_a_table_names_files_and_a_pattern_chooses_among_them(tmp_path):
         collect(dataset("table", parts), files, tmp_path / "corpus")
 
 
+@pytest.mark.parametrize("named", ["a/../../../../other.flac", "{outside}"])
+def test_a_table_that_names_audio_outside_of_its_archive_is_refused(tmp_path, named):
+    outside = tmp_path / "other.flac"
+    outside.write_bytes(audio(0.5))
+    path = archive(tmp_path / "a.tar", {"a/1.flac": audio(0.5)})
+    table = tmp_path / "t.tsv"
+    table.write_text(f"path\tspeaker\ttranscript\n{named.format(outside=outside)}\tx\tWORD\n")
+    parts = {split: [{"source": "a.tar", "table": "t.tsv", "members": "*"}] for split in ("train", "dev", "test")}
+    with pytest.raises(UserError, match=r"t\.tsv: names '\.\./\.\./\.\./other\.flac', which is not in a\.tar"):
+        collect(dataset("table", parts), {"a.tar": path, "t.tsv": table}, tmp_path / "corpus")
+
+
 def test_a_row_that_is_cut_off_has_no_text(tmp_path):
     (tmp_path / "a.tsv").write_text("path\tspeaker\ttranscript\na.flac\tx\n")
     (cut,) = LAYOUTS["table"].utterances(tmp_path, "*", "read", tmp_path / "a.tsv")

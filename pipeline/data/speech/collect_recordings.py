@@ -13,6 +13,7 @@ not written again.
 
 import argparse
 import logging
+import os
 import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -28,6 +29,7 @@ from pipeline.data.speech.manifest import Utterance, manifest_path, write_manife
 from pipeline.disk import require_space
 from pipeline.errors import UserError
 from pipeline.files import made
+from pipeline.shown_text import shown
 
 log = logging.getLogger(__name__)
 add_arguments = partial(corpus_arguments, fetches=True)
@@ -66,10 +68,14 @@ def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> N
 
 
 def utterances(dataset: RecordedDataset, split: SplitName, files: dict[str, Path], corpus: Path) -> Iterator[Utterance]:
+    """Raises UserError when a table or transcript names audio outside of the archive's folder."""
     layout = LAYOUTS[dataset.layout]
     for part in dataset.splits[split]:
-        table = files[part.table] if part.table else None
-        yield from layout.utterances(folder_of(corpus, part.source), part.members, dataset.domain, table)
+        table, folder = files[part.table] if part.table else None, folder_of(corpus, part.source)
+        for one in layout.utterances(folder, part.members, dataset.domain, table):
+            if Path(name := os.path.relpath(one.audio, folder)).parts[0] == os.pardir:
+                raise UserError(f"{part.table or part.source}: names {shown(name)}, which is not in {part.source}")
+            yield one
 
 
 def folder_of(corpus: Path, source: str) -> Path:
