@@ -1,6 +1,6 @@
 """Train a run for more updates than it was: from its last checkpoint, as another run beside it.
 
-    python -m pipeline continue --run work/demo/runs/weighted/C/grammar-en-de-5e6f7a8b/seed1-1a2b3c4d --steps 4000
+    python -m pipeline continue --run work/demo/runs/weighted/C/grammar-en-de/seed1-… --steps 4000
 
 The new run lies where the workflow looks for one of so many updates, so that it finds it once `max_steps` says so. Its
 weights have the bytes of a training that was as long from the start, where the schedule does not depend on the length;

@@ -1,6 +1,6 @@
 """Have a job done, wherever it runs, and wait for its end; adopt it when it runs already.
 
-    python -m pipeline launch --run work/demo/runs/attention/base/demo-en-de/seed1 --launcher slurm \\
+    python -m pipeline launch --run work/demo/runs/attention/base/grammar-en-de/seed1-… --launcher slurm \\
         --cpus 2 --mem-mb 4000 --runtime-min 60 --sbatch='--partition=low' --out trained.json
     python -m pipeline launch --folder jobs/test --makes test.tok --launcher slurm --gpus 1 --mem-mb 8000 \\
         -- translate --weights model.safetensors --split test --out test.tok

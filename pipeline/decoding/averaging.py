@@ -1,7 +1,7 @@
 """Average the last k checkpoints of a run (Attention Is All You Need, section 6.1: 5 for base, 20 for big).
 
-    python -m pipeline average --run work/demo/runs/attention/base/grammar-en-de/seed1 --last 5 \\
-        --out work/demo/runs/attention/base/grammar-en-de/seed1/averaged/last5.safetensors
+    python -m pipeline average --run work/demo/runs/attention/base/grammar-en-de/seed1-… --last 5 \\
+        --out work/demo/runs/attention/base/grammar-en-de/seed1-…/averaged/last5.safetensors
 
 Writes averaged/last5.safetensors, and averaged/last5.json: {key, digest, inputs: [{file, step, digest}]}.
 With --last 1 these are the final weights. With --best 5, of the checkpoints kept, those of lowest development loss.

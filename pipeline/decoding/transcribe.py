@@ -1,8 +1,8 @@
 """Write down what is said in one split of a corpus of speech, the run's own or another one.
 
-    python -m pipeline transcribe --weights work/demo/runs/coldfusion/CF4/…/seed1/model.safetensors \\
+    python -m pipeline transcribe --weights work/demo/runs/coldfusion/CF4/…/seed1-…/model.safetensors \\
         --corpus work/corpora/grammar-speech-target/encoded --split test --decoding '{"beam_size": 8}' \\
-        --language-model work/demo/runs/coldfusion/lm-full/…/seed1 --out transcripts/test.txt
+        --language-model work/demo/runs/coldfusion/lm-full/…/seed1-… --out transcripts/test.txt
 
 Writes transcripts/test.txt, one line an utterance in the order of the split, and transcripts/test.json (weights,
 settings, speed). `--tuned tuned.json` gives the weights that the stage `tune` chose. Features are normalised as those

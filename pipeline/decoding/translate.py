@@ -1,6 +1,6 @@
 """Translate one split of a run's corpus.
 
-    python -m pipeline translate --weights work/demo/runs/weighted/A/grammar-en-de/seed1/model.safetensors \\
+    python -m pipeline translate --weights work/demo/runs/weighted/A/grammar-en-de/seed1-…/model.safetensors \\
         --split test --decoding '{"beam_size": 4, "length_penalty": 0.6}' --out final/test.tok --text final/test.txt
 
 Writes final/test.tok (tokenised, one line a sentence, in the order of the split), final/test.txt (the same

@@ -1,7 +1,7 @@
 """Choose the weights of shallow fusion on the development set of the run's own corpus (Cold Fusion, eq. 2).
 
-    python -m pipeline tune --weights work/demo/runs/coldfusion/ctc/…/seed1/model.safetensors \\
-        --language-model work/demo/runs/coldfusion/lm-full/…/seed1 --out tuned/shallow.json \\
+    python -m pipeline tune --weights work/demo/runs/coldfusion/ctc/…/seed1-…/model.safetensors \\
+        --language-model work/demo/runs/coldfusion/lm-full/…/seed1-… --out tuned/shallow.json \\
         --decoding '{"language_model": "lm-full@full-text", "lm_weights": [0, 0.5], "tuning_sentences": 100}'
 
 Writes tuned/shallow.json: {lm_weight, word_bonus, wer, sentences, grid: [{lm_weight, word_bonus, wer, cer}]}. The

@@ -1,6 +1,6 @@
 """How a recogniser's attention became diagonal: its alignments at every kept checkpoint of a training.
 
-    python -m pipeline alignments --run work/demo/runs/coldfusion/CF4/…/seed1 --split dev --out alignments/dev.json
+    python -m pipeline alignments --run work/demo/runs/coldfusion/CF4/…/seed1-… --split dev --out alignments/dev.json
 
 Writes alignments/dev.json: {split, utterances, utterance, text, steps, entropy, maps, weights_digest}. `maps` has
 α (characters x encoder positions) of one utterance, that of median length, after each of `steps` updates; `entropy` the

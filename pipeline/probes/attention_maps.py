@@ -1,6 +1,6 @@
 """Attention of single heads on a sentence that a rule chooses (Attention Is All You Need, Figures 3 to 5).
 
-    python -m pipeline attention-maps --weights work/demo/runs/attention/base/grammar-en-de/seed1/model.safetensors \\
+    python -m pipeline attention-maps --weights work/demo/runs/attention/base/grammar-en-de/seed1-…/model.safetensors \\
         --split test --rule pronoun --out pronoun.json
 
 Writes pronoun.json: {rule, layer, layers, sentence, tokens, query (a position or null), pronoun (whether it is one),

@@ -1,7 +1,7 @@
 """How a trained encoder's gates between channels weigh kinds of source words, on sentences of the embedded grammar.
 
     python -m pipeline gate-values --dataset workflow/datasets/grammar-zh-en.yaml --out gates.json \\
-        --weights work/demo/runs/multichannel/RNN-EMB/grammar-zh-en/seed1/model.safetensors
+        --weights work/demo/runs/multichannel/RNN-EMB/grammar-zh-en/seed1-…/model.safetensors
 
 reads   <corpus>/<split>.phenomena.jsonl, which the grammar wrote, and <corpus>/prepared/<split>.tok.zh, of every test
         set; the vocabulary

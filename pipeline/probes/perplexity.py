@@ -1,6 +1,6 @@
 """Perplexity per symbol of one split: exp of the mean cross-entropy without smoothing, EOS counted, padding not.
 
-    python -m pipeline perplexity --weights work/demo/runs/attention/base/grammar-en-de/seed1/model.safetensors \\
+    python -m pipeline perplexity --weights work/demo/runs/attention/base/grammar-en-de/seed1-…/model.safetensors \\
         --dataset workflow/datasets/grammar-en-de.yaml --split dev --out perplexities/final/dev.json
 
 Writes perplexities/final/dev.json: {dataset, split, test_set, lines, metrics: {perplexity: {value, low, high,

@@ -1,6 +1,6 @@
 """Train one run, or go on with it: the same command whatever happened before.
 
-    python -m pipeline train --run work/demo/runs/weighted/A/grammar-en-de/seed1
+    python -m pipeline train --run work/demo/runs/weighted/A/grammar-en-de/seed1-…
 
 Reads run.yaml and the corpus it names. Writes into the run's folder
 
