@@ -10,6 +10,8 @@ import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -36,6 +38,15 @@ def test_what_pipeline_imports_is_declared():
     declared = {plain(name) for name in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["tensorboard"])}
     needed = {module: {plain(name) for name in distributions[module]} for module in imported()}
     assert {module for module, names in needed.items() if not names & declared} == set()
+
+
+def test_quick_checks_of_types_and_imports_are_made_after_a_change_of_any_package():
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    hooks = {hook["id"]: hook for hook in repository["hooks"]}
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"]
+    assert len(packages) > 1
+    for hook in (hooks["mypy"], hooks["imports"]):
+        assert all(re.search(hook["files"], f"{package}/module.py") for package in packages)
 
 
 def test_what_is_declared_is_pinned():
