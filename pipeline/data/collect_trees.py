@@ -1,7 +1,7 @@
 """Bring together the trees of a treebank, from fetched files and from the folders of licensed packages.
 
     python -m pipeline collect-trees --dataset workflow/datasets/craft.yaml --downloads work/downloads \\
-        --corpus work/corpora/craft --mirror ../shared/data
+        --corpus work/corpora/craft --mirror /data/mirror
     python -m pipeline collect-trees --dataset workflow/datasets/wsj.yaml --downloads work/downloads \\
         --corpus work/corpora/wsj --package LDC99T42=/corpora/LDC99T42/treebank_3
 

@@ -162,7 +162,7 @@ def test_left_out_sentences_are_counted_by_reason(tmp_path):
         select(read_aloud(max_characters=10), tmp_path, {"train": 4})
 
 
-def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path):
+def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path, caplog):
     sound = write_noise(tmp_path / "a.wav", 1.0)
     broken = tmp_path / "broken.flac"
     broken.write_bytes(b"fLaC and no more")
@@ -188,6 +188,7 @@ def test_each_fault_of_an_utterance_is_counted_by_its_reason(tmp_path):
         write_manifest(tmp_path / f"{split}.tsv", good + (bad if split == "train" else []))
     manifests = {split: tmp_path / f"{split}.tsv" for split in ("train", "dev", "test")}
     compute_features(own(), manifests, tmp_path / "corpus", 1)
+    assert "train: 9 of 11 left out: 1 missing audio, 1 unreadable audio," in caplog.text
     report = json.loads((tmp_path / "corpus/prepared/report.json").read_text())["splits"]
     assert report["train"]["rejected"] == dict.fromkeys(faults, 1) and report["train"]["kept"] == 2
     assert (tmp_path / "corpus/prepared/train.en").read_text() == "hello world\nagain\n"
@@ -224,6 +225,13 @@ def test_a_manifest_is_closed(tmp_path):
         list(read_manifest(path))
     with pytest.raises(UserError, match="a manifest lists audio, text"):
         list(read_manifest(tmp_path / "dev.tsv"))
+
+
+def test_a_stretch_of_an_ogg_file_is_read(tmp_path):
+    path = write_noise(tmp_path / "talk.ogg", 2.0)
+    whole = read_audio(Utterance(path, "a", "me", "x", 2.0), RATE)
+    stretch = read_audio(Utterance(path, "a", "me", "x", 0.5, start=0.75), RATE)
+    assert len(whole) == 2 * RATE and np.allclose(stretch, whole[round(0.75 * RATE) : round(1.25 * RATE)], atol=1e-4)
 
 
 def test_a_stretch_of_a_sphere_file_is_read_and_shorten_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Reading the audio of an utterance, a whole file or a stretch of one: FLAC, WAV, NIST SPHERE not `shorten`ed."""
+"""Reading the audio of an utterance, a whole file or a stretch of one: FLAC, WAV, OGG, NIST SPHERE not `shorten`ed."""
 
 import contextlib
 from collections.abc import Callable

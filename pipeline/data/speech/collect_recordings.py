@@ -1,7 +1,7 @@
 """Fetch the archives of a corpus of recordings, verify and unpack them, and list its utterances.
 
     python -m pipeline collect-recordings --dataset workflow/datasets/fsdd.yaml --downloads work/downloads \\
-        --corpus work/corpora/fsdd --mirror ../shared/data
+        --corpus work/corpora/fsdd --mirror /data/mirror
 
 reads   the mirror, <downloads>/<file>, or the addresses of the dataset file
 writes  <corpus>/audio/<archive>/<member>   the files that its layout is made of (layouts.py), and no others

@@ -217,11 +217,9 @@ def features_of_one(
 
 def check_split(dataset: SpokenDataset, split: SplitName, found: Kept, transcripts: Path, manifest: Path) -> None:
     """Raises UserError when nothing is left, or the split is not the one that the dataset file expects."""
-    if found.rejected:
-        log.warning(
-            "%s %s: %d of %d left out: %s", dataset.name, split, found.rejected.total(), found.read, found.rejected
-        )
     reasons = ", ".join(f"{count} {reason}" for reason, count in found.rejected.most_common()) or "none left out"
+    if found.rejected:
+        log.warning("%s %s: %d of %d left out: %s", dataset.name, split, found.rejected.total(), found.read, reasons)
     if not found.utterances:
         raise UserError(f"{manifest}: no utterance can be used ({reasons}); see `python -m pipeline features --help`")
     expected = dataset.expected.get(split)
