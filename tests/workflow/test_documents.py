@@ -135,6 +135,11 @@ def try_pip(root: Path, arguments: list[str]) -> None:
     assert arguments[0] == "install" and set(re.findall(r"\[(\w+)\]", " ".join(arguments))) <= set(extras)
 
 
+def try_pre_commit(root: Path, arguments: list[str]) -> None:
+    """Not in the environment; who has installed it finds its settings."""
+    assert arguments == ["install"] and (ROOT / ".pre-commit-config.yaml").is_file()
+
+
 def try_make(root: Path, arguments: list[str]) -> None:
     require(call(ROOT, "make", "-n", *arguments))
 
@@ -182,6 +187,7 @@ TRIED = {
     "make": try_make,
     "reprise": try_reprise,
     "pip": try_pip,
+    "pre-commit": try_pre_commit,
     "sbatch": try_sbatch,
     "sinfo": try_sinfo,
     "source": try_source,
