@@ -60,10 +60,15 @@ def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utt
 
 def seconds_of(audio: Path, where: str) -> float:
     try:
-        return soundfile.info(audio).duration
+        found = soundfile.info(audio)
     except (soundfile.SoundFileError, OSError) as error:
         fault = "is no audio that can be read (WAV, FLAC, OGG, …)" if audio.is_file() else "is not there"
         raise UserError(f"{where}: {audio} {fault}") from error
+    if found.channels > 1:
+        raise UserError(
+            f"{where}: {audio} has {found.channels} channels; make it mono, e.g. with sox -c 1 or ffmpeg -ac 1"
+        )
+    return found.duration
 
 
 def split_recordings(utterances: list[Utterance], shares: Sequence[float], folder: Path) -> dict[str, Any]:
@@ -77,7 +82,7 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
     for split, keys in by_split(by_key, shares, "transcripts").items():
         counts.append(sum(len(by_key[key]) for key in keys))
         write_manifest(folder / f"{split}.tsv", [one for key in keys for one in by_key[key]])
-    rate, seconds = commonest_rate(utterances), sum(one.seconds for one in utterances)
+    rate, seconds = common_rate(utterances), sum(one.seconds for one in utterances)
     return {
         "disjoint": str(apart).lower(),
         "sample_rate": rate,
@@ -93,7 +98,7 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
     }
 
 
-def commonest_rate(utterances: list[Utterance]) -> int:
+def common_rate(utterances: list[Utterance]) -> int:
     """In Hz. Raises UserError where the files have several, since features are taken at one."""
     rates = Counter(soundfile.info(audio).samplerate for audio in {one.audio for one in utterances})
     if len(rates) > 1:

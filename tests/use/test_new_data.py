@@ -116,6 +116,21 @@ def test_recordings_become_a_dataset_whose_features_are_taken_where_they_lie(roo
     assert main(["features", *stage]) == 0
 
 
+@pytest.mark.parametrize(
+    ("shape", "rate", "said"),
+    [
+        ((RATE, 2), RATE, r"calls\.tsv: line 3: .*0-1\.wav has 2 channels; make it mono"),
+        ((RATE,), 2 * RATE, r"recordings of several rates \(59 of 8000 Hz, 1 of 16000 Hz\)"),
+    ],
+)
+def test_recordings_of_which_no_features_would_be_taken_are_refused(root, capsys, shape, rate, said):
+    record_calls(root, 3, each=20)
+    soundfile.write(root / "audio/0-1.wav", np.zeros(shape), rate)
+    assert reprise(["new", "dataset", "calls", "--recordings", "calls.tsv"]) == 1
+    assert re.search(said, capsys.readouterr().err)
+    assert not (root / "workflow/datasets/calls.yaml").exists()
+
+
 @pytest.mark.slow
 def test_a_paper_on_recordings_is_trained_and_its_table_filled_in(root):
     record_calls(root, 10, each=6)
