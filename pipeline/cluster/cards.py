@@ -22,7 +22,11 @@ def take_cards(count: int) -> None:
     if not 0 < count <= len(cards) or HELD:
         return
     with open(lock_file("queue"), "a") as queue:  # in turn: who waits for another holds nothing that a third waits for
-        fcntl.flock(queue, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("waiting for GPUs: another job waits for them, and goes first")
+            fcntl.flock(queue, fcntl.LOCK_EX)
         take_free(cards, count)
         if len(HELD) < count:
             log.info("waiting for GPUs: of %d here %d are free, and %d are needed", len(cards), len(HELD), count)

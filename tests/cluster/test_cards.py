@@ -11,8 +11,9 @@ import pytest
 from pipeline.cluster.cards import visible_cards
 
 TAKES = """
-import sys, subprocess, os
+import logging, sys, subprocess, os
 from pipeline.cluster.cards import take_cards
+logging.basicConfig(level="INFO", format="%(message)s")
 take_cards(int(sys.argv[1]))
 print(os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 if len(sys.argv) > 2:
@@ -29,7 +30,7 @@ def take(tmp_path):
     def start(count, *more, **environment):
         environment = os.environ | {"TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": "0,1"} | environment
         command = [sys.executable, "-c", TAKES, str(count), *more]
-        process = subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, text=True)
+        process = subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, stderr=-1, text=True)
         begun.append(process)
         return process
 
@@ -39,6 +40,7 @@ def take(tmp_path):
         process.wait()
         process.stdin.close()
         process.stdout.close()
+        process.stderr.close()
 
 
 def waits(process) -> bool:
@@ -61,8 +63,10 @@ def test_a_job_of_two_gpus_is_not_passed_by_jobs_of_one(take):
     assert first.stdout.readline()
     both = take(2)
     assert waits(both)
+    assert both.stderr.readline() == "waiting for GPUs: of 2 here 1 are free, and 2 are needed\n"
     later = take(1)
     assert waits(later)
+    assert later.stderr.readline() == "waiting for GPUs: another job waits for them, and goes first\n"
     first.stdin.close()
     assert both.stdout.readline().strip() == "0,1"
     assert waits(later)
