@@ -103,6 +103,8 @@ class Sample:
     """Sentences that are resampled."""
     noise: str = "over its own seeds"
     """Whence `pool` is, in words."""
+    basis: str = ""
+    """What its scores are by, beside the test set."""
 
     @property
     def mean(self) -> float:
@@ -164,16 +166,16 @@ def contrast(name: str, terms: Sequence[Weighted], offset: float = 0, scale: Sca
     """The weighted sum of terms, each on a scale, and an offset.
 
     Raises:
-        UserError: they are of several test sets, or of different numbers of sentences.
+        UserError: they are of several test sets, of different numbers of sentences, or not counted alike.
     """
-    for found in ({one.test_set for _, one in terms}, {f"{one.rows} sentences" for _, one in terms}):
-        if len(found) > 1:
+    for all_of in zip(*((one.test_set, f"{one.rows} sentences", one.basis) for _, one in terms), strict=True):
+        if len(found := set(all_of)) > 1:
             raise UserError(f"can't compare scores on {' and '.join(sorted(found))} ({name})")
     with np.errstate(divide="ignore", invalid="ignore"):
         systems = of_systems([term.on(scale, weight) for weight, term in terms])
         value = offset + sum(one.mean for one in systems)
         squared, degrees = pooled_noise(systems)
-        known = degrees > 0
+        known = degrees > 0 and (squared > 0 or systems[0].draws.shape[1] > 1)
         sentences = float(np.sum([one.draws.mean(axis=0) for one in systems], axis=0).var())
         total = squared + max(0.0, sentences - sum(map(shared_with_seeds, systems)))
     if not np.isfinite(total) or not (known or sentences):

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -101,8 +101,15 @@ class Measured:
         """The metric over seeds, with its draws. Raises UserError when a score is missing."""
         paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
         rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
-        test_sets = dict.fromkeys(ScoreFile.read(path).test_set for path in paths[0])
-        return sample(rows, metric_named(scored.metric).total, ", ".join(test_sets), runs[0].folder.rpartition("/")[0])
+        files = [ScoreFile.read(path) for path in paths[0]]
+        test_sets, system = dict.fromkeys(one.test_set for one in files), runs[0].folder.rpartition("/")[0]
+        found = sample(rows, metric_named(scored.metric).total, ", ".join(test_sets), system)
+        return replace(found, basis=basis(files, scored.metric))
+
+
+def basis(scores: Iterable[ScoreFile], metric: str) -> str:
+    """What scores of other systems must have in common with those of one, beside the test sets, in words."""
+    return ", ".join(dict.fromkeys(f"references {one.references[:12]} by {one.basis(metric)[2]}" for one in scores))
 
 
 def require_one_basis(scores: Iterable[Iterable[ScoreFile]], metric: str, name: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fabricated import folder_of, table_rows, write_score, write_training
+from scipy import stats
 
 from pipeline.__main__ import main
 from pipeline.data.alphabet import Alphabet
@@ -89,13 +90,32 @@ def put_alignments(project, system: str, entropies: list[float], steps: int = 50
     return folder
 
 
-def put_alignment(project, run, entropies: list[float], steps: int) -> Path:
+def put_alignment(project, run, entropies: list[float], steps: int, split: str = "dev") -> Path:
     write_training(project, run, entropies, entropies, steps)
     maps = np.random.default_rng(0).dirichlet(np.ones(6), (len(entropies), 4)).tolist()
-    record = {"split": "dev", "utterances": 9, "utterance": 3, "text": "a day", "maps": maps, "entropy": entropies}
+    record = {"split": split, "utterances": 9, "utterance": 3, "text": "a day", "maps": maps, "entropy": entropies}
     record |= {"steps": [steps * (i + 1) for i in range(len(entropies))], "weights_digest": "abc"}
-    AlignmentMaps.model_validate(record).write(folder_of(project, run) / "alignments/dev.json")
+    AlignmentMaps.model_validate(record).write(folder_of(project, run) / f"alignments/{split}.json")
     return folder_of(project, run)
+
+
+def test_entropies_of_each_split_are_judged_by_their_own_noise(tmp_path):
+    """On dev they differ much between trainings, on test little; what is judged first changes nothing."""
+    project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo", "seeds": 3})
+    for system, mean in (("attention-source", 1.2), ("CF4", 1.0)):
+        for run in project.runs_of("coldfusion", system, "source"):
+            for split, spread in (("dev", 0.5), ("test", 0.01)):
+                put_alignment(project, run, [mean + spread * (run.seed - 2)] * 3, 50, split)
+    claims = project.claims["coldfusion"]
+    on_dev = claims.claims["alignment"].model_copy(update={"extra": True})
+    on_test = on_dev.model_copy(update={"split": "test"})
+    p_values = []
+    for judged in ({"test": on_test}, {"dev": on_dev, "test": on_test}):
+        project.claims["coldfusion"] = claims.model_copy(update={"claims": judged, "primary": []})
+        p_values.append({row["claim"]: float(row["p_value"]) for row in claim_rows(project, "coldfusion")}["test"])
+    seeds = np.array([-0.01, 0, 0.01])
+    expected = stats.ttest_ind(1.2 + seeds, 1.0 + seeds).pvalue
+    assert p_values == pytest.approx([expected] * 2, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,16 @@ def test_of_one_number_nothing_is_known():
     assert (found.value, found.low, found.high, found.p_value) == (0.3, -np.inf, np.inf, None)
 
 
+def test_of_trainings_that_all_have_the_same_nothing_is_known_but_of_those_that_differ():
+    """As `over_seeds` has it: two kinds of counts, 6, 6, 6 beside 4, 4, 4, are no certainty."""
+    found = difference(trainings([6.0] * 3, "one"), trainings([4.0] * 3, "other"))
+    assert (found.value, found.error, found.p_value, found.low) == (2, None, None, -np.inf)
+    one, other = np.array([5.0, 6.0, 7.0]), np.array([4.0] * 3)
+    pool = (one, other)
+    found = difference(trainings(one, "one", pool), trainings(other, "other", pool))
+    assert found.p_value == pytest.approx(stats.ttest_ind(one, other, alternative="greater").pvalue)
+
+
 @pytest.mark.parametrize("seeds", [3, 6])
 def test_the_interval_over_seeds_is_that_of_student(seeds):
     values = np.random.default_rng(seeds).normal(size=seeds)

@@ -6,8 +6,9 @@ from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.scores import RESAMPLED, AboutScores, untrained
 from pipeline.kinds.claims.shared.terms import Term, as_term, difference_name
-from pipeline.kinds.evidence import contrast
+from pipeline.kinds.evidence import Evidence, contrast
 from pipeline.kinds.names import ScoreName, SystemName
+from pipeline.metrics import metric_named
 
 
 class AgreementClaim(AboutScores):
@@ -37,11 +38,14 @@ class AgreementClaim(AboutScores):
     def judge(self, measured: Measurements) -> Findings:
         """Of one pair. Without a gain by the first metric there is nothing to agree on; with one, the other has to
         show one, too."""
-        first, second = (measured.scores[name] for name in self.scores)
-        terms = self.compared
-        samples = [[measured.sample(term, score) for term in terms] for score in (first, second)]
-        reference, found = (contrast(difference_name(*terms), [(1, one), (-1, other)]) for one, other in samples)
-        gain = reference.low > 0
-        ours = f"{reference.value:+.2f} {first.metric}, {found.value:+.2f} {second.metric}"
-        missing = untrained(measured, first, terms, samples[0])
-        return Findings(ours + ("" if gain else " (no gain)"), [found] * gain, RESAMPLED, missing)
+        evidence: list[Evidence] = []
+        terms, ours, missing = self.compared, [], ""
+        for score in (measured.scores[name] for name in self.scores):
+            metric, (one, other) = metric_named(score.metric), (measured.sample(term, score) for term in terms)
+            sign = 1 if metric.better == "higher" else -1
+            weighted = [(sign, one), (-sign, other)]
+            evidence.append(contrast(difference_name(*terms[::sign]), weighted, scale=metric.judged_as))
+            ours.append(f"{one.mean - other.mean:+.2f} {score.metric}")
+            missing = missing or untrained(measured, score, terms, [one, other])
+        gain = evidence[0].low > 0
+        return Findings(", ".join(ours) + ("" if gain else " (no gain)"), evidence[1:] * gain, RESAMPLED, missing)

@@ -26,6 +26,7 @@ class AlignmentClaim(TrainedPair):
             files = [measured.path(Alignments(run, self.split)) for run in runs]
             return [mean(AlignmentMaps.read(path).entropy) for path in files]
 
-        samples = [measured.trainings(one, self.dataset, self.quantity, entropies) for one in self.systems]
+        facts = self.dataset, self.quantity, entropies
+        samples = [measured.trainings(one, *facts, of=self.split) for one in self.systems]
         evidence = self.lower("entropy of attention over the training (nats)", *samples)
         return Findings(f"{samples[0].mean:.2f} and {samples[1].mean:.2f} nats", [evidence], "entropies of trainings")

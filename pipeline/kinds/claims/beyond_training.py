@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements, NotRun, SplitsBySeed, of_all_splits
-from pipeline.kinds.claims.shared.scores import RESAMPLED, ScoredPair
+from pipeline.kinds.claims.shared.scores import RESAMPLED, ScoredPair, untrained
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.evidence import Sample, smaller_factor
 from pipeline.kinds.names import ScoreName
@@ -41,15 +41,13 @@ class BeyondTrainingClaim(ScoredPair):
             for name, (within, beyond) in zip(systems, samples, strict=True)
         )
         ours = f"{factors} on {len(lengths)} sentences of {lengths.min()} to {lengths.max()} subwords"
-        evidence = smaller_factor(*chain(*samples))
-        return Findings(f"{ours}, trained on at most {longest}", [evidence], RESAMPLED)
+        missing = untrained(measured, score, self.compared, [within for within, _ in samples])
+        evidence = [smaller_factor(*chain(*samples))]
+        return Findings(f"{ours}, trained on at most {longest}", evidence, RESAMPLED, missing)
 
     def within_and_beyond(self, rows: list[SplitsBySeed], measured: Measurements) -> list[tuple[Sample, Sample]]:
         """Each system's perplexity of the other splits, and of that with the longer sentences."""
-        sizes = {split: len(one) for split, one in rows[0][0].items()}
-        longer = np.concatenate([np.full(size, split == self.longer) for split, size in sizes.items()])
-        score, whole = measured.scores[self.score], zip(self.compared, map(of_all_splits, rows), strict=True)
-        parts = [
-            [measured.score_of_part(term.system, one, part, score) for part in (~longer, longer)] for term, one in whole
-        ]
-        return [(within, beyond) for within, beyond in parts]
+        score, part = measured.scores[self.score], measured.score_of_part
+        longer = np.concatenate([np.full(len(one), split == self.longer) for split, one in rows[0][0].items()])
+        whole = zip((self.system, self.baseline), map(of_all_splits, rows), strict=True)
+        return [(part(name, one, ~longer, score), part(name, one, longer, score)) for name, one in whole]

@@ -7,6 +7,7 @@ from pipeline.kinds.claims.shared.measurements import Measurements, of_all_split
 from pipeline.kinds.claims.shared.scores import RESAMPLED, ScoredPair, untrained
 from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import ScoreName
+from pipeline.metrics import metric_named
 from pipeline.schema import Count
 
 
@@ -24,7 +25,7 @@ class LongSentencesClaim(ScoredPair):
     def judge(self, measured: Measurements) -> Findings:
         score, systems = measured.scores[self.score], (self.system, self.baseline)
         rows = [of_all_splits(measured.statistics_by_split(system, score)) for system in systems]
-        lengths = measured.lengths(self.system, score, score.splits)
+        lengths, metric = measured.lengths(self.system, score, score.splits), metric_named(score.metric)
         samples, long_samples = (
             [
                 measured.score_of_part(name, one, lengths > shortest, score)
@@ -38,12 +39,15 @@ class LongSentencesClaim(ScoredPair):
         long, gain = f"on more than {self.longer_than} words", [(1, long_system), (-1, long_baseline)]
         match self.says:
             case "advantage is no smaller":
-                evidence = [contrast(f"advantage {long} less that on all", [*gain, (-1, system), (1, baseline)])]
+                found = {f"advantage {long} less that on all": [*gain, (-1, system), (1, baseline)]}
             case "is better":
-                evidence = [contrast(f"advantage {long}", gain)]
+                found = {f"advantage {long}": gain}
             case "both do worse":
                 pairs = zip(systems, samples, long_samples, strict=True)
-                evidence = [contrast(f"{name} on all less {long}", [(1, one), (-1, far)]) for name, one, far in pairs]
+                found = {f"{name} on all less {long}": [(1, one), (-1, far)] for name, one, far in pairs}
+        sign = 1 if metric.better == "higher" else -1
+        signed = {name: [(sign * weight, one) for weight, one in terms] for name, terms in found.items()}
+        evidence = [contrast(name, terms, scale=metric.judged_as) for name, terms in signed.items()]
         gains = system.mean - baseline.mean, long_system.mean - long_baseline.mean
         ours = f"{self.system} less {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
         missing = untrained(measured, score, self.compared, samples)

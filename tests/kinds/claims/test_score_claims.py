@@ -115,6 +115,25 @@ def test_noise_between_seeds_counts(project_with, spread, expected):
     assert row["test"].endswith("noise between trainings pooled over 2 systems (transformer, 4 degrees of freedom)")
 
 
+def test_each_decoding_is_judged_by_the_noise_of_its_own_scores(project_with):
+    """Seeds differ much under one decoding and little under the other; what is judged first changes nothing."""
+    claim = claims_of(kind="order", score="bleu", ascending=["A", "C"])
+    facts, searched = claim["claims"]["one"], {"searched": SCORES["bleu"] | {"decoding": "uniform"}}
+    second = facts | {"score": "searched"}
+    alone, beside = (
+        project_with({"scores": SCORES | searched, "claims": claims}, seeds=3)
+        for claims in ({"one": second}, {"first": facts, "one": second})
+    )
+    for system, mean in (("A", 0.5), ("C", 0.53)):
+        for run, shift in zip(runs(alone, system), (-1, 0, 1), strict=True):
+            for decoding, spread in (("final", 0.1), ("uniform", 0.001)):
+                rows = bleu_statistics(mean + spread * shift, 1)
+                write_score(alone, run, "bleu_paper", decoding, "dev", rows)
+    rows = {row["claim"]: row for row in claim_rows(beside, "weighted")}
+    assert rows["one"]["p_value"] == row_of(alone)["p_value"]
+    assert (direction(row_of(alone)), rows["first"]["verdict"]) == (UPHELD, UNCLEAR)
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [((0.6, 0.5), UPHELD), ((0.5, 0.6), CONTRADICTED)],
@@ -128,6 +147,22 @@ def test_two_metrics_agree_on_gains_alone(project_with, values, expected, gain, 
         write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(precision, 5))
         write_score(project, run, "gleu", "final", "dev", gleu_statistics(bleu_statistics(other, 5)))
     assert direction(row_of(project)) == (expected if shown else UNCLEAR)
+
+
+@pytest.mark.parametrize(("nats", "expected"), [((1.0, 1.5), UPHELD), ((1.5, 1.0), CONTRADICTED)])
+@pytest.mark.parametrize("decides", ["bleu", "ppl"])
+def test_by_a_perplexity_the_better_one_of_a_pair_is_the_lower(project_with, decides, nats, expected):
+    """With BLEU deciding, perplexity has to be lower where BLEU is higher; with perplexity, the other way about."""
+    follows = "ppl" if decides == "bleu" else "bleu"
+    project = project_with(claims_of(kind="agreement", scores=[decides, follows], pairs=[["A", "C"]]))
+    better = (0.6, 0.5) if decides == "bleu" or expected == UPHELD else (0.5, 0.6)
+    for system, precision, nll in zip(("A", "C"), better, nats if decides == "bleu" else (1.0, 1.5), strict=True):
+        (run,) = runs(project, system)
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(precision, 5))
+        write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(nll))
+    row = row_of(project)
+    assert direction(row) == expected
+    assert "no gain" not in row["ours"]
 
 
 @pytest.mark.parametrize("claim", [{"kind": "order", "ascending": ["A", "C"]}, {"kind": "close", "terms": ["A", "C"]}])
@@ -257,6 +292,18 @@ def test_what_is_lost_beyond_the_lengths_trained_on_is_compared(project_with, lo
     assert row["ours"].endswith("on 2 sentences of 10 to 14 subwords, trained on at most 9")
 
 
+def test_what_has_learnt_nothing_loses_nothing_beyond_its_training_and_upholds_nothing(project_with):
+    """As likely as any of 300 symbols is each, on short sentences and on long ones."""
+    project = project_with(beyond_training())
+    put_corpus(project, train_src=[5, 9], train_tgt=[5, 9], test2_src=[10, 14])
+    for system, within, beyond in (("A", np.log(300), np.log(300)), ("C", 1.4, 2.9)):
+        (run,) = runs(project, system)
+        write_score(project, run, "perplexity", "final", "test", perplexity_statistics(within, 1))
+        write_score(project, run, "perplexity", "final", "test2", perplexity_statistics(beyond, 2))
+    row = row_of(project)
+    assert (row["verdict"], row["evidence"].startswith("A: perplexity of 300, where 100")) == ("not trained", True)
+
+
 def test_sentences_no_longer_than_those_trained_on_are_counted_and_nothing_is_claimed(project_with):
     project = project_with(beyond_training())
     assert row_of(project)["verdict"] == NOT_RUN
@@ -319,6 +366,30 @@ def test_long_sentences_alone_and_beside_all(project_with, says, long, short, ex
     assert direction(row_of(project)) == expected
 
 
+@pytest.mark.parametrize(
+    ("says", "long", "short", "expected"),
+    [
+        ("is better", (2.0, 1.5), (1.0, 1.0), UPHELD),
+        ("is better", (1.5, 2.0), (1.0, 0.5), CONTRADICTED),
+        ("advantage is no smaller", (2.0, 1.5), (1.0, 1.0), UPHELD),
+        ("advantage is no smaller", (1.5, 1.5), (1.5, 1.0), CONTRADICTED),
+        ("both do worse", (1.5, 1.5), (1.0, 1.0), UPHELD),
+        ("both do worse", (1.0, 1.0), (1.5, 1.5), CONTRADICTED),
+    ],
+)
+def test_on_long_sentences_a_lower_perplexity_is_better(project_with, says, long, short, expected):
+    """long, short: nats a symbol of the baseline and of the system."""
+    lengths = np.where(np.arange(SENTENCES) % 2, 25, 8)
+    claim = claims_of(kind="long_sentences", score="whole", system="C", baseline="A", longer_than=20, says=says)
+    project = project_with(claim | {"scores": {"whole": WHOLE | {"metric": "perplexity"}}})
+    put_corpus(project, dev_src=lengths, test_src=lengths)
+    for system, far, near in zip(("A", "C"), long, short, strict=True):
+        for split in WHOLE["split"]:
+            rows = np.where((lengths > 20)[:, None], perplexity_statistics(far), perplexity_statistics(near))
+            write_score(project, runs(project, system)[0], "perplexity", "final", split, rows)
+    assert direction(row_of(project)) == expected
+
+
 def test_without_long_sentences_nothing_is_distinguished(project_with):
     project = long_sentences(project_with, np.full(SENTENCES, 8))
     for system, split in itertools.product(("A", "C"), WHOLE["split"]):
@@ -335,4 +406,30 @@ def test_systems_scored_on_two_test_sets_are_not_compared(project_with):
         path = project.layout.path(Score(run, "scores", "final", "dev"))
         ScoreFile.read(path).model_copy(update={"test_set": test_set}).write(path)
     with pytest.raises(UserError, match=r"can't compare scores on newstest201\d and newstest201\d"):
+        row_of(project)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"references": "another"},
+            r"can't compare scores on references \S+ by toy and references \S+ by toy \(C less A\)",
+        ),
+        ({"metrics": "chr"}, r"can't compare scores on references \S+ by chr and references \S+ by toy"),
+    ],
+)
+def test_systems_scored_on_other_references_or_otherwise_are_not_compared(project_with, changes, said):
+    """The same test set, prepared anew between both; and the same references, counted in another way."""
+    project = project_with(claims_of(kind="order", score="bleu", ascending=["A", "C"]))
+    for system in ("A", "C"):
+        (run,) = runs(project, system)
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.5))
+    path = project.layout.path(Score(run, "scores", "final", "dev"))
+    score = ScoreFile.read(path)
+    if "metrics" in changes:
+        counted = score.metrics["bleu_paper"].model_copy(update={"signature": changes["metrics"]})
+        changes = {"metrics": {"bleu_paper": counted}}
+    score.model_copy(update=changes).write(path)
+    with pytest.raises(UserError, match=said):
         row_of(project)

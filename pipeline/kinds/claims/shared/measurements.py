@@ -46,17 +46,16 @@ class Measurements:
         decodings = term.decodings or [score.decoding]
         files = [[ScoreFile.read(path) for path in self.score_paths(run, score, decodings)] for run in runs]
         require_one_basis(files, score.metric, f"{self.view.paper}/{term.system}")
-        test_sets = {one.test_set for one in files[0]}
-        rows, total = self.statistics(term.system, score, decodings), metric_named(score.metric).total
-        found = sample(rows, total, ", ".join(sorted(test_sets)), self.pools.training(term.system, score.dataset))
+        found, total = Measured(self.view).sample(runs, decodings, score), metric_named(score.metric).total
         pool, noise = self.pools.pool(
             term.system,
             score.dataset,
             score.metric,
             lambda system: seed_scores(self.statistics(system, score, [score.decoding]), total),
-            f"{score.splits} of {score.scored_on}",
+            f"{score.splits} of {score.scored_on}, {score.decoding}",
         )
-        return replace(found, pool=pool, noise=noise or found.noise)
+        training = self.pools.training(term.system, score.dataset)
+        return replace(found, system=training, pool=pool, noise=noise or found.noise)
 
     def mean_score(self, system: str, score: NamedScore) -> float:
         """Under the score's own decoding."""
@@ -68,17 +67,19 @@ class Measurements:
         paths = (self.score_paths(run, score, decodings) for run in self.view.runs(system, score.dataset))
         return [[read_statistics(path, score.metric) for path in several] for several in paths]
 
-    def trainings(self, system: str, dataset: str, quantity: str, of_each: OfRuns, own: Values = ()) -> Sample:
+    def trainings(
+        self, system: str, dataset: str, quantity: str, of_each: OfRuns, own: Values = (), of: str = ""
+    ) -> Sample:
         """A number of each training of a system, with the noise of its kind.
 
         quantity: its name in what was measured of noise; of_each: what it is of any trainings; own: what it is of
-        these, where that is something else.
+        these, where that is something else; of: as Pools.pool has it.
         """
 
         def values(name: str) -> Values:
             return of_each(self.view.runs(name, dataset))
 
-        pool, noise = self.pools.pool(system, dataset, quantity, values)
+        pool, noise = self.pools.pool(system, dataset, quantity, values, of)
         return trainings(own or values(system), self.pools.training(system, dataset), pool, noise)
 
     def score_paths(self, run: RunId, score: NamedScore, decodings: list[str]) -> list[Path]:
@@ -90,11 +91,8 @@ class Measurements:
         return [self.path(product) for product in products]
 
     def statistics_by_split(self, system: str, score: NamedScore) -> SplitsBySeed:
-        found = []
-        for run in self.view.runs(system, score.dataset):
-            rows = (read_statistics(path, score.metric) for path in self.score_paths(run, score, [score.decoding]))
-            found.append(dict(zip(score.splits, rows, strict=True)))
-        return found
+        rows = self.statistics(system, score, [score.decoding])
+        return [dict(zip(score.splits, of_seed, strict=True)) for of_seed in rows]
 
     def score_of_part(self, system: str, rows: Sequence[np.ndarray], chosen: np.ndarray, score: NamedScore) -> Sample:
         """The score of the rows `chosen` (N,) of each seed's statistics (N, F) of a system.
