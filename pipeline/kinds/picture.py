@@ -54,8 +54,9 @@ def show_as_written(figure: "Figure") -> None:
 
 
 def curve_style(number: int, marker_size: int = 4) -> dict[str, Any]:
-    """Colour and markers of the curve `number`: distinct for eight."""
-    return {"color": COLOURS[number], "marker": MARKERS[number], "markersize": marker_size}
+    """Colour and markers of the curve `number`: distinct for 64 curves, the first eight by colour alone."""
+    marker = MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
+    return {"color": COLOURS[number % len(COLOURS)], "marker": marker, "markersize": marker_size}
 
 
 def line_style(number: int) -> dict[str, Any]:

@@ -87,10 +87,8 @@ def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list
     rows = []
     for printed in project.printed[paper][table]:
         item, source = printed["item"], printed["source"]
-        if source == "ours-to-run":
-            path = project.layout.text(Translation(runs[item], entry.decoding, choice.split))
-        else:
-            path = texts[source]
+        made = source == "ours-to-run"
+        path = project.layout.text(Translation(runs[item], entry.decoding, choice.split)) if made else texts[source]
         score = f"{choice.scores[item]:.1f}" if item in choice.scores else ""
         ours = read_lines(path)[choice.line]
         place = {"test_set": name_of_split(dataset, choice.split), "line": str(choice.line + 1)}

@@ -49,15 +49,8 @@ def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any
     for row in printed:
         number = chosen[places.index(row["example"])] if chosen else None
         found = {"ours": "", "word_errors": "", "run": ""} if number is None else texts.of(row["system"], number)
-        rows.append(
-            {
-                "example": row["example"],
-                "model": row["model"],
-                "printed": row["prediction"],
-                "utterance": "" if number is None else number + 1,
-                **found,
-            }
-        )
+        named = {"example": row["example"], "model": row["model"], "printed": row["prediction"]}
+        rows.append(named | {"utterance": "" if number is None else number + 1} | found)
     return rows
 
 

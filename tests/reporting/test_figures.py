@@ -14,6 +14,7 @@ from pipeline.experiment.reports import figure_products
 from pipeline.kinds.figures.attention_heads import shown_as
 from pipeline.kinds.figures.branch_weights import mean_filter
 from pipeline.kinds.figures.dev_curves import DevCurves
+from pipeline.kinds.figures.loss_curves import LossCurves
 from pipeline.kinds.picture import COLOURS
 from pipeline.kinds.view import PaperView
 from pipeline.records.probes import AttentionMap
@@ -101,6 +102,37 @@ def test_the_mean_filter_is_a_mean_over_the_entries_that_there_are():
     for place in range(12):
         around = values[max(0, place - 2) : place + 3]
         assert mean_filter(values, 5)[place] == pytest.approx(around.mean(axis=0))
+
+
+@pytest.mark.parametrize(("entries", "window"), [(4, 9), (4, 8), (1, 3), (5, 4)])
+def test_a_filter_that_spans_more_than_there_is_is_a_mean_of_what_there_is(entries, window):
+    values = np.random.default_rng(0).normal(size=(entries, 2))
+    before = window - 1 - (window - 1) // 2
+    expected = [values[max(0, n - before) : n + (window - 1) // 2 + 1].mean(axis=0) for n in range(entries)]
+    assert mean_filter(values, window) == pytest.approx(np.array(expected))
+
+
+def test_more_curves_than_colours_are_drawn_and_told_apart(project):
+    """Of ten systems, two of each of two colours."""
+    systems = [
+        "A",
+        "B",
+        "C",
+        "N4",
+        "N8",
+        "attention/base",
+        "attention/big",
+        "attention/A1",
+        "attention/A2",
+        "attention/A3",
+    ]
+    for system in systems:
+        for run in project.runs_of("weighted", system, "wmt14-en-de"):
+            write_training(project, run, [3.0, 2.0], [2.5, 1.5])
+    figure = LossCurves(caption="Toy.", dataset="wmt14-en-de", kind="loss_curves", systems=systems)
+    lines = figure.draw(PaperView(project, "weighted")).picture.axes[0].get_lines()
+    styles = [(line.get_color(), line.get_marker()) for line in lines]
+    assert (len(lines), len({*styles}), len({colour for colour, _ in styles})) == (10, 10, 8)
 
 
 @pytest.mark.parametrize(

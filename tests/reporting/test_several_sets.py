@@ -77,6 +77,13 @@ def test_the_gain_is_over_the_named_row_and_empty_without_it(project):
     assert rows["DL4MT"]["gain_ours"] == ""
 
 
+def test_a_gain_of_which_no_noise_is_known_has_no_interval(project):
+    """Single trainings that get nothing right: every resample has a difference of zero."""
+    put_scores(project, ["RNN", "DL4MT"], lambda system, split: rows_of(system, split) * 0)
+    row = next(row for row in table_rows(project, PAPER, "table1") if row["model"] == "RNN")
+    assert (row["gain_ours"], row["gain_low"], row["gain_high"]) == ("+0.00", "", "")
+
+
 def test_the_figure_scores_what_is_longer_of_one_sample(project, tmp_path):
     systems = project.figure(PAPER, "figure3").systems
     lengths = {split: np.random.default_rng(number).integers(1, 40, SENTENCES) for number, split in enumerate(SPLITS)}

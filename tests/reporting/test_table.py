@@ -116,7 +116,18 @@ def test_the_grid_is_aligned_and_leaves_out_empty_columns():
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [("", ""), ("65073152", "65.1M"), ("42064", "42.1K"), ("3.283e18", "3.28e+18"), ("12", "12")]
+    ("number", "text"),
+    [
+        ("", ""),
+        ("65073152", "65.1M"),
+        ("42064", "42.1K"),
+        ("3.283e18", "3.28e+18"),
+        ("12", "12"),
+        ("999499", "999K"),
+        ("999600", "1M"),
+        ("999960000", "1.00e+09"),
+        ("9999.7", "10K"),
+    ],
 )
 def test_large_numbers_are_shortened(number, text):
     assert short(number) == text

@@ -45,7 +45,8 @@ class GainCell(Cell):
         if place.index != other and all(measured.measure(*side) for side in sides):
             own, over = (measured.sample(*side) for side in sides)
             found = contrast("", [(1, own), (-1, over)])
-            columns |= {"ours": f"{found.value:+.2f}", "low": f"{found.low:+.2f}", "high": f"{found.high:+.2f}"}
+            known = {"low": f"{found.low:+.2f}", "high": f"{found.high:+.2f}"} if found.error is not None else {}
+            columns |= {"ours": f"{found.value:+.2f}"} | known
         return columns | place.comparison(self, columns["ours"])
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:

@@ -65,8 +65,7 @@ class BleuByLength(Figure):
                 for (words, indices), point in zip(shown.items(), points, strict=True)
             ]
         axes.set_xticks(list(shown))
-        axes.set_xlabel("source sentences longer than (words)")
-        axes.set_ylabel("BLEU")
+        axes.set(xlabel="source sentences longer than (words)", ylabel="BLEU")
         axes.legend()
         return Drawing(picture, rows, facts(kept, len(chosen), len(lengths)))
 
@@ -82,11 +81,8 @@ class BleuByLength(Figure):
             paths = [view.layout.path(score) for score in self.scores(view, run)]
             rows = np.concatenate([read_statistics(path, self.metric) for path in paths])
             found.append(bootstrap_interval(rows[indices], metric_named(self.metric).total))
-        return {
-            "bleu": float(np.mean([one.value for one in found])),
-            "low": float(np.mean([one.low for one in found])),
-            "high": float(np.mean([one.high for one in found])),
-        }
+        names = {"bleu": "value", "low": "low", "high": "high"}
+        return {name: float(np.mean([getattr(one, key) for one in found])) for name, key in names.items()}
 
 
 def facts(kept: dict[int, np.ndarray], sample: int, total: int) -> str:

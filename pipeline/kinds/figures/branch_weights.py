@@ -44,14 +44,12 @@ class BranchWeights(Figure):
                 axes.plot(curve.steps, smooth[:, branch], linewidth=1.3, label=str(branch + 1), **line_style(branch))
             axes.axhline(1 / branches, color=GREY, linestyle=(0, (4, 3)), linewidth=1.5, zorder=1.5)
             axes.set_title(TITLES[curve.name], fontsize=9)
-            axes.set_xlabel("training step (updates)")
-            axes.set_ylim(bottom=0)
+            axes.set(xlabel="training step (updates)", ylim=(0, None))
+            pairs = zip(curve.weights.T.tolist(), smooth.T.tolist(), strict=True)
             rows += [
-                {"weight": curve.name, "branch": j + 1, "step": int(step), "value": raw, "smoothed": filtered}
-                for j in range(branches)
-                for step, raw, filtered in zip(
-                    curve.steps, curve.weights[:, j].tolist(), smooth[:, j].tolist(), strict=True
-                )
+                {"weight": curve.name, "branch": number, "step": int(step), "value": raw, "smoothed": filtered}
+                for number, pair in enumerate(pairs, start=1)
+                for step, raw, filtered in zip(curve.steps, *pair, strict=True)
             ]
         panels[0].set_ylabel("weight (sums to 1 over branches)")
         panels[-1].legend(title="branch", loc="center left", bbox_to_anchor=(1, 0.5))
@@ -65,6 +63,6 @@ class BranchWeights(Figure):
 
 def mean_filter(values: np.ndarray, window: int) -> np.ndarray:
     """Centred running mean over the first axis; at the ends over the entries that there are."""
-    kernel = np.ones(window)
-    counts = np.convolve(np.ones(len(values)), kernel, mode="same")
-    return np.stack([np.convolve(column, kernel, mode="same") / counts for column in values.T], axis=1)
+    centred = slice((window - 1) // 2, (window - 1) // 2 + len(values))
+    counts, *sums = (np.convolve(one, np.ones(window))[centred] for one in (np.ones(len(values)), *values.T))
+    return np.stack(sums, axis=1) / counts[:, None]

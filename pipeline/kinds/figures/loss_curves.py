@@ -42,8 +42,7 @@ class LossCurves(Figure):
                 ]
             steps.append(f"{system} {curve.steps[-1]}")
         axes.invert_xaxis()
-        axes.set_xlabel("loss on training data (nats per symbol)")
-        axes.set_ylabel("development loss (nats per symbol)")
+        axes.set(xlabel="loss on training data (nats per symbol)", ylabel="development loss (nats per symbol)")
         axes.legend()
         facts = f"Training goes from left to right. Steps: {', '.join(steps)}; {len(rows)} validations drawn."
         return Drawing(picture, rows, facts)

@@ -164,6 +164,6 @@ def short(number: str) -> str:
     if not number:
         return ""
     value = float(number)
-    if value >= 1e9:
+    if value >= 999.5e6:  # what is rounded to the next unit is shown in it
         return f"{value:.2e}"
-    return f"{value / 1e6:.3g}M" if value >= 1e6 else f"{value / 1e3:.3g}K" if value >= 1e4 else f"{value:.4g}"
+    return f"{value / 1e6:.3g}M" if value >= 999.5e3 else f"{value / 1e3:.3g}K" if value >= 9999.5 else f"{value:.4g}"
