@@ -3,16 +3,10 @@
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import is_ours
-from pipeline.kinds.scored import ScoredSplits
 from pipeline.kinds.view import PaperView
 from pipeline.layout import PROGRESS_FILE
-from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.score_file import read_statistics
-from pipeline.metrics.statistics.significance import resampled
 from pipeline.products import RunId
 from pipeline.reporting.filled_table import FilledTable
 from reprise.comparison import compared
@@ -58,7 +52,7 @@ def write_comparison(pages: Pages, paper: str, name: str, filled: FilledTable) -
 
 
 def sides(present: Present, paper: str, filled: FilledTable, key: str) -> list[dict[str, Any]]:
-    """Each row of ours that has a score in this cell: its first run, settings, development loss, statistics."""
+    """Each row of ours that has a score in this cell: its first run, settings, development loss, that run's score."""
     cell, view = filled.entry.cells[key], PaperView(present.project, paper)
     assert isinstance(cell, ScoreCell)
     found = []
@@ -66,19 +60,19 @@ def sides(present: Present, paper: str, filled: FilledTable, key: str) -> list[d
         runs = cell.runs(view, row) if is_ours(row) else []
         if not runs or not filled.cells[key]["ours"][index]:
             continue
-        decoding, run = cell.decodings_of(row)[0], runs[0]
+        decodings, run = cell.decodings_of(row), runs[0]
         found.append(
             {
                 "label": filled.names[index],
                 "system": system_name(run),
                 "page": run_page(run),
-                "output": f"{system_name(run)} {decoding}",
+                "output": f"{system_name(run)} {decodings[0]}",
                 "outputs": outputs_page(cell, run, view),
                 "settings": flat(present.project.run_spec(run)),
                 "curve": development(present, run),
                 "metric": cell.metric,
                 "score": filled.cells[key]["ours"][index],
-                "statistics": statistics(view, cell, run, decoding),
+                "sample": filled.table.measured.sample([run], decodings, cell),
             }
         )
     return found
@@ -96,23 +90,15 @@ def development(present: Present, run: RunId) -> list[tuple[float, float]]:
     return [(one["x"], round(one["y"], 4)) for one in losses if one["series"] == "development"]
 
 
-def statistics(view: PaperView, scored: ScoredSplits, run: RunId, decoding: str) -> np.ndarray:
-    """(N, F) of the first split."""
-    return read_statistics(view.layout.path(view.scores(run, scored, [decoding])[0]), scored.metric)
-
-
 def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """The paired test of every two, by their places, `first,second`: first less second."""
-    total = metric_named(sides[0]["metric"]).total
-    draws = [resampled(side["statistics"], total) for side in sides]
-    values = [float(total(side["statistics"].sum(axis=0))) for side in sides]
+    """The paired test of every two of one test set, by their places, `first,second`: first less second."""
     found = {}
-    for one, other in combinations(range(len(sides)), 2):
-        if len(sides[one]["statistics"]) == len(sides[other]["statistics"]):
-            result = compared(values[one] - values[other], draws[one] - draws[other])
+    for (one, first), (other, second) in combinations(enumerate(side["sample"] for side in sides), 2):
+        if (first.test_set, first.rows, first.basis) == (second.test_set, second.rows, second.basis):
+            result = compared(first.mean - second.mean, first.draws[0] - second.draws[0])
             found[f"{one},{other}"] = {name: round(value, 4) for name, value in vars(result).items()}
     return found
 
 
 def without_draws(side: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in side.items() if key != "statistics"}
+    return {key: value for key, value in side.items() if key != "sample"}

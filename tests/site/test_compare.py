@@ -1,0 +1,75 @@
+"""What the page of two rows beside each other says of their difference is of all that the rows' scores are means of."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fabricated import bleu_statistics, write_score
+
+from pipeline.experiment.project import load_project
+from pipeline.metrics.statistics.bleu import bleu
+from pipeline.metrics.statistics.significance import resampled
+from pipeline.products import Score
+from pipeline.records.scores import ScoreFile
+from pipeline.reporting.filled_table import fill
+from reprise.site.compare import pairs, sides
+from reprise.site.present import Present
+
+ROOT = Path(__file__).resolve().parents[2]
+SPLITS = ["test", "test2", "test3", "test4", "test5"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    return load_project(ROOT, {"work": str(tmp_path), "scale": "demo"})
+
+
+def put(project, run, decoding, split, rows):
+    """As if all that the table shows were this BLEU."""
+    for metric in ("bleu_paper", "bleu_closest", "sacrebleu", "gleu"):
+        write_score(project, run, metric, decoding, split, rows)
+
+
+def scored(project, paper, table, cell):
+    found = sides(Present(project, False), paper, fill(project, paper, table), cell)
+    return found, pairs(found)
+
+
+def expected(one, other):
+    """one, other: lists of statistics (N, F), whose scores are averaged."""
+    value = np.mean([bleu(rows.sum(axis=0)) for rows in one]) - np.mean([bleu(rows.sum(axis=0)) for rows in other])
+    draws = np.mean([resampled(rows, bleu) for rows in one], axis=0)
+    draws = draws - np.mean([resampled(rows, bleu) for rows in other], axis=0)
+    return [value, *np.percentile(draws, [2.5, 97.5])]
+
+
+def test_a_row_of_several_decodings_is_compared_by_the_mean_of_all(project):
+    """Five random draws of branch weights, the first of them the worst."""
+    (run,) = project.runs_of("weighted", "C", "wmt14-en-de")
+    drawn = {f"random-{n}": bleu_statistics(0.3 + 0.05 * n, 1) for n in range(1, 6)}
+    learnt = bleu_statistics(0.6, 1)
+    for decoding, rows in ({"final": learnt} | drawn).items():
+        put(project, run, decoding, "dev", rows)
+    found, tested = scored(project, "weighted", "table3", "bleu")
+    (pair,) = tested.values()
+    assert [pair[key] for key in ("difference", "low", "high")] == pytest.approx(
+        expected([learnt], [*drawn.values()]), abs=1e-4
+    )
+    assert pair["difference"] == pytest.approx(float(found[0]["score"]) - float(found[1]["score"]), abs=0.011)
+
+
+def test_a_mean_over_test_sets_is_compared_by_the_mean_and_other_test_sets_not_at_all(project):
+    made = {}
+    for place, system in enumerate(("RNN", "NTM")):
+        (run,) = project.runs_of("multichannel", system, "nist-zh-en")
+        made[system] = [bleu_statistics(0.5 + 0.1 * place * n, n) for n in range(5)]
+        for split, rows in zip(SPLITS, made[system], strict=True):
+            put(project, run, "beam10", split, rows)
+    found, tested = scored(project, "multichannel", "table1", "avg")
+    assert [side["system"] for side in found] == ["multichannel/RNN", "multichannel/NTM"]
+    assert [tested["0,1"][key] for key in ("difference", "low", "high")] == pytest.approx(
+        expected(made["RNN"], made["NTM"]), abs=1e-4
+    )
+    path = project.layout.path(Score(run, "scores", "beam10", "test3"))
+    ScoreFile.read(path).model_copy(update={"references": "another"}).write(path)
+    assert scored(project, "multichannel", "table1", "avg")[1] == {}
