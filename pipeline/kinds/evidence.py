@@ -118,7 +118,7 @@ class Sample:
 
     def on(self, scale: Scale, weight: float = 1) -> "Sample":
         by_seed, draws, *pool = (weight * scale(values) for values in (self.by_seed, self.draws, *self.groups))
-        return replace(self, by_seed=by_seed, draws=draws, pool=tuple(pool))
+        return replace(self, by_seed=by_seed, draws=draws, pool=tuple(one for one in pool if np.isfinite(one).all()))
 
     @property
     def groups(self) -> tuple[np.ndarray, ...]:

@@ -133,7 +133,7 @@ def shown_cell(present: Present, filled: FilledTable, name: str, index: int, val
     standing, as_shown = filled.standing(name, index), str if is_score else short
     if standing == NOT_RUN and "failed" in {present.status(run) for run in runs}:
         standing = "failed"
-    one_seed = is_score and bool(values["ours"]) and not values.get("spread")
+    one_seed = is_score and bool(values["ours"]) and len(runs) == 1
     return Shown(
         printed=as_shown(values["printed"]),
         ours=as_shown(values["ours"]),

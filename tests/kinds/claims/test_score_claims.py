@@ -249,6 +249,23 @@ def test_a_claim_whose_system_has_no_curve_any_more_is_not_run_and_the_others_ar
     assert row_of(project)["verdict"] == NOT_RUN
 
 
+def test_a_system_that_gets_nothing_right_tells_nothing_of_the_noise_of_factors(project_with):
+    """No logarithm of its scores is a number: others are judged as if it were not there."""
+    ratio = claims_of(kind="ratio", score="bleu", smaller=["A", "C"], larger=["N4", "N8"])
+    facts = ratio["claims"]["one"]
+    beside = {"kind": "order", "score": "bleu", "ascending": ["B", "A"], "statement": "It is.", "printed": "Table 9"}
+    project = project_with(ratio | {"claims": {"one": facts, "beside": beside}}, seeds=3)
+    for system, precision in (("A", 0.5), ("C", 0.55), ("N4", 0.5), ("N8", 0.7)):
+        for run in runs(project, system):
+            rows = bleu_statistics(precision + 0.005 * run.seed, 1)
+            write_score(project, run, "bleu_paper", "final", "dev", rows)
+    alone = {row["claim"]: row for row in claim_rows(project, "weighted")}["one"]
+    for run in runs(project, "B"):
+        write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(-1.0, 1))
+    row = {row["claim"]: row for row in claim_rows(project, "weighted")}["one"]
+    assert (row["verdict"], row["p_value"]) == (alone["verdict"], alone["p_value"]) == (UPHELD, row["p_value"])
+
+
 @pytest.mark.parametrize(("seeds", "verdict"), [(1, "provisional upheld"), (2, "provisional upheld"), (3, "upheld")])
 def test_fewer_than_three_trainings_decide_provisionally(project_with, seeds, verdict):
     project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=seeds)

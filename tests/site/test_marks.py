@@ -1,0 +1,26 @@
+"""A number is marked as of one seed where it is, whatever else it is a mean of."""
+
+from pathlib import Path
+
+import pytest
+from fabricated import bleu_statistics, write_score
+
+from pipeline.experiment.project import load_project
+from pipeline.reporting.filled_table import fill
+from reprise.site.present import Present
+from reprise.site.tables import shown_table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(("seeds", "marked"), [(1, True), (2, False)])
+def test_several_decodings_of_one_training_are_of_one_seed(tmp_path, seeds, marked):
+    project = load_project(ROOT, {"work": str(tmp_path), "scale": "demo", "seeds": seeds})
+    for run in project.runs_of("weighted", "C", "wmt14-en-de"):
+        for n, decoding in enumerate(["final", *(f"random-{n}" for n in range(1, 6))]):
+            for metric in ("bleu_paper", "gleu"):
+                write_score(project, run, metric, decoding, "dev", bleu_statistics(0.4 + 0.02 * n, run.seed))
+    table = shown_table(Present(project, False), "weighted", "table3", fill(project, "weighted", "table3"))
+    learned, drawn, _ = (row["cells"]["bleu"] for row in table.rows)
+    assert ["provisional" in cell.marks for cell in (learned, drawn)] == [marked, marked]
+    assert drawn.spread
