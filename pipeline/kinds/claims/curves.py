@@ -17,7 +17,7 @@ class CurvesClaim(TrainedPair):
         """Every training is compared with every one of the other system; the noise is that of gaps within a system."""
         ours, theirs = ([measured.fit_curve(run) for run in runs] for runs in self.runs(measured))
         gaps = mean_gaps(ours, theirs)
-        if gaps is None:
+        if gaps is None or not (curve_gaps(ours) and curve_gaps(theirs)):
             return Findings("the curves have no training loss in common", [], "")
         samples = [
             measured.trainings(

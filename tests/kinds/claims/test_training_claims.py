@@ -140,6 +140,17 @@ def test_steps_cannot_be_counted_without_a_validation_in_time(project_with):
     assert row_of(project)["verdict"] == NOT_RUN
 
 
+def test_trainings_of_one_system_without_a_training_loss_in_common_say_nothing_of_their_noise(project_with):
+    """One seed got stuck above where the other began, so that their gap is not known; the baseline's pass both."""
+    project = project_with(claims_of(kind="curves", dataset=DATA, system="C", baseline="A"), seeds=2)
+    for run, losses in zip(runs(project, "C"), ([5.0, 4.0, 3.0], [8.0, 7.0, 6.0]), strict=True):
+        write_training(project, run, [2.0] * 3, losses)
+    for run in runs(project, "A"):
+        write_training(project, run, [3.0, 2.5 + 0.01 * run.seed, 2.5, 2.5], [9.0, 5.5, 4.5, 2.0])
+    row = row_of(project)
+    assert (row["verdict"], row["ours"]) == (UNCLEAR, "the curves have no training loss in common")
+
+
 @pytest.mark.parametrize(
     ("shift", "expected"), [(-0.2, UPHELD), (0.2, CONTRADICTED), (-0.04, UNCLEAR), (None, UNCLEAR)]
 )
