@@ -25,9 +25,11 @@ from made_claims import (
     row_of,
     runs,
 )
+from made_records import measured_noise
 
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
+from pipeline.experiment.project import Project
 from pipeline.metrics.gleu import gleu_statistics
 from pipeline.products import Score
 from pipeline.records.scores import ScoreFile
@@ -132,6 +134,22 @@ def test_each_decoding_is_judged_by_the_noise_of_its_own_scores(project_with):
     rows = {row["claim"]: row for row in claim_rows(beside, "weighted")}
     assert rows["one"]["p_value"] == row_of(alone)["p_value"]
     assert (direction(row_of(alone)), rows["first"]["verdict"]) == (UPHELD, UNCLEAR)
+
+
+@pytest.mark.parametrize(("seeds", "verdict"), [(3, UNCLEAR), (1, "provisional upheld")])
+def test_a_systems_own_trainings_tell_of_its_noise_before_what_was_measured_once(
+    project_with, monkeypatch, seeds, verdict
+):
+    """Scored under its own decoding alone: 45 to 65 BLEU are no 50, though trainings measured once lay 0.2 apart."""
+    term = {"system": "C", "decodings": ["uniform"]}
+    project = project_with(claims_of(kind="level", score="bleu", term=term, at_least=50.0), seeds=seeds)
+    values = (50 + 0.1 * np.array([-1.0, 1.0] * 10)).tolist()
+    monkeypatch.setattr(Project, "noise_of", lambda project, family: measured_noise(bleu_paper=values))
+    for run, precision in zip(runs(project, "C"), (0.65, 0.55, 0.45), strict=False):
+        write_score(project, run, "bleu_paper", "uniform", "dev", bleu_statistics(precision, 1))
+    row = row_of(project)
+    assert row["verdict"] == verdict
+    assert row["test"].endswith("over its own seeds" if seeds > 1 else "trainings of toy/system at scale demo had")
 
 
 @pytest.mark.parametrize(

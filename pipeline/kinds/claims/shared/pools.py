@@ -29,7 +29,7 @@ class Pools:
     ) -> tuple[tuple[np.ndarray, ...], str]:
         """A quantity by seed of each system of the kind of `system` that is trained on the same data, and whence it is.
 
-        Where no system has two seeds: what was measured once and for all of such systems. Nothing: unknown.
+        Where no system has two seeds: what was measured once and for all of such systems. Nothing: of itself.
 
         Args:
             values: of any system; of: what the quantity is of.
@@ -39,7 +39,7 @@ class Pools:
         if degrees := freedom(found := tuple(group for group in groups if len(group))):
             return found, f"pooled over {len(found)} systems ({family}, {degrees} degrees of freedom)"
         measured = self.view.experiment.noise_of(family)
-        if measured and quantity in measured.values:
+        if measured and quantity in measured.values and len(self.view.runs(system, dataset)) < 2:
             return (np.array(measured.values[quantity]),), measured.title
         return (), ""
 
