@@ -14,7 +14,7 @@ from fabricated import write_score, write_training
 from made_records import start_cost, training_cost
 
 from pipeline.experiment.claims import Claims
-from pipeline.kinds import evidence
+from pipeline.kinds import evidence, measured
 from pipeline.kinds.claims.shared import judged, measurements
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import Pools
@@ -148,15 +148,16 @@ def judge(deal: Deal, claims: dict[str, dict], primary: list[str] = ()) -> list[
         Claims, {"scores": SCORES, "claims": {name: words | claim for name, claim in claims.items()}}, "toy"
     )
     view = PaperView(deal, "aa")
-    measured = WithLengths(view, claimed.scores, Pools(view, tuple(deal.seeds_of)))
-    return judged.judge_all(claimed.claims, primary, measured)
+    found = WithLengths(view, claimed.scores, Pools(view, tuple(deal.seeds_of)))
+    return judged.judge_all(claimed.claims, primary, found)
 
 
 def remember_files(monkeypatch) -> None:
     """Those of the trainings, which every deal reads again; nothing is written between two judgements."""
-    for name in ("read_statistics", "loss_curve", "fit_curve"):
-        monkeypatch.setattr(measurements, name, cache(getattr(measurements, name)))
-    monkeypatch.setattr(record, "read_as", cache(record.read_as))
+    read = {measurements: ["read_statistics", "loss_curve", "fit_curve"], measured: ["read_statistics"]}
+    for module, names in {**read, record: ["read_as"]}.items():
+        for name in names:
+            monkeypatch.setattr(module, name, cache(getattr(module, name)))
 
 
 def remember_resamples(monkeypatch) -> None:
