@@ -1,4 +1,4 @@
-"""What a worker of pytest-xdist takes at a time."""
+"""What a worker of pytest-xdist takes at a time, and in which order."""
 
 from functools import cache
 from pathlib import Path
@@ -23,3 +23,10 @@ def needs_slurm(file: Path) -> bool:
 
 def pytest_xdist_make_scheduler(config, log):
     return OneSlurm(config, log)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of several workers none is left alone with what takes long: Slurm's tests begin first, then files with slow ones."""
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: (not needs_slurm(item.path), item.path not in slow))
