@@ -17,18 +17,16 @@ REFLEXIVE = ("me", "te", "se", "nous", "se")
 SUBJECTS = {0: "je", 1: "tu", 3: "nous"}
 STRESSED = {0: "moi", 1: "toi", 3: "nous"}
 PREPOSITIONS = {"in": "dans", "on": "sur", "at": "à", "shore": "sur"}
-QUESTION_WORDS = {"where": "où", "when": "quand", "why": "pourquoi"}
+QUESTION_WORDS = {"yes": "", "where": "où", "when": "quand", "why": "pourquoi"}
 
 
 def sentence(utterance: structure.Utterance) -> list[str]:
     """The words of a whole sentence before elision, punctuation as words of its own."""
     words = utterance.opening("fr")
-    main = utterance.statement.main
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "."]
-    if utterance.question != "yes":
-        words.append(QUESTION_WORDS[utterance.question])
-    return [*words, "est-ce", "que", *clause(main), "?"]
+    asked = QUESTION_WORDS[utterance.question].split()
+    return [*words, *asked, "est-ce", "que", *clause(utterance.statement.main), "?"]
 
 
 def elide(words: list[str]) -> list[str]:

@@ -22,18 +22,16 @@ CONTRACTIONS = {
     ("von", "dem"): "vom",
 }
 PREPOSITIONS = {"in": "in", "on": "auf", "at": "an", "shore": "an"}
-QUESTION_WORDS = {"where": "wo", "when": "wann", "why": "warum"}
+QUESTION_WORDS = {"yes": "", "where": "wo", "when": "wann", "why": "warum"}
 
 
 def sentence(utterance: structure.Utterance) -> list[str]:
     """The words of a whole sentence, punctuation as words of its own, not yet capitalised."""
     words = utterance.opening("de")
-    main = utterance.statement.main
     if not utterance.question:
         return [*words, *_statement(utterance.statement), "."]
-    if utterance.question != "yes":
-        words.append(QUESTION_WORDS[utterance.question])
-    return [*words, *_verb_second(main), "?"]
+    asked = QUESTION_WORDS[utterance.question].split()
+    return [*words, *asked, *_verb_second(utterance.statement.main), "?"]
 
 
 def _statement(statement: structure.Statement, first: tuple[str, ...] = ()) -> list[str]:
