@@ -28,7 +28,7 @@ def load_floors(path: Path) -> Floors:
 
 def below_floor(floors: Floors, metric: str, score: float) -> str:
     """Why a system of this score does not count as trained; empty if it does."""
-    floor = floors.get(metric)
-    if floor is None or (score > floor.reach if metric_named(metric).better == "higher" else score < floor.reach):
+    floor, sign = floors.get(metric), metric_named(metric).sign
+    if floor is None or sign * score > sign * floor.reach:
         return ""
     return f"{metric} of {score:.4g}, where {floor.reach:g} has to be passed: {floor.why}"

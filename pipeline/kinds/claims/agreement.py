@@ -42,9 +42,8 @@ class AgreementClaim(AboutScores):
         terms, ours, missing = self.compared, [], ""
         for score in (measured.scores[name] for name in self.scores):
             metric, (one, other) = metric_named(score.metric), (measured.sample(term, score) for term in terms)
-            sign = 1 if metric.better == "higher" else -1
-            weighted = [(sign, one), (-sign, other)]
-            evidence.append(contrast(difference_name(*terms[::sign]), weighted, scale=metric.judged_as))
+            weighted = [(metric.sign, one), (-metric.sign, other)]
+            evidence.append(contrast(difference_name(*terms[:: metric.sign]), weighted, scale=metric.judged_as))
             ours.append(f"{one.mean - other.mean:+.2f} {score.metric}")
             missing = missing or untrained(measured, score, terms, [one, other])
         gain = evidence[0].low > 0

@@ -38,7 +38,7 @@ class LevelClaim(OfMeans):
         return [(self.compared[0].system, scores[self.score].dataset)] if self.praises(scores) else []
 
     def praises(self, scores: Scores) -> bool:
-        return (self.at_least is not None) == (metric_named(scores[self.score].metric).better == "higher")
+        return (self.at_least is not None) == (metric_named(scores[self.score].metric).sign > 0)
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
         (term,), (value,) = self.compared, samples

@@ -45,8 +45,7 @@ class LongSentencesClaim(ScoredPair):
             case "both do worse":
                 pairs = zip(systems, samples, long_samples, strict=True)
                 found = {f"{name} on all less {long}": [(1, one), (-1, far)] for name, one, far in pairs}
-        sign = 1 if metric.better == "higher" else -1
-        signed = {name: [(sign * weight, one) for weight, one in terms] for name, terms in found.items()}
+        signed = {name: [(metric.sign * weight, one) for weight, one in terms] for name, terms in found.items()}
         evidence = [contrast(name, terms, scale=metric.judged_as) for name, terms in signed.items()]
         gains = system.mean - baseline.mean, long_system.mean - long_baseline.mean
         ours = f"{self.system} less {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"

@@ -38,7 +38,7 @@ class OrderClaim(Chain, OfMeans):
 
     def worse_and_better(self, scores: Scores) -> list[tuple[str, str]]:
         score, systems = scores[self.score], [term.system for term in self.compared]
-        worse_first = systems if metric_named(score.metric).better == "higher" else systems[::-1]
+        worse_first = systems[:: metric_named(score.metric).sign]
         return [] if self.equal_budgets or len({*systems}) == 1 else [(one, score.dataset) for one in worse_first]
 
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:

@@ -50,3 +50,8 @@ class Metric(Generic[Read]):
     """Whether it is defined for a test set."""
     judged_as: Callable[[np.ndarray], np.ndarray] = np.asarray
     """Differences between systems are judged of this of their scores: noise is alike there, however good they are."""
+
+    @property
+    def sign(self) -> Literal[1, -1]:
+        """What to multiply a difference by that is to be above zero where a system is better."""
+        return 1 if self.better == "higher" else -1
