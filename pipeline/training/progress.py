@@ -119,7 +119,7 @@ def progress_line(name: str, record: ProgressLine) -> str:
     return (
         f"{name}  step {record.step}/{record.max_steps}  loss {record.loss_per_token:.3f}  "
         f"ppl {record.perplexity:.2f}  lr {record.lr:.2e}  {record.tokens_per_s / 1000:.1f}k tok/s  "
-        f"{clock(record.seconds_left)} left"
+        f"waited {100 * record.loader_share:.0f} %  {clock(record.seconds_left)} left"
     )
 
 

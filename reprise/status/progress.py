@@ -18,6 +18,7 @@ class Progress:
     """The last update that a training told of.
 
     Attributes:
+        loader_share: of the time, spent waiting for batches.
         seconds_left: by the training's own pace, less what has passed since it said so.
         silent_s: seconds since then.
     """
@@ -25,6 +26,7 @@ class Progress:
     step: int
     perplexity: float
     tokens_per_s: float
+    loader_share: float
     seconds_left: float
     silent_s: float
 
@@ -38,7 +40,7 @@ def read_progress(folder: Path) -> Progress | None:
         return None
     silent = max(0.0, time.time() - path.stat().st_mtime)
     left = max(0.0, found.seconds_left - silent)
-    return Progress(found.step, found.perplexity, found.tokens_per_s, left, silent)
+    return Progress(found.step, found.perplexity, found.tokens_per_s, found.loader_share, left, silent)
 
 
 def last_lines(path: Path) -> list[AnyProgress]:

@@ -18,6 +18,7 @@ from reprise.store.held import is_held
 State = Literal["done", "running", "waiting", "failed", "not run"]
 STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not run")
 SILENT_S = 900.0  # more than a validation takes
+STARVED = 0.1  # of the time; batches are composed beside the updates, and seldom waited for
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,18 @@ class Runs:
 
 def running(run: RunId, folder: Path, step: int, steps: int, job: str) -> RunState:
     progress = read_progress(folder)
-    silent = progress.silent_s if progress else 0.0
-    why = f"has said nothing for {silent / 60:.0f} minutes" if silent > SILENT_S else ""
-    remedy = f"look into {folder / 'logs/train.log'}" if why else ""
+    why, remedy = at_fault(progress, folder) if progress else ("", "")
     return RunState(run, "running", max(step, progress.step if progress else 0), steps, why, remedy, job, progress)
+
+
+def at_fault(progress: Progress, folder: Path) -> tuple[str, str]:
+    """What is wrong with a training that runs, and what to do; empty if nothing is."""
+    if progress.silent_s > SILENT_S:
+        return f"has said nothing for {progress.silent_s / 60:.0f} minutes", f"look into {folder / 'logs/train.log'}"
+    if progress.loader_share > STARVED and progress.step > 1:  # the first batch is waited for by all
+        remedy = "other work may take its cores, or its disk is slow: give it more cores, or the corpus a faster disk"
+        return f"waits for its batches {100 * progress.loader_share:.0f} % of the time", remedy
+    return "", ""
 
 
 def live_job(folder: Path, jobs: Iterable[QueuedJob]) -> QueuedJob | None:

@@ -78,9 +78,9 @@ def held(folder):
         yield
 
 
-def progress_line(step: int, max_steps: int) -> ProgressLine:
+def progress_line(step: int, max_steps: int, loader_share: float = 0.0) -> ProgressLine:
     loss = {"loss_per_token": 2.0, "nll_per_token": 2.0, "perplexity": 7.39}
-    rates = {"lr": 1e-4, "gradient_norm": 1.0, "tokens_per_s": 1234.0, "loader_share": 0.0}
+    rates = {"lr": 1e-4, "gradient_norm": 1.0, "tokens_per_s": 1234.0, "loader_share": loader_share}
     return ProgressLine(step=step, max_steps=max_steps, seconds_left=3700.0, **loss, **rates)
 
 
@@ -138,6 +138,16 @@ def test_each_run_is_in_the_state_that_its_files_tell(project, runs):
     assert found[broken].why.startswith("no memory for a batch") and "mend it" in found[broken].remedy
     assert (found[stopped].step, found[stopped].why) == (9, "stopped after 9 updates")
     assert found[untouched].why == ""
+
+
+def test_a_training_that_waits_for_its_batches_is_pointed_out_and_one_that_hardly_does_is_not(project, runs):
+    slow, well = (folder_of(project, run) for run in runs[:2])
+    append(slow, [progress_line(17, 100, loader_share=0.353)])
+    append(well, [progress_line(17, 100, loader_share=0.004)])
+    with held(slow), held(well):
+        found = states(project)
+    assert found[runs[0]].why == "waits for its batches 35 % of the time" and "cores" in found[runs[0]].remedy
+    assert (found[runs[1]].why, found[runs[1]].remedy) == ("", "")
 
 
 def test_time_left_goes_down_and_a_training_that_falls_silent_is_pointed_out(project, runs):

@@ -86,6 +86,17 @@ def test_a_line_every_few_seconds_has_the_numbers_of_the_file(tmp_path, caplog, 
     assert "step 400/600  loss 2.130  ppl 8.40  lr 1.10e-03" in caplog.messages[0]
 
 
+def test_a_line_says_which_share_of_its_time_the_training_waited_for_batches(tmp_path, caplog, monkeypatch):
+    caplog.set_level("INFO")
+    now = iter([100.0, 120.0, 130.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+    told = Progress("toy", tmp_path, first=0, end=60)
+    told.count(1, Sums(1.0, 1.0, 600), 1e-3, 0.5, waited_s=0.01)
+    told.count(2, Sums(1.0, 1.0, 600), 1e-3, 0.5, waited_s=3.51)
+    assert "tok/s  waited 0 %  " in caplog.messages[0] and "tok/s  waited 35 %  " in caplog.messages[1]
+
+
 def test_speed_and_waiting_are_of_the_stretch_since_the_last_line_and_the_time_left_of_all_updates(
     tmp_path, monkeypatch
 ):
