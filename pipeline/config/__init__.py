@@ -5,16 +5,5 @@ The JSON schemas under `workflow/schemas/` are generated from these classes (`py
 """
 
 from pipeline.config.decoding import DecodingConfig, DecodingSettings
-from pipeline.config.run import LanguageModelRun, ModelConfig, RunSpec, load_run, run_folder_above
+from pipeline.config.run import LanguageModelRun, ModelConfig, RunSpec, load_run, neighbours, run_folder_above
 from pipeline.config.training import TrainingConfig
-
-__all__ = [
-    "DecodingConfig",
-    "DecodingSettings",
-    "LanguageModelRun",
-    "ModelConfig",
-    "RunSpec",
-    "TrainingConfig",
-    "load_run",
-    "run_folder_above",
-]

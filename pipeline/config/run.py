@@ -89,14 +89,26 @@ class RunSpec(Closed):
         named = {"language_model": self.language_model and self.language_model.run, "initial": self.initial}
         return {key: folder for key, folder in named.items() if folder}
 
-    def content(self) -> dict[str, Any]:
-        """What decides the weights besides the data and other runs' weights: settings that are not at their defaults.
+    def content(self, exclude_defaults: bool = True) -> dict[str, Any]:
+        """What decides the weights besides the data and other runs' weights: settings, usually those not at defaults.
 
         Where anything lies is not among them, nor what else is written.
         """
         places: dict[str, Any] = {"corpus": True, "initial": True, "language_model": {"run"}}
         places["training"] = {"keep_checkpoints", "tensorboard"}
-        return self.model_dump(mode="json", exclude_defaults=True, exclude=places)
+        return self.model_dump(mode="json", exclude_defaults=exclude_defaults, exclude=places)
+
+    def differences(self, there: "RunSpec") -> list[str]:
+        """Settings, data and other runs' weights that another run has otherwise, in words."""
+        before, after = there.facts, self.facts
+        keys = (key for key in {**before, **after} if before.get(key) != after.get(key))
+        return [f"{key} is {before.get(key, 'not set')} (here {after.get(key, 'not set')})" for key in keys]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Settings by whole names, and the folders of what it reads: their names say what is in them."""
+        folders = {"corpus": Path(self.corpus).parent, **{key: Path(run) for key, run in self.taken.items()}}
+        return flat(self.content(exclude_defaults=False)) | {key: folder.name for key, folder in folders.items()}
 
     def placed(self, place: Callable[[str], str]) -> "RunSpec":
         """With another way to write the folders that it names."""
@@ -107,6 +119,11 @@ class RunSpec(Closed):
             "language_model": model and model.model_copy(update={"run": place(model.run)}),
         }
         return self.model_copy(update=changed)
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    parts = (flat(v, f"{k}.") if isinstance(v, dict) else {k: v} for k, v in settings.items())
+    return {prefix + key: value for part in parts for key, value in part.items()}
 
 
 def run_folder_above(path: Path) -> Path | None:
@@ -123,3 +140,11 @@ def load_run(path: Path) -> RunSpec:
     """
     spec: RunSpec = validate(RunSpec, load_yaml(path), str(path))
     return spec.placed(lambda folder: os.path.normpath(path.parent / folder))
+
+
+def neighbours(run_folder: Path) -> list[Path]:
+    """Folders of the other runs of this system, dataset and seed."""
+    run_folder = Path(run_folder).absolute()
+    name, dash, _ = run_folder.name.rpartition("-")
+    folders = sorted(run_folder.parent.glob(f"{name}-*")) if dash else []
+    return [folder for folder in folders if folder != run_folder and (folder / RUN_FILE).exists()]

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from pipeline.config import RunSpec, load_run
+from pipeline.config import RunSpec, load_run, neighbours
 from pipeline.errors import UserError
 from pipeline.files import sync_folder
 from pipeline.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TOLD, WEIGHTS_FILE
@@ -22,33 +22,11 @@ from pipeline.training.tensor_file import DamagedFileError, read_tensor_file, wr
 log = logging.getLogger(__name__)
 
 
-def neighbours(run_folder: Path) -> dict[Path, RunSpec]:
-    """The other runs of this system, dataset and seed, by their folders."""
-    run_folder = Path(run_folder).absolute()
-    name, dash, _ = run_folder.name.rpartition("-")
-    folders = sorted(run_folder.parent.glob(f"{name}-*")) if dash else []
-    others = [folder for folder in folders if folder != run_folder and (folder / RUN_FILE).exists()]
-    return {folder: load_run(folder / RUN_FILE) for folder in others}
-
-
 def announce(run_folder: Path, spec: RunSpec) -> None:
     """Name the runs that this one lies beside, and what differs."""
-    for folder, other in neighbours(run_folder).items():
-        log.info(
-            "%s stays beside this run: there, %s", folder.name, "; ".join(differences(other, spec)) or "other data"
-        )
-
-
-def differences(there: RunSpec, here: RunSpec) -> list[str]:
-    """Settings of one run that another one has otherwise, in words."""
-    before, after = flat(there.content()), flat(here.content())
-    keys = (key for key in {**before, **after} if before.get(key) != after.get(key))
-    return [f"{key} is {before.get(key, 'as by default')} (here {after.get(key, 'as by default')})" for key in keys]
-
-
-def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    parts = (flat(v, f"{k}.") if isinstance(v, dict) else {k: v} for k, v in settings.items())
-    return {prefix + key: value for part in parts for key, value in part.items()}
+    for folder in neighbours(run_folder):
+        differences = "; ".join(spec.differences(load_run(folder / RUN_FILE))) or "other data"
+        log.info("%s stays beside this run: there, %s", folder.name, differences)
 
 
 def depends_on_length(spec: RunSpec) -> bool:
@@ -72,7 +50,7 @@ def shorter_runs(run_folder: Path, spec: RunSpec) -> list[Path]:
         except UserError:
             return False  # its corpus is gone
 
-    found = [folder for folder, other in neighbours(run_folder).items() if is_shorter(other)]
+    found = [folder for folder in neighbours(run_folder) if is_shorter(load_run(folder / RUN_FILE))]
     return sorted(found, key=lambda folder: -max((n for n, _ in numbered(folder / "checkpoints", RESUME)), default=0))
 
 

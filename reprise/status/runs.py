@@ -12,6 +12,7 @@ from pipeline.layout import TRAINED_FILE
 from pipeline.products import OfDataset, OfRun, Product, RunId, Trained
 from reprise.graph import Graph, flat
 from reprise.status.failures import Failed, failures
+from reprise.status.other_settings import trained_otherwise
 from reprise.status.progress import Progress, read_progress
 from reprise.store.held import is_held
 
@@ -48,6 +49,7 @@ class Runs:
     def __init__(self, graph: Graph):
         self.graph, self.layout = graph, graph.project.layout
         self.steps = cache(lambda run: graph.project.run_spec(run).training.max_steps)
+        self.otherwise = cache(lambda run: trained_otherwise(graph.project, run))
 
     def look(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:
         """jobs: the user's on Slurm; driven: whether somebody sees to it that what can be run is."""
@@ -72,7 +74,12 @@ class Runs:
         needed = [one for one in missing if not (isinstance(one, OfRun) and one.run == run)]
         if needed:
             return f"needs {in_words(needed[0])}"
-        return f"stopped after {step:,} updates" if step and not driven else "its turn" if driven else ""
+        if driven:
+            return "its turn"
+        if step:
+            return f"stopped after {step:,} updates"
+        other = self.otherwise(run)
+        return f"trained with other settings, where {other.differences}" if other else ""
 
 
 def running(run: RunId, folder: Path, step: int, steps: int, job: str) -> RunState:

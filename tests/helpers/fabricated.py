@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import yaml
 from made_records import data_loss, score_file, start_cost, trained_run, training_cost, validation_line
 
 from pipeline.experiment.project import Project
@@ -73,6 +74,18 @@ def write_training(project: Project, run: RunId, dev: list[float], train: list[f
             for i in range(len(dev))
         ),
     )
+
+
+def write_training_beside(project: Project, run: RunId, **training: object) -> Path:
+    """A finished training of the same name, some of whose `training` settings are not today's; returns its folder."""
+    folder = folder_of(project, run).with_name(f"seed{run.seed}-00000000")
+    folder.mkdir(parents=True)
+    settings = project.run_yaml(run)
+    settings["training"] |= training
+    (folder / "run.yaml").write_text(yaml.safe_dump(settings))
+    trained_run(steps=100).write(folder / "trained.json")
+    training_cost(start_cost(seconds=7200.0)).write(folder / "cost.json")
+    return folder
 
 
 def write_branches(

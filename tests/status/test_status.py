@@ -11,7 +11,7 @@ import time
 
 import pytest
 from copied_project import ROOT
-from fabricated import append, folder_of, write_training
+from fabricated import append, folder_of, write_training, write_training_beside
 from made_records import decoded, start_cost, training_cost
 
 from pipeline.cluster.queue import Queue, QueuedJob
@@ -138,6 +138,29 @@ def test_each_run_is_in_the_state_that_its_files_tell(project, runs):
     assert found[broken].why.startswith("no memory for a batch") and "mend it" in found[broken].remedy
     assert (found[stopped].step, found[stopped].why) == (9, "stopped after 9 updates")
     assert found[untouched].why == ""
+
+
+def test_a_training_that_is_there_with_other_settings_is_not_taken_for_one_that_never_was(project, runs, capsys):
+    one, two, begun = runs[:3]
+    for run in (one, two, begun):
+        write_training_beside(project, run, label_smoothing=0.3)
+    touch(folder_of(project, begun) / "checkpoints/step-9.resume.safetensors")
+    found = states(project)
+    why = "trained with other settings, where training.label_smoothing is 0.3 (here 0.1)"
+    assert (found[one].state, found[one].why, found[two].why) == ("not run", why, why)
+    assert found[begun].why == "stopped after 9 updates"
+    assert "2 not run" in screen(project, capsys)
+
+
+def test_of_many_settings_that_differ_the_first_are_named_and_the_others_counted(project, runs):
+    changed = {"label_smoothing": 0.3, "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_eps": 1e-8, "clip_norm": 5.0}
+    write_training_beside(project, runs[0], **changed)
+    assert states(project)[runs[0]].why.endswith("; 2 more")
+
+
+def test_a_training_of_a_version_whose_settings_nobody_knows_any_more_is_passed_over(project, runs):
+    write_training_beside(project, runs[0], lr_decay="steep")
+    assert states(project)[runs[0]].why == ""
 
 
 def test_a_training_that_waits_for_its_batches_is_pointed_out_and_one_that_hardly_does_is_not(project, runs):

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 from copied_project import add_toy_paper, call, copy_project, jobs, require
+from fabricated import write_training, write_training_beside
 from lint import remaining
 from rule_files import local_rules, profile, rules_with
 
 from pipeline.data.dataset import Dataset
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId, Trained
+from pipeline.products import RunId, Table, Trained
+from reprise.graph import Graph, runs_in
 from reprise.planning.schemas import RECORDS, schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +43,17 @@ def test_one_table_needs_only_its_own_runs(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     counts = dict(line.split()[:2] for line in done.stdout.split("\n") if len(line.split()) == 2)
     assert counts["train"] == "1"
+
+
+def test_a_training_that_is_there_with_other_settings_is_named_with_what_differs_and_what_it_took(tmp_path):
+    project = load_project(ROOT, {"paper": "weighted", "work": str(tmp_path)})
+    (run,) = (one for one in runs_in(Graph(project).closure([Table("weighted", "table3")])))
+    beside = write_training_beside(project, run, label_smoothing=0.3)
+    dry = ("-n", "results/table3.csv", "--nolock", "--config", "paper=weighted", f"work={tmp_path}")
+    said = f"{run.folder} is there with other settings: {beside.name}, which took 2 device hours; in it, "
+    assert f"{said}training.label_smoothing is 0.3 (here 0.1)\n" in require(snakemake(*dry))
+    write_training(project, run, [2.0], [2.0])
+    assert "other settings" not in require(snakemake(*dry))
 
 
 def test_an_unknown_config_key_stops_with_one_message(tmp_path):

@@ -47,6 +47,7 @@ from pipeline.stages import parse as parsed
 from reprise.planning.order import operations
 from reprise.status.drivers import drive, forget_driver
 from reprise.status.failures import was_taken_over
+from reprise.status.other_settings import said_of_other
 from reprise.status.words_of_executor import WordsOfExecutor
 from reprise.targets import refuse_names_of_rules, refuse_odd_folders, set_options, unknown_target
 from reprise.wildcards import Placeholders, product_of
@@ -196,13 +197,18 @@ def folder(wildcards, input=None):
 
 
 def folder_to_train(wildcards, resources):
-    """Of a run that the GPUs which are asked for can train: a dry run tells of others, too."""
+    """Of a run that the GPUs which are asked for can train; what is trained of it with other settings is named. A dry
+    run tells of both, too."""
     run = asked(Trained, wildcards).run
-    if resources.launcher == "slurm" and resources.gpus and not layout.path(asked(Trained, wildcards)).exists():
+    if layout.path(Trained(run)).exists():
+        return str(layout.run(run))
+    if resources.launcher == "slurm" and resources.gpus:
         try:
             require_bfloat16(f"{run.paper}/{run.system}", project.run_spec(run).training.precision, resources.sbatch)
         except UserError as error:
             raise WorkflowError(str(error)) from None
+    if said := said_of_other(project, run):
+        logger.info(said)
     return str(layout.run(run))
 
 

@@ -1,0 +1,54 @@
+"""What is trained under a run's name with other settings or data than today's. No torch."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.config import RunSpec, load_run, neighbours
+from pipeline.errors import UserError
+from pipeline.experiment.project import Project
+from pipeline.layout import COST_FILE, RUN_FILE, TRAINED_FILE
+from pipeline.products import RunId
+from pipeline.records.record import read_note
+from pipeline.records.training import TrainingCost
+from pipeline.schema import validate
+
+NAMED = 3
+"""Settings that differ; of more their number is said."""
+
+
+@dataclass(frozen=True)
+class OtherTraining:
+    """A finished one. differences: from today's settings, in words; hours: that it took, on one device."""
+
+    folder: Path
+    differences: str
+    hours: float | None
+
+
+def trained_otherwise(project: Project, run: RunId) -> OtherTraining | None:
+    """The newest; None if there is none, or if it can't be read, as one of an old version."""
+    finished = [one for one in neighbours(project.layout.run(run)) if (one / TRAINED_FILE).exists()]
+    if not finished:
+        return None
+    newest = max(finished, key=lambda folder: (folder / TRAINED_FILE).stat().st_mtime)
+    with suppress(UserError):
+        today = validate(RunSpec, project.run_yaml(run), run.folder)
+        found = today.differences(load_run(newest / RUN_FILE))
+        cost = read_note(TrainingCost, newest / COST_FILE)
+        return OtherTraining(newest, in_words(found), cost.device_hours if cost else None)
+    return None
+
+
+def in_words(differences: list[str]) -> str:
+    more = f"; {len(differences) - NAMED} more" if len(differences) > NAMED else ""
+    return "; ".join(differences[:NAMED]) + more
+
+
+def said_of_other(project: Project, run: RunId) -> str:
+    """In a line, of a run that is about to be trained; empty if there is none."""
+    other = trained_otherwise(project, run)
+    if other is None:
+        return ""
+    took = f", which took {other.hours:.2g} device hours" if other.hours is not None else ""
+    return f"{run.folder} is there with other settings: {other.folder.name}{took}; in it, {other.differences}"
