@@ -47,6 +47,11 @@ class ScoreFile(Scored, Record):
     metrics: dict[str, MetricValue]
     statistics: str = Field(description="Name of the .npz file")
 
+    @property
+    def scored_on(self) -> str:
+        """The test set, how much of it there is, and what tells it from every other, in words."""
+        return f"{self.test_set} ({self.lines} lines, references {self.references[:12]})"
+
     def basis(self, metric: str) -> tuple[str, str, str]:
         """What scores of one metric must have in common: test set, references, and how it was computed.
 

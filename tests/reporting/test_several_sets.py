@@ -62,7 +62,7 @@ def test_the_mean_is_over_the_test_sets_and_its_interval_that_of_the_mean(projec
     assert [float(row["avg_low"]), float(row["avg_high"])] == pytest.approx(
         np.percentile(draws, [2.5, 97.5]), abs=0.006
     )
-    assert row["avg_printed"] == "33.67" and row["avg_test_set"].count("toy") == 5
+    assert row["avg_printed"] == "33.67" and row["avg_test_set"].count("toy (200 lines") == 5
 
 
 def test_the_gain_is_over_the_named_row_and_empty_without_it(project):

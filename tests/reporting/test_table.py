@@ -68,6 +68,15 @@ def test_mean_and_spread_are_over_seeds_and_a_missing_seed_leaves_the_row_not_ru
     assert row["runs"].count(";") == 2
 
 
+def test_a_row_says_on_how_many_lines_it_was_scored_and_on_which_references(tmp_path):
+    project = project_in(tmp_path)
+    cell = next(one for one in cell_runs(project, "weighted", "table2") if one.row == 1 and one.cell == "bleu")
+    fabricate(project, cell, "dev", 20.0)
+    (path,) = project.layout.run(cell.run).rglob("dev.json")
+    path.write_text(path.read_text().replace('"references": "toy"', f'"references": "{"0123456789abcdef" * 4}"'))
+    assert table_rows(project, "weighted", "table2")[1]["bleu_test_set"] == "toy (10 lines, references 0123456789ab)"
+
+
 def test_parameters_are_those_of_the_papers_size_at_every_scale(tmp_path):
     found = []
     for scale in ("smoke", "paper"):
