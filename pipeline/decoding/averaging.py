@@ -13,7 +13,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from pipeline.advice import REPAIR
@@ -109,14 +108,12 @@ def average(paths: list[Path], key: str) -> tuple[dict[str, Tensor], list[dict[s
         UserError: a file is damaged, is of another run than `key`, or holds other tensors than the first.
     """
     sums: dict[str, Tensor] = {}
-    kinds: dict[str, torch.dtype] = {}
     all_facts = []
     for path in paths:
         tensors, facts = read_weights(path, key, REPAIR)
         if sums and {name: one.shape for name, one in sums.items()} != {n: one.shape for n, one in tensors.items()}:
             raise UserError(f"{path}: holds other tensors than {paths[0]}; train the run again")
-        kinds = kinds or {name: tensor.dtype for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
             sums[name] = sums[name] + tensor.double() if name in sums else tensor.double()
         all_facts.append({**facts, "digest": read_facts(path)["digest"]})
-    return {name: (total / len(paths)).to(kinds[name]) for name, total in sums.items()}, all_facts
+    return {name: (total / len(paths)).to(tensors[name].dtype) for name, total in sums.items()}, all_facts

@@ -4,7 +4,7 @@
         --corpus work/corpora/grammar-speech-target/encoded --split test --transcripts transcripts/test.txt \\
         --out scores/test.json
 
-Writes scores/test.json: {dataset, split, test_set, lines, metrics: {cer, wer: {value, low, high, signature}},
+Writes scores/test.json: {dataset, split, test_set, lines, left_out, metrics: {cer, wer: {value, low, high, signature}},
 statistics, references, inputs, training}, and test.npz: edits and lengths of each utterance, for paired tests.
 """
 
@@ -19,6 +19,7 @@ from pipeline.data.token_store import TokenStore, token_files
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score
+from pipeline.records.preparation import PreparedSpeech
 from pipeline.sha256 import sha256_file, sha256_json
 
 
@@ -36,5 +37,7 @@ def run(args: argparse.Namespace) -> None:
     references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])
     hypotheses = read_lines(args.transcripts, len(references))
     digest = sha256_json([sha256_file(path) for path in token_files(stem)])
-    record = scored(dataset, args.split, len(references), digest, [args.transcripts])
+    report = PreparedSpeech.read_if_there(args.corpus.parent / "prepared/report.json")
+    left_out = sum(report.splits[args.split].rejected.values()) if report else 0
+    record = scored(dataset, args.split, len(references), digest, [args.transcripts], left_out=left_out)
     write_score(args.out, Transcripts(references, hypotheses), record)

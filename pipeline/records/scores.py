@@ -27,6 +27,7 @@ class Scored(Closed):
     split: str
     test_set: str = Field(description="As it stands beside every score")
     lines: int = Field(description="Sentences, utterances or trees")
+    left_out: int = Field(default=0, description="Of speech: utterances of the split that could not be used")
     references: str = Field(description="SHA-256 of the references: scores of different ones are never compared")
     inputs: dict[str, str] = Field(default={}, description="SHA-256 of each file that was read")
     recall: float | None = Field(default=None, description="Of brackets, per cent")
@@ -50,7 +51,8 @@ class ScoreFile(Scored, Record):
     @property
     def scored_on(self) -> str:
         """The test set, how much of it there is, and what tells it from every other, in words."""
-        return f"{self.test_set} ({self.lines} lines, references {self.references[:12]})"
+        lines = f"{self.lines} of {self.lines + self.left_out}" if self.left_out else self.lines
+        return f"{self.test_set} ({lines} lines, references {self.references[:12]})"
 
     def basis(self, metric: str) -> tuple[str, str, str]:
         """What scores of one metric must have in common: test set, references, and how it was computed.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_records import speech_corpus
+from made_records import prepared_speech, speech_corpus
 from speech_runs import COLD, CTC, JOINT, LM, RECOGNISER, UTTERANCES, write_corpus, write_run
 
 from pipeline.__main__ import main
@@ -24,6 +24,7 @@ from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.wer import METRIC as WER
 from pipeline.records.corpus import SpeechCorpus
 from pipeline.records.decoding import Tuned, TunedPoint
+from pipeline.records.scores import ScoreFile
 from pipeline.symbols import BOS
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
@@ -193,6 +194,17 @@ def test_scores_are_those_of_the_transcripts(tmp_path, corpus):
     assert read_statistics(tmp_path / "test.json", "wer")[:, 1].tolist() == [len(text.split()) for text in said]
     (tmp_path / "test.txt").write_text("one line\n", encoding="utf-8")
     assert main(["score-speech", *arguments]) == 1
+
+
+def test_a_score_says_how_many_utterances_of_its_test_set_could_not_be_used(tmp_path, corpus):
+    (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in references(corpus, "test")), encoding="utf-8")
+    arguments = ["--dataset", str(DATASET), "--corpus", str(corpus), "--split", "test"]
+    arguments += ["--transcripts", str(tmp_path / "test.txt"), "--out", str(out := tmp_path / "score.json")]
+    assert main(["score-speech", *arguments]) == 0
+    assert f"({UTTERANCES} lines, references" in ScoreFile.read(out).scored_on
+    prepared_speech(test={"too long": 2, "outside the alphabet": 1}).write(corpus.parent / "prepared/report.json")
+    assert main(["score-speech", *arguments]) == 0
+    assert f"({UTTERANCES} of {UTTERANCES + 3} lines, references" in ScoreFile.read(out).scored_on
 
 
 def test_perplexity_of_a_language_model_on_another_corpus_of_its_characters(tmp_path, corpus, lm, capsys):

@@ -7,6 +7,7 @@ from pipeline.data.frame_store import FEATURES
 from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
 from pipeline.records.decoding import Decoded
 from pipeline.records.noise import MeasuredNoise
+from pipeline.records.preparation import PreparedSpeech
 from pipeline.records.probes import LayerCosts
 from pipeline.records.scores import ScoreFile
 from pipeline.records.training import (
@@ -97,6 +98,13 @@ def speech_corpus(mean: float = 0.0, deviation: float = 1.0, features: int = FEA
 def score_file(metrics: dict, lines: int) -> ScoreFile:
     made = {"dataset": "toy", "split": "test", "test_set": "toy", "statistics": "toy.npz", "references": "toy"}
     return ScoreFile.model_validate(made | {"metrics": metrics, "lines": lines})
+
+
+def prepared_speech(**rejected: dict[str, int]) -> PreparedSpeech:
+    """rejected: of each split, by reason."""
+    counts = dict.fromkeys(("read", "kept", "utterances", "frames", "seconds", "characters", "words"), 0)
+    splits = {split: counts | {"rejected": found, "examples": []} for split, found in rejected.items()}
+    return PreparedSpeech.model_validate({"dataset": "toy", "splits": splits})
 
 
 def decoded(**values) -> Decoded:
