@@ -151,3 +151,14 @@ def test_a_report_is_one_if_its_papers_file_describes_it_under_its_name_and_kind
         assert not any(graph.has(other) for other in others)
         assert not graph.has(type(report)(report.paper, "table99"))
     assert graph.has(Claims("weighted")) and graph.has(Encoded(SOURCE))
+
+
+def test_other_recipes_of_bleu_and_last_weights_need_nothing_that_all_papers_do_not_need_anyway(tmp_path):
+    project = load_project(ROOT, {"work": str(tmp_path), "scale": "paper"})
+    graph, recipes = Graph(project), Table("attention", "recipes")
+    others = graph.closure(one for one in graph.reports(project.reproduced) if one != recipes)
+    needed = set(graph.closure([recipes])) - {recipes}
+    assert needed <= set(others)
+    scores = {(one.run.system, one.run.dataset, one.decoding) for one in needed if isinstance(one, Score)}
+    systems = (("base", "wmt14-en-de"), ("base", "wmt14-en-fr"), ("big", "wmt14-en-de"), ("big-enfr", "wmt14-en-fr"))
+    assert scores == {(*system, decoding) for system in systems for decoding in ("averaged", "final")}
