@@ -80,6 +80,7 @@ def parse(
     description: str = "One stage of the reproduction.",
 ) -> argparse.Namespace:
     """The arguments of a stage, which `stage_module` of them runs; only that stage is imported."""
+    argv = [*(word.replace("_", "-") for word in argv[:1]), *argv[1:]]  # rules are called so, with underscores
     parser, stages = parsers(commands, program, description, argv[:1])
     if commands is not STAGES and argv and argv[0] in stages:  # of a command, options may stand between files
         return stages[argv[0]].parse_intermixed_args(argv[1:])

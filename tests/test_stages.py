@@ -87,3 +87,8 @@ def test_a_rule_gives_a_stage_options_that_it_has_and_all_that_it_asks_for(rule)
 def test_most_stages_are_called_by_rules():
     called = {words.partition(" ")[0] for words, _ in rules().values()}
     assert len(called) > 25 and {"translate", "prepare", "score", "table"} <= called
+
+
+def test_a_stage_is_found_by_the_name_of_its_rule_too():
+    assert parse(["check_data", "--offline"]).stage == "check-data"
+    assert parse(["layer_times", "--out", "x.json"]).stage == "layer-times"
