@@ -91,8 +91,9 @@ def narrow(filled: FilledTable) -> str:
     shown = scores[: max(1, fitting)]
     header = ["", *(title for name in shown for title in headers[name])]
     lines = [[labels[index], *(value for name in shown for value in columns[name][index])] for index in rows]
-    left_out = f"\n(also measured: {', '.join(scores[len(shown) :])}; --wide shows all)" if scores[len(shown) :] else ""
-    return grid(header, lines) + left_out
+    others = ", ".join(scores[len(shown) :])
+    left_out = fill_text(f"(also measured: {others}; --wide shows all)", WIDTH) if others else ""
+    return f"{grid(header, lines)}\n{left_out}".rstrip("\n")
 
 
 def shortened(label: str, most: int = LABEL) -> str:
