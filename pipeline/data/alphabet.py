@@ -19,7 +19,7 @@ FIRST = EOS + 1
 """Id of the first character; below it are PAD, UNK, BOS and EOS."""
 SAID_ALIKE = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
 """Signs that stand for an apostrophe."""
-SEPARATING = frozenset("-–—/_…")
+SEPARATING = frozenset("-–—/_")
 DROPPED = frozenset('.,;:?!"“”„«»()[]{}*')
 
 
@@ -58,14 +58,14 @@ PLAIN = re.compile(r"[a-z]+(?:[' ][a-z]+)*")
 def spelt(text: str) -> tuple[str, str]:
     """(text in the alphabet's characters, those that have no place in it).
 
-    Letters lose case and accents, dashes separate words, punctuation goes; white space is collapsed; Mr and Mrs are
-    written as they are said. Digits and signs such as `%` are read aloud in more than one way: they stay out, and who
-    calls decides.
+    Letters lose case and accents, dashes and dots in a row separate words, other punctuation goes; white space is
+    collapsed; Mr and Mrs are written as they are said. Digits and signs such as `%` are read aloud in more than one
+    way: they stay out, and who calls decides.
     """
     text = TITLE.sub(lambda found: TITLES[found[1].lower()], text)
     if PLAIN.fullmatch(text):  # most lines of a prepared text: nothing to do
         return text, ""
-    plain = unicodedata.normalize("NFKD", text.translate(SAID_ALIKE)).lower()
+    plain = re.sub(r"\.\.+", " ", unicodedata.normalize("NFKD", text.translate(SAID_ALIKE))).lower()
     kept, strange = [], set()
     for character in plain:
         if character in IDS:

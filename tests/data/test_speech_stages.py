@@ -278,6 +278,11 @@ def test_titles_are_spelt_as_they_are_said():
     assert spelt("amrita's mrsa")[0] == "amrita's mrsa"
 
 
+@pytest.mark.parametrize("between", ["…", "...", "..", "… ", " ...", "‥", "—", "...—"])
+def test_words_that_only_dots_or_dashes_part_stay_two_words(between):
+    assert spelt(f"Well{between}maybe, Anna...") == spelt("well maybe anna") == ("well maybe anna", "")
+
+
 def test_a_long_plain_line_with_one_strange_character_is_spelt_at_once():
     line = "thequickbrownfoxjumpsoverthelazydog" * 3  # nested repetition would try every way to cut it
     assert spelt(line + "5") == (line, "5")
