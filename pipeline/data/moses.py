@@ -20,7 +20,7 @@ def detokenizer(language: str) -> MosesDetokenizer:
 
 
 def tokenise(line: str, language: str) -> str:
-    return tokenizer(language).tokenize(line, return_str=True, escape=False)
+    return " ".join(tokenizer(language).tokenize(line, escape=False))  # a string may end in a space, after `.'`
 
 
 def detokenise(line: str, language: str) -> str:

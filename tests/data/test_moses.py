@@ -20,6 +20,14 @@ def test_tokens_are_the_text_split_by_single_spaces(language):
         assert "  " not in tokens and tokens == tokens.strip()
 
 
+@pytest.mark.parametrize("line", ["He said: 'Go home.'", "U.S.&.'"])
+@pytest.mark.parametrize("language", SENTENCES)
+def test_a_stop_and_a_quote_at_the_end_leave_no_empty_word(language, line):
+    """Moses puts `.'` apart after it has tidied up its spaces."""
+    words = tokenise(line, language).split(" ")
+    assert "" not in words and words[-2:] == [".", "'"] and "".join(words) == line.replace(" ", "")
+
+
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_ordinary_text_comes_back(language, seed):
     lines = [line for line in random_lines(50, seed) if not {"&", "don't"} & set(line.split())]
