@@ -10,6 +10,7 @@ from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.statistics.significance import RESAMPLES, SEED, Total, resampled
 from pipeline.records.scores import ScoreFile
+from pipeline.schema import known
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,16 @@ def compare_scores(a: Path, b: Path, name: str) -> Comparison:
     """Paired bootstrap of two score files on the metric `name`.
 
     Raises:
-        UserError: they are of different test sets or references.
+        UserError: they are of different test sets or references, or were not counted in one way.
     """
-    ours, theirs = ScoreFile.read(a), ScoreFile.read(b)
-    for key in ("test_set", "lines", "references"):
-        if (one := getattr(ours, key)) != (other := getattr(theirs, key)):
-            raise UserError(f"can't compare {a} and {b}: {key} differs ({one}, {other})")
+    bases = []
+    for path in (a, b):
+        score = ScoreFile.read(path)
+        known(name, score.metrics, f"{path}: metric")
+        bases.append(score.basis(name))
+    for what, ours, theirs in zip(("test_set", "references", "signature"), *bases, strict=True):
+        if ours != theirs:
+            raise UserError(f"can't compare {a} and {b}: {what} differs ({ours}, {theirs})")
     return paired_bootstrap(read_statistics(a, name), read_statistics(b, name), metric_named(name).total)
 
 

@@ -74,5 +74,4 @@ def spelt(text: str) -> tuple[str, str]:
             kept.append(" ")
         elif character not in DROPPED and not unicodedata.combining(character):
             strange.add(character)
-    words = (word for word in "".join(kept).split() if word.strip("'"))
-    return " ".join(words), "".join(sorted(strange))
+    return " ".join(word for word in "".join(kept).split() if word.strip("'")), "".join(sorted(strange))

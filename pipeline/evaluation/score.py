@@ -44,10 +44,12 @@ def run(args: argparse.Namespace) -> None:
         compound_split=dataset.compound_split,
         nist=dataset.bleu == "nist",
         tgt=dataset.tgt,
+        tokeniser=(dataset.tgt == "zh" and dataset.segmenter) or dataset.tokeniser,
+        case="lc" if dataset.lowercase else "mixed",
     )
-    check_untokenised(args.text, translations.raw.hypotheses)
-    for path, reference in zip(raw_references, translations.raw.references, strict=True):
-        check_untokenised(path, reference)
+    raw = translations.raw
+    for path, text in zip([args.text, *raw_references], [raw.hypotheses, *raw.references], strict=True):
+        check_untokenised(path, text)
     read = [args.tokenised, args.text, *raw_references, *tokenised_references]
     record = scored(dataset, args.split, lines, digest_of(raw_references), read)
     write_score(args.out, translations, record)

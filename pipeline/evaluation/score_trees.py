@@ -40,9 +40,7 @@ EXAMPLES = 100_000  # training trees that say which words bear which tags, gold 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     scoring_arguments(parser, "of the treebank")
     parser.add_argument("--prepared", type=Path, required=True, help="folder prepared/ of the corpus")
-    parser.add_argument(
-        "--sequences", type=Path, required=True, help="linearised trees as decoded, one line a sentence"
-    )
+    parser.add_argument("--sequences", type=Path, required=True, help="linearised trees as decoded, one a line")
     parser.add_argument("--trees", type=Path, required=True, help="parses to write, in brackets")
     parser.add_argument("--aligned-trees", type=Path, required=True, help="the same, words set on tags by alignment")
 
@@ -50,9 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     dataset = load_one_of(args.dataset, TreebankRecord, "a treebank")
     gold_path, words_path = args.prepared / f"{args.split}.trees", args.prepared / f"{args.split}.tok.{dataset.src}"
-    gold = [
-        parse_tree(line, f"{gold_path}: line {number}") for number, line in enumerate(read_lines(gold_path), start=1)
-    ]
+    numbered = enumerate(read_lines(gold_path), start=1)
+    gold = [parse_tree(line, f"{gold_path}: line {number}") for number, line in numbered]
     check_pairs(dataset, args.split, len(gold), str(gold_path))
     sentences, sequences = (read_lines(path, len(gold)) for path in (words_path, args.sequences))
     check_words(gold, sentences, words_path)

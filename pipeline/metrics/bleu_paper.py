@@ -13,7 +13,7 @@ from pipeline.metrics.statistics.texts import Translations
 def recipe(texts: Translations) -> Recipe:
     if texts.nist:
         return replace(MTEVAL, reference_length="shortest")
-    return Recipe("moses", compound_split=texts.compound_split)
+    return Recipe("tokenised", lowercase=texts.case == "lc", compound_split=texts.compound_split)
 
 
 METRIC = bleu_by("bleu_paper", recipe)

@@ -21,6 +21,6 @@ METRIC = Metric(
     Translations,
     statistics=lambda texts: gleu_statistics(BLEU_TOK.statistics(texts)),
     total=lambda totals: 100 * totals[..., 0] / np.maximum(totals[..., 1], 1),
-    signature=lambda texts: "text:moses|case:mixed|ngrams:1-4|corpus:sums",
+    signature=lambda texts: f"text:{texts.tokeniser}|case:{texts.case}|ngrams:1-4|corpus:sums",
     applies=lambda texts: len(texts.tokenised.references) == 1,
 )

@@ -16,9 +16,8 @@ def reorderings(tree: Tree) -> Iterator[list[str]]:
     for phrase in phrases(tree):
         if phrase.label == "VP":
             verb, after = main_verb(phrase, descend=False)
-            places = [part for part in after if part.label == "PP" and tags(part)[0].word in BEFORE_THE_VERB]
-            nouns = [head_noun(part) for part in places]
-            yield from ([verb, noun] for noun in nouns if verb and noun)
+            places = (part for part in after if part.label == "PP" and tags(part)[0].word in BEFORE_THE_VERB)
+            yield from ([verb, noun] for noun in map(head_noun, places) if verb and noun)
         for noun, relative in zip(phrase.children, phrase.children[1:], strict=False):
             if phrase.label == "NP" and (noun.label, relative.label) == ("NP", "SBAR"):
                 head, verb = head_noun(noun), first_verb(relative)

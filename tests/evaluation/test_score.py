@@ -110,6 +110,38 @@ def test_scores_are_compared_by_paired_bootstrap(corpus, tmp_path, capsys):
         read_statistics(ours, "perplexity")
 
 
+def test_scores_of_lower_cased_text_say_so_and_are_compared_with_their_like_alone(corpus, tmp_path):
+    """The raw references are the same, so that the digest of these does not tell them apart."""
+    cased, lowered, out = (tmp_path / name for name in ("cased.json", "lowered.json", "again.json"))
+    write(corpus / "hyp.tok", [line.split() for line in (corpus / "hyp.tok").read_text().swapcase().splitlines()], "")
+    score(corpus, cased)
+    for path in (corpus / "hyp.tok", corpus / "prepared/test.tok.de"):
+        path.write_text(path.read_text().lower())
+    (corpus / "toy.yaml").write_text((corpus / "toy.yaml").read_text() + "lowercase: true\n")
+    score(corpus, lowered), score(corpus, out)
+    before, after = (json.loads(path.read_text())["metrics"] for path in (cased, lowered))
+    assert after["bleu_tok"] == after["bleu_tok_lc"] == before["bleu_tok_lc"]
+    for metric in ("bleu_tok", "bleu_paper", "gleu"):
+        assert after[metric]["value"] > before[metric]["value"] + 10
+        with pytest.raises(UserError, match=r"signature differs .*case:lc.*case:mixed"):
+            compare_scores(lowered, cased, metric)
+        assert compare_scores(lowered, out, metric).difference == 0
+    for metric in ("bleu_tok_lc", "sacrebleu", "chrf"):
+        assert compare_scores(lowered, cased, metric).difference == 0
+
+
+def test_the_signature_names_what_parted_chinese_into_words(corpus, tmp_path):
+    record = yaml.safe_load((corpus / "toy.yaml").read_text()) | {"tgt": "zh", "segmenter": "characters"}
+    (corpus / "toy.yaml").write_text(yaml.safe_dump(record))
+    for path in (*corpus.glob("*/test.de"), *corpus.glob("*/test.tok.de")):
+        path.rename(path.with_suffix(".zh"))
+    assert score(corpus, tmp_path / "zh.json") == 0
+    metrics = json.loads((tmp_path / "zh.json").read_text())["metrics"]
+    signed = {name: metric["signature"].split("|")[0] for name, metric in metrics.items()}
+    raw, tokenised = dict.fromkeys(("sacrebleu", "chrf"), "text:raw"), ("bleu_paper", "bleu_tok", "bleu_tok_lc", "gleu")
+    assert signed == raw | dict.fromkeys(tokenised, "text:characters")
+
+
 @pytest.mark.parametrize(
     ("expected", "message"),
     [

@@ -25,8 +25,8 @@ MAX_ORDER = 4
 class Recipe:
     """What is done to the text, and how it is counted."""
 
-    text: Literal["moses", "raw"]
-    """What the lines are, in the signature: `moses` (tokenised as the training data), `raw`."""
+    text: Literal["tokenised", "raw"]
+    """What the lines are: `tokenised` as the training data, by which the signature says, or `raw`."""
     tokenizer: Literal["none", "13a", "zh"] = "none"
     lowercase: bool = False
     compound_split: bool = False

@@ -31,9 +31,8 @@ def error_rate(name: str, units: str, split: Callable[[str], Sequence[str]]) -> 
         """(N, 2) edits and units of the reference."""
         from rapidfuzz.distance import Levenshtein
 
-        lines = zip(transcripts.references, transcripts.hypotheses, strict=True)
-        pairs = [(split(ours), split(theirs)) for ours, theirs in lines]
-        return np.array([(Levenshtein.distance(*pair), len(pair[0])) for pair in pairs], dtype=np.int64)
+        pairs = zip(map(split, transcripts.references), map(split, transcripts.hypotheses), strict=True)
+        return np.array([(Levenshtein.distance(said, heard), len(said)) for said, heard in pairs], dtype=np.int64)
 
     return Metric(
         name,

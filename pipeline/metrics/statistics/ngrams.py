@@ -46,7 +46,7 @@ class SentenceBLEU(BLEU):
     def signature(self, texts: Translations) -> str:
         """How the score is made. sacreBLEU's own signature is its last part."""
         self.num_refs = len(texts.raw.references)
-        own = [f"text:{self.recipe.text}"]
+        own = [f"text:{'raw' if self.recipe.text == 'raw' else texts.tokeniser}"]
         if self.recipe.compound_split:
             own.append("compounds:split")
         if self.recipe.reference_length != "closest":

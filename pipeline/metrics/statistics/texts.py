@@ -1,6 +1,7 @@
 """The translation of a test set, as metrics of translations read it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pipeline.metrics.statistics.metric import Inputs
 
@@ -24,3 +25,6 @@ class Translations(Inputs):
     compound_split: bool = False
     nist: bool = False
     tgt: str = "en"
+    tokeniser: str = "moses"
+    case: Literal["mixed", "lc"] = "mixed"
+    """Of tokenised text, on both sides."""
