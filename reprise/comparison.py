@@ -50,10 +50,12 @@ def paired_bootstrap(
     zero (Riezler and Maxwell 2005), which is what sacreBLEU reports.
 
     Raises:
-        UserError: the numbers of sentences differ.
+        UserError: the numbers of sentences differ, or there is one alone.
     """
     if len(a) != len(b):
         raise UserError(f"can't compare scores of {len(a)} and {len(b)} sentences: they are not of one test set")
+    if len(a) == 1:
+        raise UserError("can't compare scores of one sentence: it tells nothing of any other; take more")
     difference = float(total(a.sum(axis=0)) - total(b.sum(axis=0)))
     return compared(difference, resampled(a, total, resamples, seed) - resampled(b, total, resamples, seed))
 

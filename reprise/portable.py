@@ -111,10 +111,15 @@ def write(model: Model, found: FoundRun, chosen: NamedDecoding, folder: Path) ->
         file.writelines(f"{digest}  {name}\n" for name, digest in sums.items())
 
 
+def interval_of(metric: MetricValue) -> str:
+    """In words; a dash where a single sentence was scored."""
+    return "–" if metric.low is None else f"{metric.low:.2f} to {metric.high:.2f}"
+
+
 def card(root: Path, record: PortableModel, folder: str) -> str:
     """The model's README, in Markdown."""
     rows = [
-        f"| {test_set} | {name} | {one.value:.2f} | {one.low or 0:.2f} to {one.high or 0:.2f} | `{one.signature}` |"
+        f"| {test_set} | {name} | {one.value:.2f} | {interval_of(one)} | `{one.signature}` |"
         for test_set, metrics in record.scores.items()
         for name, one in metrics.items()
     ]

@@ -12,7 +12,7 @@ from pipeline.schema import Closed
 
 
 class MetricValue(Closed):
-    """A metric over the whole split, with its 95 % interval by resampling sentences."""
+    """A metric over the whole split, with its 95 % interval by resampling sentences, of which there must be two."""
 
     value: float
     low: float | None

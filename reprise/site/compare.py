@@ -94,7 +94,8 @@ def pairs(sides: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """The paired test of every two of one test set, by their places, `first,second`: first less second."""
     found = {}
     for (one, first), (other, second) in combinations(enumerate(side["sample"] for side in sides), 2):
-        if (first.test_set, first.rows, first.basis) == (second.test_set, second.rows, second.basis):
+        bases = [(side.test_set, side.rows, side.basis) for side in (first, second)]
+        if bases[0] == bases[1] and first.rows > 1:
             result = compared(first.mean - second.mean, first.draws[0] - second.draws[0])
             found[f"{one},{other}"] = {name: round(value, 4) for name, value in vars(result).items()}
     return found

@@ -130,6 +130,19 @@ def test_scores_of_lower_cased_text_say_so_and_are_compared_with_their_like_alon
         assert compare_scores(lowered, cased, metric).difference == 0
 
 
+def test_one_sentence_has_a_score_without_interval_and_decides_nothing(corpus, tmp_path, capsys):
+    """However often it is drawn again, it stays the same: the interval had no width, and p was 0.001."""
+    for path in [*corpus.glob("*/test.*"), *corpus.glob("hyp.*"), *corpus.glob("perfect.*")]:
+        path.write_text(path.read_text().splitlines()[1] + "\n")
+    describe(corpus, lines=1)
+    ours, perfect = tmp_path / "ours.json", tmp_path / "perfect.json"
+    assert score(corpus, ours) == score(corpus, perfect, hypothesis="perfect") == 0
+    for metric in json.loads(ours.read_text())["metrics"].values():
+        assert metric["low"] is metric["high"] is None and metric["value"] < 100
+    assert reprise(["compare", str(perfect), str(ours), "--metric", "chrf"]) == 1
+    assert "can't compare scores of one sentence" in capsys.readouterr().err
+
+
 def test_the_signature_names_what_parted_chinese_into_words(corpus, tmp_path):
     record = yaml.safe_load((corpus / "toy.yaml").read_text()) | {"tgt": "zh", "segmenter": "characters"}
     (corpus / "toy.yaml").write_text(yaml.safe_dump(record))

@@ -20,19 +20,17 @@ log = logging.getLogger(__name__)
 
 def write_score(out: Path, inputs: Inputs, scored: Scored) -> None:
     """Measure all that `inputs` have a metric for; write `scored` with it, and the statistics beside it."""
-    chosen = metrics_of(inputs)
-    statistics = {metric.name: metric.statistics(inputs) for metric in chosen}
-    metrics = {
-        metric.name: MetricValue(
-            **vars(bootstrap_interval(statistics[metric.name], metric.total)), signature=metric.signature(inputs)
-        )
-        for metric in chosen
-    }
+    statistics, metrics = dict[str, np.ndarray](), dict[str, MetricValue]()
+    for metric in metrics_of(inputs):
+        statistics[metric.name] = metric.statistics(inputs)
+        found = bootstrap_interval(statistics[metric.name], metric.total)
+        metrics[metric.name] = MetricValue(**vars(found), signature=metric.signature(inputs))
     path = out.with_suffix(".npz")
     write_statistics(path, statistics)
     ScoreFile(**dict(scored), metrics=metrics, statistics=path.name).write(out)
-    for name, metric in metrics.items():
-        log.info("%s %.2f (%.2f to %.2f)  %s", name, metric.value, metric.low, metric.high, metric.signature)
+    for name, one in metrics.items():
+        interval = "" if one.low is None else f" ({one.low:.2f} to {one.high:.2f})"
+        log.info("%s %.2f%s  %s", name, one.value, interval, one.signature)
 
 
 def write_statistics(path: Path, statistics: dict[str, Any]) -> None:

@@ -15,14 +15,13 @@ BLOCK = 100  # resamples counted at once, to bound memory
 @dataclass(frozen=True)
 class Interval:
     value: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
 
 
 def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED) -> np.ndarray:
     """The metric on each resample, (resamples,), of statistics (N, F). The draws depend on N and the seed alone."""
-    sentences = len(statistics)
-    generator = np.random.default_rng(seed)
+    sentences, generator = len(statistics), np.random.default_rng(seed)
     totals = []
     for begin in range(0, resamples, BLOCK):
         rows = np.arange(min(BLOCK, resamples - begin))[:, None]
@@ -33,6 +32,9 @@ def resampled(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, 
 
 
 def bootstrap_interval(statistics: np.ndarray, total: Total, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
-    """The metric with its 95 % interval (percentiles of the resamples), of statistics (N, F)."""
+    """The metric with its 95 % interval (percentiles of the resamples), of statistics (N, F); one sentence has none."""
+    value = float(total(statistics.sum(axis=0)))
+    if len(statistics) == 1:
+        return Interval(value)
     low, high = np.percentile(resampled(statistics, total, resamples, seed), [2.5, 97.5])
-    return Interval(float(total(statistics.sum(axis=0))), float(low), float(high))
+    return Interval(value, float(low), float(high))
