@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     stem = args.corpus / f"{args.split}.tgt"
     store = TokenStore(stem)
     references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])
-    hypotheses = read_lines(args.transcripts, len(references))
+    hypotheses = [line.removesuffix("\r") for line in read_lines(args.transcripts, len(references))]
     digest = sha256_json([sha256_file(path) for path in token_files(stem)])
     report = PreparedSpeech.read_if_there(args.corpus.parent / "prepared/report.json")
     left_out = sum(report.splits[args.split].rejected.values()) if report else 0

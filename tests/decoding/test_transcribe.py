@@ -196,6 +196,16 @@ def test_scores_are_those_of_the_transcripts(tmp_path, corpus):
     assert main(["score-speech", *arguments]) == 1
 
 
+def test_transcripts_saved_on_windows_have_the_same_error_rates(tmp_path, corpus):
+    found, heard = [], [text[1:] for text in references(corpus, "test")]
+    for name, end in (("unix", "\n"), ("windows", "\r\n")):
+        (tmp_path / f"{name}.txt").write_bytes("".join(f"{line}{end}" for line in heard).encode())
+        options = ["--dataset", str(DATASET), "--corpus", str(corpus), "--transcripts", str(tmp_path / f"{name}.txt")]
+        assert main(["score-speech", *options, "--out", str(tmp_path / f"{name}.json")]) == 0
+        found.append(read_json(tmp_path / f"{name}.json")["metrics"])
+    assert found[0] == found[1]
+
+
 def test_a_score_says_how_many_utterances_of_its_test_set_could_not_be_used(tmp_path, corpus):
     (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in references(corpus, "test")), encoding="utf-8")
     arguments = ["--dataset", str(DATASET), "--corpus", str(corpus), "--split", "test"]
