@@ -1,7 +1,9 @@
-"""Reading text that a user gives."""
+"""Files that a user gives: read, named, and never written over."""
 
+import filecmp
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import UserError
@@ -32,6 +34,25 @@ def place_of(path: Path) -> str:
     if not path.name.isprintable() or UNWRITABLE.search(place):
         raise UserError(f"{one_line(place)}: a dataset file can't have this name; use letters that can be shown")
     return place
+
+
+@contextmanager
+def beside_own(path: Path) -> Iterator[Path]:
+    """A file to be written, which then takes its place at `path`.
+
+    Raises:
+        UserError: another one lies there, which may be somebody's own; it stays as it is.
+    """
+    new = path.with_name(f".{path.name}.new")
+    try:
+        yield new
+        if path.exists() and not filecmp.cmp(new, path, shallow=False):
+            raise UserError(
+                f"{path}: would be written, but is there, and another; move it away, or choose another name"
+            )
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def not_text(name: str, error: UnicodeDecodeError) -> UserError:

@@ -93,15 +93,18 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
     path = root / "workflow/datasets" / f"{args.name}.yaml"
     if path.exists():
         raise UserError(f"{path}: is there already; choose another name, or remove it")
-    template, facts = facts_of(args, root / "data" / args.name)
-    said = {key: json.dumps(getattr(args, key) or unsaid, ensure_ascii=False) for key, unsaid in UNSAID.items()}
-    said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
-    with atomic_write(path) as file:
-        file.write(filled(root / SCAFFOLD / template, **said, **facts))
+    folder = root / "data" / args.name
+    before = {*folder.glob("*")}
     try:
+        template, facts = facts_of(args, folder)
+        said = {key: json.dumps(getattr(args, key) or unsaid, ensure_ascii=False) for key, unsaid in UNSAID.items()}
+        said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
+        with atomic_write(path) as file:
+            file.write(filled(root / SCAFFOLD / template, **said, **facts))
         load_dataset(path)
-    except UserError:  # it would be in the way of all that follows
-        path.unlink()
+    except BaseException:  # what is half of it would be in the way of all that follows
+        for new in (path, *({*folder.glob("*")} - before)):
+            new.unlink(missing_ok=True)
         raise
     return path
 

@@ -19,7 +19,7 @@ from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_m
 from pipeline.errors import UserError
 from reprise.new_data.shares import SPLITS, by_split
 from reprise.new_data.text import flow
-from reprise.own_files import place_of
+from reprise.own_files import beside_own, place_of
 
 BYTES_A_SAMPLE = 2
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
@@ -81,7 +81,8 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
     counts = []
     for split, keys in by_split(by_key, shares, "transcripts").items():
         counts.append(sum(len(by_key[key]) for key in keys))
-        write_manifest(folder / f"{split}.tsv", [one for key in keys for one in by_key[key]])
+        with beside_own(folder / f"{split}.tsv") as new:
+            write_manifest(new, [one for key in keys for one in by_key[key]])
     rate, seconds = common_rate(utterances), sum(one.seconds for one in utterances)
     return {
         "disjoint": str(apart).lower(),

@@ -12,7 +12,7 @@ from pipeline.errors import UserError
 from pipeline.files import atomic_write
 from pipeline.sha256 import sha256_file
 from reprise.new_data.shares import by_split
-from reprise.own_files import lines_of, place_of
+from reprise.own_files import beside_own, lines_of, place_of
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
@@ -141,6 +141,6 @@ def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, la
     for split, texts in by_split(by_source, shares, "source sentences").items():
         files[split] = folder / f"{split}.{languages[0]}", folder / f"{split}.{languages[1]}"
         for side, path in enumerate(files[split]):
-            with atomic_write(path) as file:
+            with beside_own(path) as new, atomic_write(new) as file:
                 file.writelines(f"{pair[side]}\n" for text in texts for pair in by_source[text])
     return files, empty

@@ -21,7 +21,7 @@ from reprise.new_data.text import (
     indented,
     subwords,
 )
-from reprise.own_files import lines_of, place_of
+from reprise.own_files import beside_own, lines_of, place_of
 
 
 def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
@@ -43,7 +43,7 @@ def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, 
     files: dict[str, Path] = {}
     for split, chosen in by_split(by_sentence, shares, "sentences").items():
         files[split] = folder / f"{split}.trees"
-        with atomic_write(files[split]) as file:
+        with beside_own(files[split]) as new, atomic_write(new) as file:
             file.writelines(f"{tree}\n" for sentence in chosen for tree in by_sentence[sentence])
     return files
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 import yaml
 from copied_project import copy_project
 
@@ -120,6 +121,32 @@ def test_a_file_of_any_name_is_taken_or_refused_and_nothing_left(tmp_path, monke
     assert reprise(["new", "dataset", "mine", *words]) == (1 if fault else 0)
     assert (fault or "") in capsys.readouterr().err
     assert (root / "workflow/datasets/mine.yaml").exists() == (not fault)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("text", "train.en"), ("text", "test.uk"), ("trees", "train.trees"), ("recordings", "dev.tsv")]
+)
+def test_a_file_of_ones_own_is_never_written_over_by_a_split(tmp_path, monkeypatch, capsys, kind, name):
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    folder = root / "data/mine"
+    folder.mkdir(parents=True)
+    own = {"train.en": "en", "train.uk": "uk"} if kind == "text" else {name: ""}
+    for file, language in {**own, name: name[-2:]}.items():
+        write(folder / file, [f"{word} {language}" for word in sentences(40, 1)])
+    words = ["--src", "data/mine/train.en", "--tgt", "data/mine/train.uk"]
+    if kind == "trees":
+        write(folder / name, [f"(S (N a{number}))" for number in range(40)])
+        words = ["--trees", f"data/mine/{name}"]
+    if kind == "recordings":
+        soundfile.write(folder / "a.wav", np.zeros(8000), 8000)
+        write(folder / name, ["audio\ttext", *(f"a.wav\tcall {number}" for number in range(40))])
+        words = ["--recordings", f"data/mine/{name}"]
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert reprise(["new", "dataset", "mine", *words]) == 1
+    assert "is there, and another" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert not (root / "workflow/datasets/mine.yaml").exists()
 
 
 SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
