@@ -12,14 +12,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import pandas as pd
 import soundfile
 
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from pipeline.errors import UserError
 from reprise.new_data.shares import SPLITS, by_split
 from reprise.new_data.text import flow
-from reprise.own_files import beside_own, place_of
+from reprise.own_files import beside_own, lines_of, place_of
 
 BYTES_A_SAMPLE = 2
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
@@ -35,15 +34,22 @@ def read_table(path: Path, name: str) -> list[Utterance]:
     """
     place_of(path)
     try:
-        table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False, quoting=3)
-    except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-        raise UserError(f"{path}: can't be read as a table: {getattr(error, 'strerror', None) or error}") from error
-    if missing := NEEDED - set(table.columns):
+        first, *lines = [line.rstrip("\r\n") for line in lines_of(path)] or [""]
+    except UserError as error:
+        raise UserError(f"can't be read as a table: {error}") from error
+    columns = first.split("\t")
+    if missing := NEEDED - set(columns):
         raise UserError(f"{path}: its first line must name the columns, by tabs; missing: {', '.join(sorted(missing))}")
-    if unknown := set(table.columns) - KNOWN:
-        raise UserError(f"{path}: unknown columns {', '.join(sorted(unknown))}; known: {', '.join(sorted(KNOWN))}")
-    rows = (dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False, name=None))
-    return [utterance(row, path.parent, f"{path}: line {number}", name) for number, row in enumerate(rows, start=2)]
+    if wrong := [column for column, count in Counter(columns).items() if count > 1 or column not in KNOWN]:
+        raise UserError(f"{path}: unknown or double columns {', '.join(wrong)}; known: {', '.join(sorted(KNOWN))}")
+    found = []
+    for number, line in enumerate(lines, start=2):
+        if fields := line and line.split("\t"):
+            where = f"{path}: line {number}"
+            if len(fields) != len(columns):
+                raise UserError(f"{where}: {len(fields)} fields, the first line names {len(columns)} columns")
+            found.append(utterance(dict(zip(columns, fields, strict=True)), path.parent, where, name))
+    return found
 
 
 def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utterance:
@@ -53,6 +59,8 @@ def utterance(row: dict[str, str], folder: Path, where: str, domain: str) -> Utt
     start = number_of(row.get("start") or "0", f"{where}: start")
     left = seconds_of(audio, where) - start
     seconds = number_of(row["seconds"], f"{where}: seconds") if row.get("seconds") else left
+    if not seconds:
+        raise UserError(f"{where}: no second of sound")
     if seconds > left + 0.02 or left <= 0:  # two frames: tables round
         raise UserError(f"{where}: ends {seconds - left:.2f} s after {audio} does")
     return Utterance(audio, row["text"].strip(), row.get("speaker") or UNNAMED, domain, seconds, start)

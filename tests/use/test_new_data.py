@@ -227,7 +227,10 @@ def test_a_byte_order_mark_changes_nothing_that_is_written(root, kind):
         (["--recordings", "audio/0-0.wav"], "can't be read as a table"),
         (["--recordings", "short.tsv"], "missing: text"),
         (["--recordings", "late.tsv"], "line 2: ends 0.50 s after"),
-        (["--recordings", "gone.tsv"], "is not there"),
+        (["--recordings", "gone.tsv"], "line 4: x.wav is not there"),
+        (["--recordings", "wide.tsv"], "line 2: 3 fields, the first line names 2 columns"),
+        (["--recordings", "silent.tsv"], "line 2: no second of sound"),
+        (["--recordings", "calls.tsv", "--split", "x0.9/y0.05/-0.05"], "three shares that sum"),
         (["--recordings", "calls.tsv", "--trees", "calls.tsv"], "name the data"),
     ],
 )
@@ -235,7 +238,9 @@ def test_faults_of_the_data_are_named_in_a_line_and_nothing_is_written(root, cap
     caplog.set_level(logging.INFO)
     record_calls(root, 3, each=2)
     (root / "short.tsv").write_text("audio\nx.wav\n")
-    (root / "gone.tsv").write_text("audio\ttext\nx.wav\thello\n")
+    (root / "gone.tsv").write_text("audio\ttext\n\n\nx.wav\thello\n")
+    (root / "wide.tsv").write_text("audio\ttext\naudio/0-0.wav\thello\tyou\n")
+    (root / "silent.tsv").write_text("audio\ttext\tseconds\naudio/0-0.wav\thello\t0\n")
     (root / "late.tsv").write_text("audio\ttext\tseconds\naudio/0-0.wav\thello\t1\n")
     assert reprise(["new", "dataset", "mine", *words]) == 1
     assert message in capsys.readouterr().err and not caplog.messages
