@@ -8,7 +8,7 @@ from functools import cache
 from itertools import chain
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
 from pipeline.shown_text import one_line, shown
@@ -45,8 +45,18 @@ def refuse_unread(settings: Closed, where: str, written: Iterable[str] | None = 
                 )
 
 
-Probability = Annotated[float, Field(ge=0, lt=1, strict=False)]
-Positive = Annotated[float, Field(gt=0, strict=False)]
+def no_truth_value(value: Any) -> Any:
+    """`true` is no 1. Raises ValueError."""
+    if isinstance(value, bool):
+        raise ValueError("Input should be a valid number")
+    return value
+
+
+# `1e-4` is a text in YAML, and so are `inf` and `nan`.
+NUMBER = BeforeValidator(no_truth_value)
+Number = Annotated[float, Field(strict=False, allow_inf_nan=False), NUMBER]
+Probability = Annotated[float, Field(ge=0, lt=1, strict=False), NUMBER]
+Positive = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), NUMBER]
 Count = Annotated[int, Field(ge=1)]
 
 

@@ -10,7 +10,18 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from pipeline.errors import UserError
 from pipeline.json_file import read_json
-from pipeline.schema import MOST_FAULTS, Closed, Count, known, nearest, parse_json, validate
+from pipeline.schema import (
+    MOST_FAULTS,
+    Closed,
+    Count,
+    Number,
+    Positive,
+    Probability,
+    known,
+    nearest,
+    parse_json,
+    validate,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -122,3 +133,11 @@ def test_a_value_that_is_not_given_is_one_that_could_be():
                     pytest.fail(f"{record.__name__}.{name}: {error}")
                 checked += 1
     assert checked > 300
+
+
+@pytest.mark.parametrize("kind", [Number, Positive, Probability])
+@pytest.mark.parametrize("value", ["inf", "nan", "1e400", True, False, float("inf")])
+def test_a_number_of_settings_is_finite_and_no_truth_value(kind, value):
+    with pytest.raises(UserError, match=r"f: Input should be .*, got "):
+        validate(kind, value, "f")
+    assert validate(kind, "1e-4", "f") == 1e-4

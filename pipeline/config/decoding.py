@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import Closed, Count
+from pipeline.schema import NUMBER, Closed, Count, Number
 
 
 class DecodingSettings(Closed):
@@ -15,9 +15,7 @@ class DecodingSettings(Closed):
     }
 
     beam_size: Count = 4
-    length_penalty: float = Field(
-        default=0.6, ge=0, strict=False, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha"
-    )
+    length_penalty: Number = Field(default=0.6, ge=0, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha")
     length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
     max_extra_length: Count = Field(default=50, description="Output may exceed the source by so many subwords")
     average_last: Count = Field(default=1, description="Checkpoints averaged; 1 = the final weights alone")
@@ -39,15 +37,15 @@ class DecodingSettings(Closed):
     ngram_order: Annotated[int, Field(ge=2)] | None = Field(
         default=None, description="An n-gram instead: of what language_model was trained on, or of one's own training"
     )
-    lm_weight: float = Field(default=0.0, ge=0, strict=False, description="λ of shallow fusion")
-    ctc_weight: float = Field(
-        default=0.3, ge=0, le=1, strict=False, description="γ of CTC in joint decoding; the rest is the decoder's"
+    lm_weight: Number = Field(default=0.0, ge=0, description="λ of shallow fusion")
+    ctc_weight: Number = Field(
+        default=0.3, ge=0, le=1, description="γ of CTC in joint decoding; the rest is the decoder's"
     )
-    word_bonus: float = Field(default=0.0, strict=False, description="β: added for every word, in CTC decoding")
-    lm_weights: list[Annotated[float, Field(ge=0, strict=False)]] = Field(
+    word_bonus: Number = Field(default=0.0, description="β: added for every word, in CTC decoding")
+    lm_weights: list[Annotated[float, Field(ge=0, strict=False, allow_inf_nan=False), NUMBER]] = Field(
         default=[], description="λ to choose among on the development set of the run's own dataset; none = as given"
     )
-    word_bonuses: list[Annotated[float, Field(strict=False)]] = Field(
+    word_bonuses: list[Number] = Field(
         default=[0.0], min_length=1, description="β to choose among together with lm_weights"
     )
     tuning_sentences: Count = Field(default=500, description="Evenly spaced sentences on which that choice is made")

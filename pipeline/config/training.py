@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from pipeline.schema import Closed, Count, Positive, Probability
+from pipeline.schema import Closed, Count, Number, Positive, Probability
 
 
 class TrainingConfig(Closed):
@@ -38,18 +38,13 @@ class TrainingConfig(Closed):
     )
     lr_factor: Positive = Field(default=1.0, description="inverse_sqrt: multiplier of the schedule")
     lr: Positive | None = Field(default=None, description="constant, plateau, cosine: (first, highest) learning rate")
-    plateau_factor: float = Field(
-        default=0.5, gt=0, lt=1, strict=False, description="plateau: what the rate is multiplied by"
-    )
+    plateau_factor: Number = Field(default=0.5, gt=0, lt=1, description="plateau: what the rate is multiplied by")
     plateau_annealing: Literal["slow", "fast"] = Field(
         default="slow",
         description="plateau: lower at each validation without a new best; or at every one from the first such on",
     )
-    min_lr: float | None = Field(
-        default=None,
-        gt=0,
-        strict=False,
-        description="plateau: the training ends when the rate falls below; null = never",
+    min_lr: Positive | None = Field(
+        default=None, description="plateau: the training ends when the rate falls below; null = never"
     )
     adam_beta1: Probability = 0.9
     adam_beta2: Probability = 0.98
@@ -90,8 +85,8 @@ class TrainingConfig(Closed):
     trained_part: Literal["all", "fusion"] = Field(
         default="all", description="fusion: the fusion layer alone, everything else as it was in the `initial` run"
     )
-    train_share: float = Field(
-        default=1.0, gt=0, le=1, strict=False, description="Share of the training data used; smaller ones are in larger"
+    train_share: Number = Field(
+        default=1.0, gt=0, le=1, description="Share of the training data used; smaller ones are in larger"
     )
     sorted_first_epoch: bool = Field(default=False, description="Speech: first epoch from short to long (SortaGrad)")
     micro_batch_frames: Count = Field(default=100_000, description="Speech: frames that a device holds at once")

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from pipeline.schema import Closed, Count
+from pipeline.schema import NUMBER, Closed, Count, Number
 
-Factor = Annotated[float, Field(ge=1e-6, le=1e9, strict=False)]
+Factor = Annotated[float, Field(ge=1e-6, le=1e9, strict=False), NUMBER]
 
 
 class Rule(Closed):
@@ -17,8 +17,8 @@ class Rule(Closed):
     divide: Factor | None = Field(default=None, description="Divide the paper's value by this")
     multiply: Factor | None = Field(default=None, description="Multiply the paper's value by this")
     set: float | int | str | bool | None = Field(default=None, description="Put this in the place of the paper's value")
-    minimum: float | None = Field(default=None, strict=False, description="Never less than this")
-    maximum: float | None = Field(default=None, strict=False, description="Never more than this")
+    minimum: Number | None = Field(default=None, description="Never less than this")
+    maximum: Number | None = Field(default=None, description="Never more than this")
     why: str | None = Field(default=None, description="Printed with the tables' deviations")
 
     @model_validator(mode="after")

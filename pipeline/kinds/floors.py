@@ -1,19 +1,18 @@
 """What a score has to reach before its system counts as trained: the records of `workflow/floors.yaml`."""
 
 from pathlib import Path
-from typing import Annotated
 
 from pydantic import Field
 
 from pipeline.kinds.names import MetricName
 from pipeline.metrics import metric_named
-from pipeline.schema import Closed, load_yaml, validate
+from pipeline.schema import Closed, Number, load_yaml, validate
 
 
 class Floor(Closed):
     """Of one metric."""
 
-    reach: Annotated[float, Field(strict=False)] = Field(description="A system that does not get beyond is not trained")
+    reach: Number = Field(description="A system that does not get beyond is not trained")
     why: str = Field(description="Why a system that does not get there has not learnt")
 
 

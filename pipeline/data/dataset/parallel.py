@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
-from pipeline.schema import Closed, Count
+from pipeline.schema import Closed, Count, Number
 
 Written = Literal["en", "de", "fr", "zh"]
 """Languages of the grammar."""
@@ -77,7 +77,7 @@ class Cleaning(Closed):
     """Which training pairs are left out; counts are of Moses tokens. Empty sides always are."""
 
     max_tokens: Count = Field(description="A pair with a longer side is left out")
-    max_ratio: float = Field(ge=1, strict=False, description="Longer side over shorter side; above it, left out")
+    max_ratio: Number = Field(ge=1, description="Longer side over shorter side; above it, left out")
 
 
 class CorpusRecord(base.TokenisedRecord):

@@ -6,7 +6,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, SplitName, check_places, check_splits
 from pipeline.data.dataset.files import Sha256, Source, Sources
-from pipeline.schema import Closed, Count, Positive
+from pipeline.schema import Closed, Count, Number, Positive
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
 Range = Annotated[tuple[float, float], Field(strict=False)]
@@ -149,8 +149,8 @@ class DomainGap(Closed):
     """How this domain, the target, has to differ from the source domain; measured by `check_data`."""
 
     source: str = Field(description="Dataset of the source domain")
-    unknown_words: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
-        description="Share of test words, at most, that the source's training set lacks"
+    unknown_words: Number = Field(
+        ge=0, le=1, description="Share of test words, at most, that the source's training set lacks"
     )
     perplexity_ratio: Range = Field(
         description="Least and most of: how perplexing test text is to a model of the source, over one of this domain"

@@ -6,7 +6,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
-from pipeline.schema import Closed, Count
+from pipeline.schema import Closed, Count, Number
 
 
 class TreePart(base.Placed):
@@ -77,7 +77,7 @@ class ExtraTrees(Closed):
 
     parser: str = Field(description="What they stand for, in words")
     after: Count = Field(description="Training trees before them, which are free of error")
-    errors: float = Field(ge=0, le=1, strict=False, description="Share of phrases whose last part is set too high")
+    errors: Number = Field(ge=0, le=1, description="Share of phrases whose last part is set too high")
     seed: NonNegativeInt = Field(description="Seed of the errors")
 
 

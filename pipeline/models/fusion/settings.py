@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.schema import Closed, Count
+from pipeline.schema import Closed, Count, Number, Positive
 
 
 class FusionConfig(Closed):
@@ -27,10 +27,8 @@ class FusionConfig(Closed):
         description="Before the softmax: one affine layer; a ReLU layer and an affine one (eq. 4d); or, the literal "
         "reading, an affine layer whose logits go through ReLU, with ReLU in eq. 4a too",
     )
-    logit_scale: float = Field(
+    logit_scale: Positive = Field(
         default=1.0,
-        gt=0,
-        strict=False,
         description="Factor on the logits, less their maximum, before eq. 4a; 1 = raw, as printed; 0.05 brings them "
         "near the size of a task state",
     )
@@ -39,7 +37,7 @@ class FusionConfig(Closed):
         description="An affine output layer begins at random, or as the `initial` run's, which knows no language model",
     )
     width: Count = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
-    gate_bias: float = Field(default=0.0, strict=False, description="Initial bias of the gate; -1 starts it closed")
+    gate_bias: Number = Field(default=0.0, description="Initial bias of the gate; -1 starts it closed")
 
     @property
     def takes_output(self) -> bool:

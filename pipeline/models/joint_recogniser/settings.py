@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from pipeline.models.speech_settings import SpeechSettings
 from pipeline.models.transformer.settings import AnyTransformerConfig
-from pipeline.schema import Count, Probability
+from pipeline.schema import Count, Number, Probability
 
 
 class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
@@ -20,9 +20,7 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
     )
     encoder_layers: Count = Field(default=3, description="Residual BLSTM layers of d_model / 2 units a direction")
     encoder_dropout: Probability = Field(default=0.1, description="Of what each of them adds")
-    ctc_share: float = Field(
-        default=0.3, ge=0, le=1, strict=False, description="Of CTC in the loss; the rest is the decoder's"
-    )
+    ctc_share: Number = Field(default=0.3, ge=0, le=1, description="Of CTC in the loss; the rest is the decoder's")
 
     @model_validator(mode="after")
     def can_be_built(self):

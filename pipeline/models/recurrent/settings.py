@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pipeline.models.settings import ModelSettings
-from pipeline.schema import Count, Probability
+from pipeline.schema import Count, Positive, Probability
 
 
 class RecurrentConfig(ModelSettings):
@@ -40,10 +40,8 @@ class RecurrentConfig(ModelSettings):
         default="uniform",
         description="Everything in ±init_scale; or square matrices orthogonal, others N(0, init_scale²), biases zero",
     )
-    init_scale: float = Field(
+    init_scale: Positive = Field(
         default=0.04,
-        gt=0,
-        strict=False,
         description="Bound, or standard deviation, as printed for a width of 512; it has to grow as width^-0.5",
     )
 

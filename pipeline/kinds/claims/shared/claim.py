@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -16,8 +16,7 @@ from pipeline.kinds.names import ScaleName
 from pipeline.kinds.view import PaperView
 from pipeline.products import Product
 from pipeline.schema import Closed
-
-Number = Annotated[float, Field(strict=False)]
+from pipeline.schema import Number as Number
 
 
 @dataclass(frozen=True)
