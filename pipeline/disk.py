@@ -40,6 +40,12 @@ def own_folder() -> Path:
     return folder
 
 
+def cache_folder() -> Path:
+    """A folder of this user's own that lasts; of one without a home, as in a container, `own_folder`."""
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(caches) / "reprise" if os.path.isabs(caches) else own_folder()
+
+
 def nearest(folder: Path) -> Path:
     """It or the folder above it that is there."""
     return next(path for path in (Path(folder), *Path(folder).absolute().parents) if path.exists())

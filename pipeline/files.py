@@ -21,11 +21,6 @@ MADE: dict[Path, None] = {}
 """What this process wrote, in order."""
 
 
-def cache_folder() -> Path:
-    """A folder of this user's own."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reprise"
-
-
 @contextlib.contextmanager
 def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
     """Open a temporary sibling of `path`; on success fsync and rename it, on failure remove it.

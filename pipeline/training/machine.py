@@ -9,8 +9,8 @@ from typing import Any, Literal
 import torch
 
 from pipeline.config import RunSpec
+from pipeline.disk import cache_folder
 from pipeline.errors import UserError
-from pipeline.files import cache_folder
 from pipeline.provenance import processor
 from pipeline.records.training import Machine
 from pipeline.training.products import choose, in_use, multiply_by

@@ -1,5 +1,9 @@
 """Space is asked for before it is used, and the message says how much is missing and what to do."""
 
+import pwd
+import tempfile
+from pathlib import Path
+
 import pytest
 from toy_corpus import make_dataset, write_toy_raw
 
@@ -7,7 +11,7 @@ from pipeline import disk
 from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
 from pipeline.data.subwords import learn_subwords
-from pipeline.disk import SPARE_BYTES, require_space, size
+from pipeline.disk import SPARE_BYTES, cache_folder, own_folder, require_space, size
 from pipeline.errors import UserError
 
 
@@ -53,3 +57,16 @@ def needed_was_enough(corpus):
 
     text = sum(path.stat().st_size for path in (corpus / "prepared").glob("*.tok.*"))
     return total("prepared") <= 2.1 * total("raw") + 2000 and total("encoded") <= 0.8 * text + 30000
+
+
+def test_who_has_no_home_has_a_folder_on_the_machine_s_disk(tmp_path, monkeypatch):
+    def unknown(user):
+        raise KeyError(user)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_folder() == Path(tmp_path / "home/.cache/reprise")
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert cache_folder() == own_folder() and cache_folder().parent == tmp_path
