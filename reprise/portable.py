@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
+from torch import Tensor
 
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.data.alphabet import Alphabet
@@ -26,6 +27,8 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.errors import UserError
 from pipeline.files import atomic_write, writing
 from pipeline.layout import WEIGHTS_FILE
+from pipeline.models.build import size_of
+from pipeline.models.seq2seq import Seq2Seq
 from pipeline.provenance import commit
 from pipeline.records.corpus import AnyCorpus
 from pipeline.records.record import Record
@@ -169,9 +172,12 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     if config.reads_language_model:
         raise UserError("--decoding: ngram_order: the text that it would count isn't packed")
     device = ready(threads)
-    model = build_run(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
     try:
-        load_into(model, read_tensor_file(folder / WEIGHTS_FILE)[0])
+        weights = read_tensor_file(folder / WEIGHTS_FILE)[0]
+        if is_larger(record, weights):
+            raise DamagedFileError(f"holds less than the model that {PACKED_FILE} says")
+        model = whole_model(record)
+        load_into(model, weights)
     except DamagedFileError as error:
         raise UserError(f"{folder / WEIGHTS_FILE}: {error}; get the model anew") from error
     trained = TrainedModel(record.spec, model.to(device).eval(), device, record.corpus, record.weights, record.training)
@@ -181,6 +187,25 @@ def open_packed(folder: Path, decoding: str = "", threads: int | None = None) ->
     if sizes != record.corpus.vocab_sizes or (any(heard) and not (all(heard) and record.corpus.kind == "speech")):
         raise UserError(f"{folder / PACKED_FILE}: is of another model than what lies beside it; get the model anew")
     return Model.ready(trained, config, record.preparation, symbols)
+
+
+def whole_model(record: PortableModel) -> Seq2Seq:
+    """Of the size that its settings say; frozen parts are packed with the others."""
+    return build_run(record.spec, record.corpus.vocab_sizes).requires_grad_(True)
+
+
+def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
+    """Whether the settings, which anyone may have written, are of more than the weights: asked before memory is."""
+    spec, scalars = record.spec, sum(weight.numel() for weight in weights.values())
+    parts = [spec.model, spec.fusion, spec.language_model and spec.language_model.model]
+    settings = [setting for part in parts if part for setting in part.model_dump().items()]
+    most = ((len(weights) if "layers" in key else scalars, value) for key, value in settings if type(value) is int)
+    if any(value > limit for limit, value in most) or max(record.corpus.vocab_sizes) > scalars:
+        return True
+    try:
+        return size_of(lambda: whole_model(record)) > scalars
+    except RuntimeError:  # more scalars than can be counted
+        return True
 
 
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:

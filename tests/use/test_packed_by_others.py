@@ -28,8 +28,11 @@ def write_subwords(folder: Path, size: int) -> None:
     sentencepiece.SentencePieceTrainer.train(vocab_size=size, **place, **reserved)
 
 
-def pack(folder: Path, subwords: int = 60, **prepared: object) -> Path:
-    """An untrained Transformer of 60 subwords. prepared: what its preparation says otherwise."""
+def pack(
+    folder: Path, subwords: int = 60, model: dict | None = None, corpus_says: int = 60, **prepared: object
+) -> Path:
+    """An untrained Transformer of 60 subwords. prepared: what its preparation says otherwise; model, corpus_says: what
+    its settings do."""
     project = load_project(ROOT, {"scale": "smoke"})
     spec = project.run_spec(project.runs_of("attention", "base", "wmt14-en-de")[0]).placed(lambda _: "packed")
     corpus = parallel_corpus(60)
@@ -38,8 +41,8 @@ def pack(folder: Path, subwords: int = 60, **prepared: object) -> Path:
     write_subwords(folder, subwords)
     terms = dict.fromkeys(("run", "title", "licence", "citation", "commit"), "toy")
     record = PortableModel(
-        spec=spec,
-        corpus=corpus,
+        spec=spec.model_copy(update={"model": spec.model.model_copy(update=model or {})}),
+        corpus=parallel_corpus(corpus_says),
         preparation=Preparation.model_validate({"form": "sentences", "src": "en", "tgt": "de"} | prepared),
         decoding=project.decoding("attention", "base", "final"),
         scores={},
@@ -61,4 +64,20 @@ def test_a_model_whose_files_belong_together_translates(tmp_path):
 @pytest.mark.parametrize("lie", [{"subwords": 90}, {"form": "speech"}, {"sample_rate": 8000, "high_hz": 3800.0}])
 def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
     with pytest.raises(UserError, match=r"model\.json: is of another model than what lies beside it"):
+        open_packed(pack(tmp_path, **lie), threads=1)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"model": {"d_model": 2**40}},
+        {"model": {"d_ff": 2**20}},
+        {"model": {"num_layers": 10**9}},
+        {"model": {"num_layers": 3}},
+        {"model": {"positions": "learned", "max_positions": 10**8}},
+        {"corpus_says": 10**12},
+    ],
+)
+def test_settings_of_an_absurd_size_are_refused_before_they_take_memory(tmp_path, lie):
+    with pytest.raises(UserError, match=r"model\.safetensors: holds less than the model that model\.json says"):
         open_packed(pack(tmp_path, **lie), threads=1)
