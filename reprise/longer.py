@@ -21,6 +21,7 @@ from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.records.training import TrainedRun
 from pipeline.schema import load_yaml, validate
 from pipeline.training.arguments import add_machine_arguments
+from pipeline.yaml_file import LARGEST
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> None:
     if not args.prepare:  # what can't be trained here is begun nowhere
         choose_threads(args.threads)
         choose_device(args.device, Group.from_environment().local_rank)
+    if args.steps >= LARGEST:
+        raise UserError(f"--steps {args.steps}: no training has so many updates")
     written: RunSpec = validate(RunSpec, load_yaml(args.run / RUN_FILE), str(args.run / RUN_FILE))
     if args.steps <= written.training.max_steps:
         raise UserError(f"--steps {args.steps}: {args.run} is of {written.training.max_steps} updates; ask for more")

@@ -222,3 +222,10 @@ def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
     updates.clear()
     train_run(elsewhere / stored.name, threads=1)
     assert updates == []
+
+
+def test_a_length_that_no_settings_file_can_say_is_refused_before_a_run_is_begun(new_run, capsys):
+    shorter = new_run("seed1-00000001", max_steps=2)
+    assert main(["continue", "--run", str(shorter), "--steps", "9" * 20, "--prepare"]) == 1
+    assert "no training has so many updates" in capsys.readouterr().err
+    assert [path.name for path in shorter.parent.iterdir() if path.name.startswith("seed")] == [shorter.name]
