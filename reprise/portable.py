@@ -209,7 +209,9 @@ def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
 
 
 def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
-    """`pack` into one .tar file, whole or absent."""
+    """`pack` into one .tar file, whole or absent. Raises UserError, too, when it is there already."""
+    if archive.exists():
+        raise UserError(f"{archive}: is there already; name a new file")
     above = archive.absolute().parent
     with writing(archive, ANOTHER_PLACE):
         above.mkdir(parents=True, exist_ok=True)
@@ -235,5 +237,6 @@ def unpack(archive: Path, into: Path) -> Path:
                 with open(path, "wb") as file:
                     shutil.copyfileobj(content, file)
     except (OSError, ValueError, *DAMAGE) as error:
-        raise UserError(f"{archive}: can't be unpacked into {into}: {error}") from error
+        cause = getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(":")
+        raise UserError(f"{archive}: can't be unpacked into {into}: {cause}") from error
     return folder

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import UserError
-from reprise.portable import unpack, verify
+from reprise.named_run import split_decoding
+from reprise.portable import pack_archive, unpack, verify
 
 
 def archive_of(path: Path, members: dict[str, bytes | None]) -> Path:
@@ -36,6 +37,27 @@ def test_of_an_archive_that_is_refused_half_way_nothing_is_left_behind(tmp_path)
     with pytest.raises(UserError, match="leads out of its folder"):
         unpack(archive, tmp_path / "into")
     assert not list((tmp_path / "into").glob("*")) and not (tmp_path / "evil").exists()
+
+
+def test_what_is_no_archive_is_told_in_one_line(tmp_path):
+    (tmp_path / "model.tar").write_bytes(b"\xff\xfe no archive")
+    for name in ("model.tar", "gone.tar"):
+        with pytest.raises(UserError) as told:
+            unpack(tmp_path / name, tmp_path / "into")
+        assert "\n" not in str(told.value) and "Errno" not in str(told.value)
+
+
+def test_an_archive_that_is_there_is_not_written_over(tmp_path):
+    (tmp_path / "model.tar").write_bytes(b"of another model")
+    with pytest.raises(UserError, match=r"model\.tar: is there already"):
+        pack_archive(None, "", tmp_path / "model.tar")
+    assert (tmp_path / "model.tar").read_bytes() == b"of another model"
+
+
+@pytest.mark.parametrize("twice", ["beam=1,beam=2", "final,beam=1,beam_size=1"])
+def test_a_setting_of_a_decoding_that_is_given_twice_is_refused(twice):
+    with pytest.raises(UserError, match="--decoding: beam_size: is given 2 times"):
+        split_decoding(twice)
 
 
 def test_sums_that_are_no_text_make_no_packed_model(tmp_path):
