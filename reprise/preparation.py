@@ -1,7 +1,7 @@
 """How text becomes what a model reads, and its outputs text: as it was done when the model's corpus was prepared."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -23,8 +23,12 @@ class Preparation(Closed):
     tgt: str = Field(description="Target language, or `brackets`")
     segmenter: Literal["jieba", "characters"] | None = Field(default=None, description="What parts Chinese into words")
     lowercase: bool = Field(default=False, description="Whether tokenised text is lower-cased")
-    sample_rate: int | None = Field(default=None, description="Of the speech it was trained on, in Hz")
-    high_hz: float | None = Field(default=None, description="Upper edge of the mel filters, in Hz")
+    sample_rate: Annotated[int, Field(ge=2000, le=1_000_000)] | None = Field(
+        default=None, description="Of the speech it was trained on, in Hz"
+    )
+    high_hz: Annotated[float, Field(ge=1000, le=500_000)] | None = Field(
+        default=None, description="Upper edge of the mel filters, in Hz"
+    )
     max_seconds: float | None = Field(default=None, description="Of the longest utterance it was trained on")
 
     @classmethod

@@ -87,3 +87,11 @@ def test_utterances_of_two_splits_are_reported_and_refused_if_one_is_train(tmp_p
             compute_features(own(), manifests, tmp_path / "corpus", 1)
     other_start = listed(tmp_path, **splits | {"test": [("a.wav", 0.5)]})
     assert compute_features(own(), other_start, tmp_path / "corpus", 1).splits["train"].pairs == 1
+
+
+@pytest.mark.parametrize(
+    "fault", [{"high_hz": 3.8}, {"sample_rate": 8}, {"sample_rate": 10**12}, {"speeds": [1.0, 1e-6]}, {"speeds": [110]}]
+)
+def test_rates_that_no_recording_has_are_refused_by_key(fault):
+    with pytest.raises(UserError, match=rf"{next(iter(fault))}.*: Input should be (greater|less) than or equal to"):
+        own(**fault)

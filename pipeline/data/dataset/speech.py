@@ -6,7 +6,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, SplitName, check_places, check_splits
 from pipeline.data.dataset.files import Sha256, Source, Sources
-from pipeline.schema import Closed, Count, Number, Positive
+from pipeline.schema import NUMBER, Closed, Count, Number, Positive
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
 Range = Annotated[tuple[float, float], Field(strict=False)]
@@ -103,12 +103,12 @@ class SpokenRecord(DatasetRecord):
 
     form: ClassVar = "speech"
     domain: str = Field(pattern=r"^[\w-]+$", description="Of the text")
-    sample_rate: Count = Field(description="Of all audio, in Hz; another rate is rejected")
-    high_hz: Positive = Field(description="Upper edge of the mel filters, in Hz")
+    sample_rate: int = Field(ge=2000, le=1_000_000, description="Of all audio, in Hz; another rate is rejected")
+    high_hz: Number = Field(ge=1000, description="Upper edge of the mel filters, in Hz")
     min_seconds: Positive = Field(default=0.1, description="Shorter utterances are left out and counted")
     max_seconds: Positive = Field(description="Longer utterances are left out and counted")
     max_characters: Count = Field(description="Utterances of a longer transcript are left out and counted")
-    speeds: list[Positive] = Field(
+    speeds: list[Annotated[float, Field(ge=0.25, le=4, strict=False), NUMBER]] = Field(
         default=[1.0], min_length=1, description="Training utterances are heard at each of these speeds, resampled"
     )
     speaker_cmvn: bool = Field(
