@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.advice import REPAIR
 from pipeline.config import DecodingConfig, RunSpec, load_run, run_folder_above
 from pipeline.data.dataset import AnyDataset
 from pipeline.errors import UserError
@@ -92,9 +93,12 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
     run = named(project, name)
     folder = project.layout.run(run)
     if not (folder / WEIGHTS_FILE).exists():
+        trained = project.layout.path(Trained(run))
+        if trained.exists():  # by which Snakemake takes it for done
+            raise UserError(f"{folder / WEIGHTS_FILE}: was made, but is there no more; {REPAIR}")
         raise UserError(
             f"{name}: not trained at scale {project.config.scale} (no {folder / WEIGHTS_FILE}); "
-            f"`{command(project, project.layout.path(Trained(run)))}` trains it, `--set scale=…` looks at another scale"
+            f"`{command(project, trained)}` trains it, `--set scale=…` looks at another scale"
             f"{of_other_settings(project, run.paper, run.system, run.dataset, run.seed)}"
         )
     return FoundRun(folder, load_run(folder / RUN_FILE), project)

@@ -8,6 +8,7 @@ import pipeline
 import pipeline.errors
 from pipeline.experiment.project import load_project
 from pipeline.layout import RUN_FILE, WEIGHTS_FILE
+from pipeline.products import Trained
 from reprise.__main__ import main
 from reprise.graph import Graph, datasets_in
 
@@ -74,3 +75,15 @@ def test_what_needs_nothing_but_a_faulty_dataset_is_answered_with_its_fault(tmp_
 
 def test_a_notebook_completes_what_is_here_by_name():
     assert {"open_run", "table", "claims", "curves", "errors"} <= set(dir(pipeline))
+
+
+def test_where_the_weights_of_a_finished_training_are_lost_the_way_back_is_named(tmp_path, monkeypatch, capsys):
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    project = load_project(root, {"scale": "smoke"})
+    trained = project.layout.path(Trained(project.runs_of("attention", "base", "wmt14-en-de")[0]))
+    trained.parent.mkdir(parents=True)
+    trained.write_text("{}")  # Snakemake has nothing to do
+    assert main(["translate", "attention/base/wmt14-en-de/1", "--set", "scale=smoke"]) == 1
+    said = capsys.readouterr().err
+    assert f"{WEIGHTS_FILE}: was made, but is there no more; run `python -m pipeline verify --repair`" in said
