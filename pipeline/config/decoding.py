@@ -14,7 +14,7 @@ class DecodingSettings(Closed):
         "length_normalisation": {"gnmt": ["length_penalty"], "length": ["length_penalty"], "none": []}
     }
 
-    beam_size: Count = 4
+    beam_size: int = Field(default=4, ge=1, le=1000)
     length_penalty: Number = Field(default=0.6, ge=0, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha")
     length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
     max_extra_length: Count = Field(default=50, description="Output may exceed the source by so many subwords")

@@ -86,3 +86,8 @@ def test_a_base_that_is_not_there_or_leads_back_is_one_line(fault):
     with pytest.raises(UserError, match=message) as raised:
         paper_decoding(known, paper, name)
     assert "\n" not in str(raised.value)
+
+
+def test_a_beam_that_would_take_all_memory_is_refused():
+    with pytest.raises(UserError, match="f: beam_size: Input should be less than or equal to 1000, got 100000000"):
+        validate(DecodingConfig, {"beam_size": 100_000_000}, "f")
