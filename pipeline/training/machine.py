@@ -20,6 +20,7 @@ DeviceChoice = Literal["auto", "cpu", "cuda"]
 # mallopt's parameters (malloc.h)
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 TOP_PAD_BYTES = 256 << 20
+MOST_THREADS = 1024  # of some ten thousands OpenMP dies without a word
 BUILDS = "docs/clusters.md, Which PyTorch"
 
 
@@ -87,14 +88,14 @@ def choose_threads(asked: int | None) -> int:
     """`asked`, else OMP_NUM_THREADS, else the cores this process may use, shared among the processes of the machine.
 
     Raises:
-        UserError: `asked` is not positive.
+        UserError: `asked` is not positive, or more than any machine has.
     """
     if asked is not None:
-        if asked < 1:
-            raise UserError(f"--threads must be at least 1, got {asked}")
+        if not 1 <= asked <= MOST_THREADS:
+            raise UserError(f"--threads must be at {'least 1' if asked < 1 else f'most {MOST_THREADS}'}, got {asked}")
         return asked
     given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and int(given):
+    if given.isdecimal() and 1 <= int(given) <= MOST_THREADS:
         return int(given)
     return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 

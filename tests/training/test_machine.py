@@ -107,6 +107,10 @@ def test_threads_are_those_asked_for_else_of_the_environment_else_all_cores_shar
     assert choose_threads(5) == 5
     with pytest.raises(UserError, match="--threads must be at least 1, got 0"):
         choose_threads(0)
+    with pytest.raises(UserError, match="--threads must be at most 1024, got 100000000"):
+        choose_threads(100_000_000)
+    monkeypatch.setenv("OMP_NUM_THREADS", "100000000")
+    assert choose_threads(None) == 2
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="counts mappings of a Linux process")
