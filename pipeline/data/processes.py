@@ -22,8 +22,10 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], proc
     """`map` over `processes` processes; no more than a few items a process are read ahead of the results.
 
     Raises:
-        UserError: a process was killed, most often for want of memory.
+        UserError: a process was killed, most often for want of memory; or `processes` is no number of them.
     """
+    if not 1 <= processes <= 1024:
+        raise UserError(f"--processes must be from 1 to 1024, got {processes}")
     if processes == 1:
         yield from map(function, items)
         return

@@ -18,6 +18,7 @@ from pipeline.digests import recording
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from reprise.commands.make import reports as reports_of
+from reprise.commands.status import pause
 from reprise.graph import Graph
 from reprise.named_run import find_project
 from reprise.partial import Made, Partial
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--watch", action="store_true", help="make them again and again, until Ctrl-C")
     parser.add_argument(
-        "--every", type=float, default=300.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
+        "--every", type=pause, default=300.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
     )
     add_settings_argument(parser)
 

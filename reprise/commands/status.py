@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--watch", action="store_true", help="show it again and again, until Ctrl-C")
     shown.add_argument("--json", action="store_true", help="write it as one JSON record, for programs")
     parser.add_argument(
-        "--every", type=float, default=5.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
+        "--every", type=pause, default=5.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
     )
     parser.add_argument(
         "--no-forecast", action="store_true", help="leave out what is to come, which takes seconds to count"
@@ -98,6 +98,14 @@ def show_once(what: RenderableType) -> None:
     with plain.capture() as said:
         plain.print(what)
     print("\n".join(line.rstrip() for line in said.get().splitlines()), flush=True)
+
+
+def pause(text: str) -> float:
+    """Seconds (an argparse type)."""
+    seconds = float(text)
+    if not 0 < seconds <= 1e6:
+        raise argparse.ArgumentTypeError(f"must be above 0 and a million at most, got {text}")
+    return seconds
 
 
 def show(watch: Watch, to_come: ToCome, title: str, command: str, every_s: float) -> None:

@@ -28,6 +28,12 @@ def test_results_come_in_order(processes):
     assert list(map_in_order(square, [], processes)) == []
 
 
+@pytest.mark.parametrize("processes", [0, -1, 100_000])
+def test_no_process_and_more_than_a_machine_bears_are_refused(processes):
+    with pytest.raises(UserError, match="--processes must be from 1 to 1024, got"):
+        list(map_in_order(square, range(3), processes))
+
+
 def test_input_is_read_only_a_little_ahead():
     taken = []
     results = map_in_order(square, (taken.append(n) or n for n in range(1000)), 2)

@@ -12,6 +12,8 @@ from copied_project import ROOT
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from pipeline.products import Claims, Figure, Table
+from pipeline.stages import parse
+from reprise.commands import COMMANDS
 from reprise.commands.make import reports
 from reprise.graph import Graph
 from reprise.status.campaign import Watch
@@ -182,3 +184,11 @@ def test_time_left_is_by_the_updates_since_the_start(monkeypatch):
     assert pace.left(At) == ""
     At.share = 0.6
     assert pace.left(At) == ": 1:00 left, by its pace"
+
+
+@pytest.mark.parametrize("command", ["status", "results"])
+@pytest.mark.parametrize("every", ["-1", "0", "nan", "1e300"])
+def test_a_pause_that_nobody_could_make_is_refused(command, every, capsys):
+    with pytest.raises(SystemExit):
+        parse([command, "--watch", f"--every={every}"], COMMANDS)
+    assert "argument --every: must be above 0" in capsys.readouterr().err
