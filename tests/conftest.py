@@ -26,7 +26,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Of several workers none is left alone with what takes long: Slurm's tests begin first, then files with slow ones."""
+    """No worker is left alone with what takes long: Slurm's tests come first, then files with slow ones."""
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: (not needs_slurm(item.path), item.path not in slow))
