@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from pipeline.files import cache_folder
+from pipeline.disk import cache_folder
 from pipeline.kinds.training_curves import fit_curve
 from pipeline.records.training import TrainedRun, TrainingCost
 from pipeline.training.products import TORCH_OWN, Choice, choose, remembered

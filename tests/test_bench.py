@@ -1,0 +1,21 @@
+"""What the scripts of `bench/` import is there: no test runs them."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = sorted((Path(__file__).resolve().parents[1] / "bench").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_what_a_script_imports_is_there(script):
+    nodes = [node for node in ast.walk(ast.parse(script.read_text())) if isinstance(node, ast.ImportFrom)]
+    own = [node for node in nodes if node.module and node.module.partition(".")[0] in ("pipeline", "reprise")]
+    wanted = [(importlib.import_module(node.module), name.name) for node in own for name in node.names]
+    assert [f"{module.__name__}.{name}" for module, name in wanted if not hasattr(module, name)] == []
+
+
+def test_scripts_are_looked_at():
+    assert len(SCRIPTS) > 5
