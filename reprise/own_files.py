@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import UserError
+from pipeline.files import made
 from pipeline.shown_text import one_line
 
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -38,7 +39,7 @@ def place_of(path: Path) -> str:
 
 @contextmanager
 def beside_own(path: Path) -> Iterator[Path]:
-    """A file to be written, which then takes its place at `path`.
+    """A file to be written, which then takes its place at `path`, unless an equal one is there.
 
     Raises:
         UserError: another one lies there, which may be somebody's own; it stays as it is.
@@ -46,11 +47,13 @@ def beside_own(path: Path) -> Iterator[Path]:
     new = path.with_name(f".{path.name}.new")
     try:
         yield new
-        if path.exists() and not filecmp.cmp(new, path, shallow=False):
+        if not path.exists():
+            new.replace(path)
+            made(path)
+        elif not filecmp.cmp(new, path, shallow=False):
             raise UserError(
                 f"{path}: would be written, but is there, and another; move it away, or choose another name"
             )
-        new.replace(path)
     finally:
         new.unlink(missing_ok=True)
 

@@ -22,7 +22,7 @@ from typing import Any
 from pipeline.data.dataset import load_dataset
 from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.files import atomic_write
+from pipeline.files import MADE, atomic_write
 from reprise.named_run import find_root
 from reprise.new_data import recordings, text, trees
 from reprise.new_data.shares import read_shares
@@ -93,18 +93,17 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
     path = root / "workflow/datasets" / f"{args.name}.yaml"
     if path.exists():
         raise UserError(f"{path}: is there already; choose another name, or remove it")
-    folder = root / "data" / args.name
-    before = {*folder.glob("*")}
+    before = len(MADE)
     try:
-        template, facts = facts_of(args, folder)
+        template, facts = facts_of(args, root / "data" / args.name)
         said = {key: json.dumps(getattr(args, key) or unsaid, ensure_ascii=False) for key, unsaid in UNSAID.items()}
         said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
         with atomic_write(path) as file:
             file.write(filled(root / SCAFFOLD / template, **said, **facts))
         load_dataset(path)
     except BaseException:  # what is half of it would be in the way of all that follows
-        for new in (path, *({*folder.glob("*")} - before)):
-            new.unlink(missing_ok=True)
+        while len(MADE) > before:
+            MADE.popitem()[0].unlink(missing_ok=True)
         raise
     return path
 

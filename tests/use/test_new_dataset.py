@@ -12,7 +12,9 @@ from copied_project import copy_project
 from pipeline.__main__ import main
 from pipeline.data.moses import tokenise
 from pipeline.data.subwords import train
+from pipeline.errors import UserError
 from reprise.__main__ import main as reprise
+from reprise.commands import new
 from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
 
 LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"
@@ -146,6 +148,25 @@ def test_a_file_of_ones_own_is_never_written_over_by_a_split(tmp_path, monkeypat
     assert reprise(["new", "dataset", "mine", *words]) == 1
     assert "is there, and another" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert not (root / "workflow/datasets/mine.yaml").exists()
+
+
+def test_what_others_put_beside_the_splits_meanwhile_stays_when_they_go(tmp_path, monkeypatch, capsys):
+    root = copy_project(tmp_path)
+    monkeypatch.chdir(root)
+    for language in ("en", "uk"):
+        write(root / f"all.{language}", sentences(40, 1))
+
+    def faulty(path):
+        write(root / "data/mine/notes.txt", ["of one's own"])
+        (root / "data/mine/audio").mkdir()
+        assert path.exists() and len([*(root / "data/mine").glob("*.en")]) == 3
+        raise UserError("a fault")
+
+    monkeypatch.setattr(new, "load_dataset", faulty)
+    assert reprise(["new", "dataset", "mine", "--src", "all.en", "--tgt", "all.uk"]) == 1
+    assert "a fault" in capsys.readouterr().err
+    assert sorted(path.name for path in (root / "data/mine").iterdir()) == ["audio", "notes.txt"]
     assert not (root / "workflow/datasets/mine.yaml").exists()
 
 
