@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 def announce(run_folder: Path, spec: RunSpec) -> None:
     """Name the runs that this one lies beside, and what differs."""
     for folder in neighbours(run_folder):
-        differences = "; ".join(spec.differences(load_run(folder / RUN_FILE))) or "other data"
+        differences = "; ".join(spec.differences(load_run(folder / RUN_FILE))) or "the same settings"
         log.info("%s stays beside this run: there, %s", folder.name, differences)
 
 

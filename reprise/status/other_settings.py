@@ -27,16 +27,16 @@ class OtherTraining:
 
 
 def trained_otherwise(project: Project, run: RunId) -> OtherTraining | None:
-    """The newest; None if there is none, or if it can't be read, as one of an old version."""
+    """The newest; None if there is none, if its settings are the same, or can't be read, as of an old version."""
     finished = [one for one in neighbours(project.layout.run(run)) if (one / TRAINED_FILE).exists()]
     if not finished:
         return None
     newest = max(finished, key=lambda folder: (folder / TRAINED_FILE).stat().st_mtime)
     with suppress(UserError):
         today = validate(RunSpec, project.run_yaml(run), run.folder)
-        found = today.differences(load_run(newest / RUN_FILE))
-        cost = read_note(TrainingCost, newest / COST_FILE)
-        return OtherTraining(newest, in_words(found), cost.device_hours if cost else None)
+        if found := today.differences(load_run(newest / RUN_FILE)):
+            cost = read_note(TrainingCost, newest / COST_FILE)
+            return OtherTraining(newest, in_words(found), cost.device_hours if cost else None)
     return None
 
 

@@ -158,6 +158,12 @@ def test_of_many_settings_that_differ_the_first_are_named_and_the_others_counted
     assert states(project)[runs[0]].why.endswith("; 2 more")
 
 
+def test_a_training_of_the_same_settings_in_another_folder_is_not_said_to_have_others(project, runs):
+    """A copy of its folder, or one of a version that trained otherwise."""
+    write_training_beside(project, runs[0])
+    assert states(project)[runs[0]].why == ""
+
+
 def test_a_training_of_a_version_whose_settings_nobody_knows_any_more_is_passed_over(project, runs):
     write_training_beside(project, runs[0], lr_decay="steep")
     assert states(project)[runs[0]].why == ""
