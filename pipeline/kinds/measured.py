@@ -93,7 +93,7 @@ class Measured:
             values=[statistics.fmean(entry.value for entry in several) for several in metrics],
             low=low,
             high=high,
-            test_set=", ".join(score.scored_on for score in scores[0]),
+            test_set=", ".join(score.test_set_in_words for score in scores[0]),
             signature=metrics[0][0].signature,
         )
 

@@ -49,7 +49,7 @@ class ScoreFile(Scored, Record):
     statistics: str = Field(description="Name of the .npz file")
 
     @property
-    def scored_on(self) -> str:
+    def test_set_in_words(self) -> str:
         """The test set, how much of it there is, and what tells it from every other, in words."""
         lines = f"{self.lines} of {self.lines + self.left_out}" if self.left_out else self.lines
         return f"{self.test_set} ({lines} lines, references {self.references[:12]})"

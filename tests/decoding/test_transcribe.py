@@ -211,10 +211,10 @@ def test_a_score_says_how_many_utterances_of_its_test_set_could_not_be_used(tmp_
     arguments = ["--dataset", str(DATASET), "--corpus", str(corpus), "--split", "test"]
     arguments += ["--transcripts", str(tmp_path / "test.txt"), "--out", str(out := tmp_path / "score.json")]
     assert main(["score-speech", *arguments]) == 0
-    assert f"({UTTERANCES} lines, references" in ScoreFile.read(out).scored_on
+    assert f"({UTTERANCES} lines, references" in ScoreFile.read(out).test_set_in_words
     prepared_speech(test={"too long": 2, "outside the alphabet": 1}).write(corpus.parent / "prepared/report.json")
     assert main(["score-speech", *arguments]) == 0
-    assert f"({UTTERANCES} of {UTTERANCES + 3} lines, references" in ScoreFile.read(out).scored_on
+    assert f"({UTTERANCES} of {UTTERANCES + 3} lines, references" in ScoreFile.read(out).test_set_in_words
 
 
 def test_perplexity_of_a_language_model_on_another_corpus_of_its_characters(tmp_path, corpus, lm, capsys):
