@@ -15,6 +15,7 @@ from pipeline.data.subwords import train
 from pipeline.errors import UserError
 from reprise.__main__ import main as reprise
 from reprise.commands import new
+from reprise.new_data.shares import read_shares
 from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
 
 LETTERS = "abcdefghijklmnopqrstuvwxyząćęłńóśźżабвгдежзйклмн'.,-"
@@ -168,6 +169,19 @@ def test_what_others_put_beside_the_splits_meanwhile_stays_when_they_go(tmp_path
     assert "a fault" in capsys.readouterr().err
     assert sorted(path.name for path in (root / "data/mine").iterdir()) == ["audio", "notes.txt"]
     assert not (root / "workflow/datasets/mine.yaml").exists()
+
+
+@pytest.mark.parametrize("text", ["0.8/0.1/0.1", "0.8 / 0.1 / 0.1", ".8/.1/.1", "8e-1/0.1/0.1"])
+def test_shares_are_read_as_people_write_them(text):
+    assert read_shares(text) == [0.8, 0.1, 0.1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0.9/0.1", "0.8/0.1/0.1/", "x0.8/0.1/0.1", "nan/0.1/0.1", "inf/1/1", "1.1/-0.2/0.1"]
+)
+def test_what_is_not_three_shares_is_refused(text):
+    with pytest.raises(UserError, match="three shares that sum to 1"):
+        read_shares(text)
 
 
 SENTENCES = ["--src", "train.en", "--tgt", "train.uk"]
