@@ -42,8 +42,8 @@ def own_folder() -> Path:
 
 def cache_folder() -> Path:
     """A folder of this user's own that lasts; of one without a home, as in a container, `own_folder`."""
-    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(caches) / "reprise" if os.path.isabs(caches) else own_folder()
+    given = (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache"))
+    return next((Path(caches) / "reprise" for caches in given if os.path.isabs(caches)), None) or own_folder()
 
 
 def nearest(folder: Path) -> Path:

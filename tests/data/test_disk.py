@@ -67,6 +67,8 @@ def test_who_has_no_home_has_a_folder_on_the_machine_s_disk(tmp_path, monkeypatc
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache_folder() == Path(tmp_path / "home/.cache/reprise")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # its standard: to be passed over
+    assert cache_folder() == Path(tmp_path / "home/.cache/reprise")
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert cache_folder() == own_folder() and cache_folder().parent == tmp_path
