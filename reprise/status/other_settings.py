@@ -31,8 +31,8 @@ def trained_otherwise(project: Project, run: RunId) -> OtherTraining | None:
     finished = [one for one in neighbours(project.layout.run(run)) if (one / TRAINED_FILE).exists()]
     if not finished:
         return None
-    newest = max(finished, key=lambda folder: (folder / TRAINED_FILE).stat().st_mtime)
-    with suppress(UserError):
+    with suppress(UserError, FileNotFoundError):  # one may be freed meanwhile
+        newest = max(finished, key=lambda folder: (folder / TRAINED_FILE).stat().st_mtime)
         today = validate(RunSpec, project.run_yaml(run), run.folder)
         if found := today.differences(load_run(newest / RUN_FILE)):
             cost = read_note(TrainingCost, newest / COST_FILE)
