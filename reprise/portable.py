@@ -47,6 +47,11 @@ CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"
 """In the place of folders that a packed model leaves behind."""
 
+MATRICES = 16
+"""Of a layer, more or less."""
+UNASKED = 2**28
+"""Scalars that a model may have, of a GiB, before its size is counted, for which torch loads its compiler (2 s)."""
+
 
 class PortableModel(Record):
     """`model.json`."""
@@ -199,9 +204,13 @@ def is_larger(record: PortableModel, weights: dict[str, Tensor]) -> bool:
     spec, scalars = record.spec, sum(weight.numel() for weight in weights.values())
     parts = [spec.model, spec.fusion, spec.language_model and spec.language_model.model]
     settings = [setting for part in parts if part for setting in part.model_dump().items()]
-    most = ((len(weights) if "layers" in key else scalars, value) for key, value in settings if type(value) is int)
-    if any(value > limit for limit, value in most) or max(record.corpus.vocab_sizes) > scalars:
+    numbers = [(key, value) for key, value in settings if type(value) is int]
+    layers = [value for key, value in numbers if "layers" in key]
+    largest = max((value for _, value in numbers), default=0)
+    if max(layers, default=0) > len(weights) or max(largest, *record.corpus.vocab_sizes) > scalars:
         return True
+    if MATRICES * largest**2 * (1 + sum(layers)) + largest * sum(record.corpus.vocab_sizes) < UNASKED:
+        return False
     try:
         return size_of(lambda: whole_model(record)) > scalars
     except RuntimeError:  # more scalars than can be counted

@@ -73,7 +73,7 @@ def test_a_model_with_the_parts_of_another_is_refused_in_a_line(tmp_path, lie):
         {"model": {"d_model": 2**40}},
         {"model": {"d_ff": 2**20}},
         {"model": {"num_layers": 10**9}},
-        {"model": {"num_layers": 3}},
+        {"model": {"d_ff": 2**12}},
         {"model": {"positions": "learned", "max_positions": 10**8}},
         {"corpus_says": 10**12},
     ],
