@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline.data.cleaning import BadPairError, decode, tokenised
-from pipeline.data.dataset import AnyDataset
+from pipeline.data.dataset import AnyDataset, SampleRate
 from pipeline.data.moses import detokenise
 from pipeline.schema import Closed
 
@@ -23,9 +23,7 @@ class Preparation(Closed):
     tgt: str = Field(description="Target language, or `brackets`")
     segmenter: Literal["jieba", "characters"] | None = Field(default=None, description="What parts Chinese into words")
     lowercase: bool = Field(default=False, description="Whether tokenised text is lower-cased")
-    sample_rate: Annotated[int, Field(ge=2000, le=1_000_000)] | None = Field(
-        default=None, description="Of the speech it was trained on, in Hz"
-    )
+    sample_rate: SampleRate | None = Field(default=None, description="Of the speech it was trained on, in Hz")
     high_hz: Annotated[float, Field(ge=1000, le=500_000)] | None = Field(
         default=None, description="Upper edge of the mel filters, in Hz"
     )

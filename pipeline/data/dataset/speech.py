@@ -10,6 +10,7 @@ from pipeline.schema import NUMBER, Closed, Count, Number, Positive
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
 Range = Annotated[tuple[float, float], Field(strict=False)]
+SampleRate = Annotated[int, Field(ge=2000, le=1_000_000)]
 
 
 class TextPart(Closed):
@@ -103,7 +104,7 @@ class SpokenRecord(DatasetRecord):
 
     form: ClassVar = "speech"
     domain: str = Field(pattern=r"^[\w-]+$", description="Of the text")
-    sample_rate: int = Field(ge=2000, le=1_000_000, description="Of all audio, in Hz; another rate is rejected")
+    sample_rate: SampleRate = Field(description="Of all audio, in Hz; another rate is rejected")
     high_hz: Number = Field(ge=1000, description="Upper edge of the mel filters, in Hz")
     min_seconds: Positive = Field(default=0.1, description="Shorter utterances are left out and counted")
     max_seconds: Positive = Field(description="Longer utterances are left out and counted")
