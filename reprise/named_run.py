@@ -176,10 +176,11 @@ def split_decoding(text: str) -> tuple[str, dict[str, str]]:
     name = parts.pop(0) if parts and "=" not in parts[0] else ""
     if wrong := [part for part in parts if "=" not in part]:
         raise UserError(f"--decoding: {wrong[0]!r}: write NAME, KEY=VALUE, or NAME,KEY=VALUE, such as beam=8,alpha=1.0")
-    keys = [SHORT.get(key, key) for key, *_ in (part.split("=", 1) for part in parts)]
+    pairs = [part.split("=", 1) for part in parts]
+    keys = [SHORT.get(key, key) for key, _ in pairs]
     if double := [key for key in keys if keys.count(key) > 1]:
         raise UserError(f"--decoding: {double[0]}: is given {keys.count(double[0])} times")
-    return name, dict(part.split("=", 1) for part in parts)
+    return name, dict(pairs)
 
 
 def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
