@@ -40,9 +40,11 @@ class Catalogue:
         """Files of scales by name."""
         return {path.stem: path for path in sorted((self.root / "workflow/scales").glob("*.yaml"))}
 
-    def load_scale(self, name: str) -> Scale:
-        self.known(name, self.scales, "config.yaml: scale")
-        return validate(Scale, load_yaml(self.scales[name]), str(self.scales[name]))
+    def load_scale(self, name: str, where: str = "config.yaml: scale", above: tuple[str, ...] = ()) -> Scale:
+        """With what its base says. above: the scales whose base it is. Raises UserError naming file, key and value."""
+        self.known(name, self.scales.keys() - set(above), where)
+        scale: Scale = validate(Scale, load_yaml(self.scales[name]), file := str(self.scales[name]))
+        return scale.over(self.load_scale(scale.base, f"{file}: base", (*above, name))) if scale.base else scale
 
     known = staticmethod(known)
 

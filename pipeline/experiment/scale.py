@@ -79,7 +79,8 @@ class Scale(Rules):
     """How big the world is: `workflow/scales/<scale>.yaml`."""
 
     description: str
-    datasets: dict[str, str] = Field(description="What stands in for each dataset the papers name")
+    base: str | None = Field(default=None, description="The scale that says what this one does not, key by key")
+    datasets: dict[str, str] = Field(default={}, description="What stands in for each dataset the papers name")
     systems: dict[str, SystemRules] = Field(
         default={}, description="Rules in the place of those, for `paper/system` and what differs from it"
     )
@@ -87,6 +88,11 @@ class Scale(Rules):
         default={}, description="Trainings of `paper/system` with a seed each, where config.yaml asks for fewer"
     )
     resources: dict[Job, Resources] = Field(description="By kind of job: prepare, train, decode, score")
+
+    def over(self, base: "Scale") -> "Scale":
+        """This scale with what `base` says of keys that are not its own."""
+        sections = type(self).model_fields.keys() - {"description", "base"}
+        return self.model_copy(update={name: getattr(base, name) | getattr(self, name) for name in sections})
 
     def seeds_of(self, system: str, asked: list[int]) -> list[int]:
         """Those of the trainings of a system: the ones asked for, and the smallest others up to its number here."""
