@@ -1,6 +1,7 @@
 """A search by the search itself; what it reads of the device is made up so that it goes on for a few positions."""
 
 import itertools
+from collections.abc import Callable
 from unittest import mock
 
 import torch
@@ -25,20 +26,31 @@ POSITIONS = ANSWER + 1
 
 def count(case: Decoding) -> Counts:
     """Of all positions, or frames of CTC."""
-    spec = spec_of(case.system)
-    vocab, device = vocabulary(spec), torch.device("cuda")
-    (batch,) = batches_of(spec, case).update()
     with FakeTensorMode(allow_non_fake_inputs=True), Count(yes_after=ANSWER) as counting:
         numbers_on.cache_clear()
-        with device:
-            model = build_run(spec, (vocab, vocab)).eval()
-            beside = LanguageModel(spec_of("coldfusion/lm-source").model, vocab).eval() if case.language_model else None
-        moved = batch.to(device)
+        run = searching(case, torch.device("cuda"))
         counting.now = Counts()
-        with torch.autocast("cuda", torch.bfloat16), mock.patch.object(counting, "keep"):
-            search(case, model, beside, moved)
+        with mock.patch.object(counting, "keep"):
+            run()
     counting.now.without_cuda = sorted(counting.without_cuda)
     return counting.now
+
+
+def searching(case: Decoding, device: torch.device) -> Callable[[], None]:
+    """What does the case's search once."""
+    spec = spec_of(case.system)
+    vocab = vocabulary(spec)
+    (batch,) = batches_of(spec, case).update()
+    with device:
+        model = build_run(spec, (vocab, vocab)).eval()
+        beside = LanguageModel(spec_of("coldfusion/lm-source").model, vocab).eval() if case.language_model else None
+    moved = batch.to(device)
+
+    def run() -> None:
+        with torch.autocast(device.type, torch.bfloat16):
+            search(case, model, beside, moved)
+
+    return run
 
 
 def search(case: Decoding, model: Seq2Seq, beside: LanguageModel | None, batch: Batch) -> None:

@@ -63,40 +63,44 @@ class Counted(Trainer):
         return False
 
 
-def count(case: Case) -> Counts:
+def trainer_of(kind: type[Trainer], case: Case, device: torch.device) -> Trainer:
+    """What trains the case's system; does no more than updates."""
     spec = spec_of(case.system)
     every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
     spec = spec.model_copy(update={"training": spec.training.model_copy(update=every)})
     vocab, batches = vocabulary(spec), batches_of(spec, case)
-    device = torch.device("cuda")
+    with device:
+        model = build_run(spec, (vocab, vocab))
+    idle = SimpleNamespace(
+        in_background=contextlib.nullcontext,
+        count=lambda *_: None,
+        monitor=lambda *_: None,
+        vocab_size=vocab,
+        run_folder=Path("."),
+        signal=None,
+    )
+    return kind(
+        spec=spec,
+        model=model,
+        optimiser=Optimiser(model, Schedule(spec.model, spec.training), spec.training),
+        batches=batches,
+        state=TrainingState(),
+        group=Group(0, case.ranks),
+        device=device,
+        checkpoints=idle,
+        validation=idle,
+        progress=idle,
+        cost=idle,
+        stop=idle,
+        machine=None,
+        save_every_s=1e9,
+    )
+
+
+def count(case: Case) -> Counts:
     with FakeTensorMode(allow_non_fake_inputs=True), Count() as counting:
         numbers_on.cache_clear()
-        with torch.device("cuda"):
-            model = build_run(spec, (vocab, vocab))
-        idle = SimpleNamespace(
-            in_background=contextlib.nullcontext,
-            count=lambda *_: None,
-            monitor=lambda *_: None,
-            vocab_size=vocab,
-            run_folder=Path("."),
-            signal=None,
-        )
-        trainer = Counted(
-            spec=spec,
-            model=model,
-            optimiser=Optimiser(model, Schedule(spec.model, spec.training), spec.training),
-            batches=batches,
-            state=TrainingState(),
-            group=Group(0, case.ranks),
-            device=device,
-            checkpoints=idle,
-            validation=idle,
-            progress=idle,
-            cost=idle,
-            stop=idle,
-            machine=None,
-            save_every_s=1e9,
-        )
+        trainer = trainer_of(Counted, case, torch.device("cuda"))
         with torch.autograd.graph.saved_tensors_hooks(counting.keep, lambda kept: kept):
             trainer.counting = counting
             with contextlib.suppress(StopIteration):
