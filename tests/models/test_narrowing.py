@@ -1,17 +1,46 @@
 """Weights in a narrower type, kept between the positions of a search."""
 
+import pytest
 import torch
 
-from pipeline.models.layers.narrowing import kept
+from pipeline.config import TrainingConfig
+from pipeline.models.layers.narrowing import casts
+from pipeline.training.update_rule import update_rule
+
+
+EVERY = {"validate_every": 9, "checkpoint_every": 9, "keep_checkpoints": 1, "micro_batch_tokens": 99}
+
+
+@pytest.fixture
+def weights():
+    return [torch.nn.Parameter(torch.randn(3, 2)), torch.nn.Parameter(torch.randn(2))]
+
+
+def narrow(weights):
+    return [weight.to(torch.bfloat16).tolist() for weight in weights]
 
 
 @torch.no_grad()
-def test_weights_are_cast_anew_when_one_was_changed_and_not_before():
-    weights = [torch.nn.Parameter(torch.randn(3, 2)), torch.nn.Parameter(torch.randn(2))]
-    first = kept(torch.bfloat16, weights)
-    assert [one.equal(weight.to(torch.bfloat16)) for one, weight in zip(first, weights, strict=True)] == [True, True]
-    assert kept(torch.bfloat16, weights) is first
+def test_weights_are_cast_anew_when_one_was_changed_and_not_before(weights):
+    first = casts(torch.bfloat16, weights)
+    assert [one.tolist() for one in first] == narrow(weights)
+    assert casts(torch.bfloat16, weights) is first
     weights[1].mul_(2)
-    second = kept(torch.bfloat16, weights)
-    assert second is not first and second[1].equal(weights[1].to(torch.bfloat16))
-    assert kept(torch.float16, weights)[0].dtype == torch.float16
+    second = casts(torch.bfloat16, weights)
+    assert second is not first and second[1].tolist() == narrow(weights)[1]
+    assert casts(torch.float16, weights)[0].dtype == torch.float16
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta", "nag"])
+def test_a_validation_after_an_update_measures_the_updated_weights(weights, optimiser):
+    config = TrainingConfig(
+        optimiser=optimiser, schedule="constant", lr=0.1, max_steps=9, sentences_per_update=4, **EVERY
+    )
+    rule = update_rule(config)
+    states = [rule.state(weight) for weight in weights]
+    for _ in range(3):
+        before = narrow(weights)
+        sum(cast.float().square().sum() for cast in casts(torch.bfloat16, weights)).backward()
+        with torch.no_grad():
+            rule.move(weights, [weight.grad for weight in weights], states, 0.1, torch.zeros(()))
+            assert [one.tolist() for one in casts(torch.bfloat16, weights)] == narrow(weights) != before

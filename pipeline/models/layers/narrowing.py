@@ -59,8 +59,11 @@ def cast(kind: torch.dtype, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return copies
 
 
-def kept(kind: torch.dtype, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Weights in the type `kind`, cast anew only when one was changed."""
+def casts(kind: torch.dtype, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Weights in the type `kind`; where no gradient is asked for, cast anew only when one was changed."""
+    if torch.is_grad_enabled():
+        CASTS.pop(weights[0], None)  # an update follows, and torch's fused ones leave `_version` as it is
+        return Cast.apply(kind, *weights)
     state, found = (kind, [weight._version for weight in weights]), CASTS.get(weights[0])
     if found is None or found[0] != state:
         CASTS[weights[0]] = found = state, cast(kind, weights)
@@ -77,7 +80,7 @@ def narrowed(layers: Sequence[nn.Module], x: Tensor) -> Iterator[Tensor]:
     found = [module for layer in layers for module in layer.modules() if isinstance(module, Projection | Norm)]
     given = [(module, name) for module in found for name in ("weight", "bias") if getattr(module, name) is not None]
     weights = [getattr(module, name) for module, name in given]
-    done = dict(zip(given, Cast.apply(kind, *weights) if torch.is_grad_enabled() else kept(kind, weights), strict=True))
+    done = dict(zip(given, casts(kind, weights), strict=True))
     for module in found:
         module.narrow = done[module, "weight"], done.get((module, "bias"))
     try:
