@@ -7,8 +7,13 @@ from pipeline.config import TrainingConfig
 from pipeline.models.layers.narrowing import casts
 from pipeline.training.update_rule import update_rule
 
-
-EVERY = {"validate_every": 9, "checkpoint_every": 9, "keep_checkpoints": 1, "micro_batch_tokens": 99}
+OTHERS = {
+    "sentences_per_update": 4,
+    "validate_every": 9,
+    "checkpoint_every": 9,
+    "keep_checkpoints": 1,
+    "micro_batch_tokens": 99,
+}
 
 
 @pytest.fixture
