@@ -7,13 +7,7 @@ from pipeline.config import TrainingConfig
 from pipeline.models.layers.narrowing import casts
 from pipeline.training.update_rule import update_rule
 
-OTHERS = {
-    "sentences_per_update": 4,
-    "validate_every": 9,
-    "checkpoint_every": 9,
-    "keep_checkpoints": 1,
-    "micro_batch_tokens": 99,
-}
+OTHERS = {"validate_every": 9, "checkpoint_every": 9, "keep_checkpoints": 1, "micro_batch_tokens": 99}
 
 
 @pytest.fixture
@@ -38,10 +32,8 @@ def test_weights_are_cast_anew_when_one_was_changed_and_not_before(weights):
 
 @pytest.mark.parametrize("optimiser", ["adam", "adadelta", "nag"])
 def test_a_validation_after_an_update_measures_the_updated_weights(weights, optimiser):
-    config = TrainingConfig(
-        optimiser=optimiser, schedule="constant", lr=0.1, max_steps=9, sentences_per_update=4, **EVERY
-    )
-    rule = update_rule(config)
+    config = {"optimiser": optimiser, "schedule": "constant", "lr": 0.1, "max_steps": 9, "sentences_per_update": 4}
+    rule = update_rule(TrainingConfig(**config, **OTHERS))
     states = [rule.state(weight) for weight in weights]
     for _ in range(3):
         before = narrow(weights)
