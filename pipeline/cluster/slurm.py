@@ -84,7 +84,8 @@ class SlurmJobs:
             if job := self.adopt():  # a time-out may hide a success
                 return job
         what = reason.say(self.name) if reason else "check slurm/site.yaml"
-        raise UserError(f"{self.run}: sbatch refuses the job: {words}; {what}{self._excluded()}")
+        unfit = "".join(f"; {marker.node} is excluded as unfit: {marker.reason}" for marker in unfit_nodes(self.run))
+        raise UserError(f"{self.run}: sbatch refuses the job: {words}; {what}{unfit}")
 
     def look_up(self, job: str) -> QueuedJob | None:
         """What Slurm says of a job; None while it is silent."""
@@ -138,9 +139,6 @@ class SlurmJobs:
         # A driver that is a job itself must not pass its own SLURM_* on; which cluster it talks to is no part of them.
         with submitit.helpers.clean_env(), submitit.helpers.environment_variables(**configuration):
             return executor.submit(run_job, self.order).job_id
-
-    def _excluded(self) -> str:
-        return "".join(f"; {marker.node} is excluded as unfit: {marker.reason}" for marker in unfit_nodes(self.run))
 
     def _accepted(self, job: str) -> str:
         self._record(job)

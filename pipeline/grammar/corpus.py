@@ -122,7 +122,8 @@ def draw_search(rng: Random, held_out: bool) -> Sentence | None:
     """One query in lower case, or None if it is too short or too long."""
     parts = QueryParts(rng, held_out)
     query = draw_query(parts)
-    tree = f"(TOP (FRAG {english.lower_case(query.en)}))"
+    lower_case = english.LEAF.sub(lambda leaf: leaf[0].lower(), query.en)
+    tree = f"(TOP (FRAG {lower_case}))"
     words = english.tokens(tree)
     if not SHORTEST <= len(words) <= LONGEST:
         return None

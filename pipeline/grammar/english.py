@@ -34,11 +34,6 @@ def tokens(tree: str) -> list[str]:
     return LEAF.findall(tree)
 
 
-def lower_case(tree: str) -> str:
-    """The tree with its words in lower case."""
-    return LEAF.sub(lambda leaf: leaf[0].lower(), tree)
-
-
 def _capitalised(tree: str) -> str:
     start = required(LEAF.search(tree)).start(1)
     return tree[:start] + tree[start].upper() + tree[start + 1 :]

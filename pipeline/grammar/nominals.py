@@ -144,7 +144,8 @@ class NominalDeriver(Drawer):
         if as_subject:
             clause = structure.Clause(None, verb, tense, object=self._plain_object(verb), agreement=np)
         else:
-            clause = structure.Clause(self._plain_person(), verb, tense)
+            subject = self.person() if self.chance(0.5) else self.noun_phrase(PEOPLE(self.rng), bare=True)
+            clause = structure.Clause(subject, verb, tense)
         if self.chance(0.2) and not verb.stative:
             clause.time = self.rng.choice(TIME[tense])
         self.facts.verbs.append(verb)
@@ -169,9 +170,6 @@ class NominalDeriver(Drawer):
         if "person" in verb.objects and self.chance(0.4):
             return self.name()
         return self.noun_phrase(self.object_noun(verb))
-
-    def _plain_person(self) -> structure.Nominal:
-        return self.person() if self.chance(0.5) else self.noun_phrase(PEOPLE(self.rng), bare=True)
 
     def object_noun(self, verb: Verb) -> Noun:
         return self.object_of(verb.key, OBJECTS[verb], verb.en.base)

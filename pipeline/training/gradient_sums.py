@@ -40,7 +40,9 @@ class GradientSums:
             self.send()
 
     def send(self) -> None:
-        flat = torch.cat([gradient_of(parameter).reshape(-1) for parameter in self.buckets[len(self.sent)]])
+        bucket = self.buckets[len(self.sent)]
+        found = [torch.zeros_like(one) if one.grad is None else one.grad for one in bucket]
+        flat = torch.cat([gradient.reshape(-1) for gradient in found])
         self.sent.append((flat, torch.distributed.all_reduce(flat, async_op=True)))
 
     def finish(self) -> None:
@@ -65,7 +67,3 @@ def buckets(parameters: Sequence[nn.Parameter]) -> list[list[nn.Parameter]]:
         found[-1].append(parameter)
         room -= parameter.nbytes
     return found
-
-
-def gradient_of(parameter: Tensor) -> Tensor:
-    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("parsed_once")
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, CLAIMS = "workflow/papers/weighted/paper.yaml", "workflow/papers/weighted/claims.yaml"
-DEMO, CONFIG = "workflow/scales/demo.yaml", "config.yaml"
+DEMO, PLATEAU, CONFIG = "workflow/scales/demo.yaml", "workflow/scales/plateau.yaml", "config.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -266,6 +266,13 @@ TYPOS = {
         "grammar-tree",
         "datasets.wsj: unknown name 'grammar-tree'.*" + mean("grammar-trees"),
     ),
+    "base of a scale": (PLATEAU, "base", "smal", "plateau.yaml: base: unknown name 'smal'.*" + mean("small")),
+    "a scale as its own base": (
+        PLATEAU,
+        "base",
+        "plateau",
+        "plateau.yaml: base: unknown name 'plateau'; allowed: demo, ",
+    ),
     "job": (DEMO, "resources|trian", {}, "resources.trian: .*" + mean("train")),
     "stand-in of licensed data": (
         "workflow/datasets/wsj.yaml",
@@ -325,7 +332,8 @@ def test_a_layer_type_of_a_claim_is_one_of_the_table_of_complexities(faults):
 def test_a_dataset_that_no_file_is_needs_a_stand_in_at_each_scale(faults):
     lines = faults(DEMO, "datasets", {"wmt14-en-de": "grammar-en-de"})
     assert any(
-        "dataset: nothing stands in for 'source' at scale demo; it is at paper, small, smoke" in one for one in lines
+        "dataset: nothing stands in for 'source' at scale demo; it is at paper, plateau, small, smoke" in one
+        for one in lines
     )
 
 

@@ -68,3 +68,17 @@ def test_the_innermost_system_that_has_a_rule_decides_and_others_systems_do_not(
 def test_a_training_has_the_gpus_of_the_innermost_system_that_names_a_number(lineage, gpus):
     own = {"toy/base": SystemRules(gpus=8), "toy/arm": SystemRules(gpus=2), "toy/silent": SystemRules()}
     assert scale(systems=own).training_gpus(lineage) == gpus
+
+
+def test_a_scale_has_what_its_base_says_but_for_keys_of_its_own():
+    base = scale(
+        datasets={"big": "small", "other": "kept"},
+        training={"lr": {"multiply": 2}, "max_steps": {"divide": 10}},
+        systems={"toy/arm": {"gpus": 2}},
+        seeds={"toy/arm": 3},
+    )
+    own = scale(base="toy", datasets={"big": "own"}, training={"max_steps": {"set": 7}}, resources={}, model={})
+    both = own.over(base)
+    assert (both.description, both.base, both.datasets) == ("toy", "toy", {"big": "own", "other": "kept"})
+    assert both.scaled("training", {"lr": 1.0, "max_steps": 99}, []) == {"lr": 2.0, "max_steps": 7}
+    assert both.training_gpus(["toy/arm"]) == 2 and both.training_gpus([]) == 3 and both.seeds == {"toy/arm": 3}
