@@ -5,6 +5,7 @@ A case that asks for less than its budget is a reason to lower that: count.py wr
 
 import csv
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,16 @@ def test_a_plan_gives_an_update_the_time_that_its_kernels_were_counted_to_take(c
 def test_the_numbers_of_an_update_are_read_when_the_next_one_is_queued(counted):
     for case in TRAININGS:
         assert counted[case]["queued at the wait"] == counted[case]["launches"]
+
+
+@pytest.mark.slow
+def test_cases_are_measured_on_a_device_beside_what_was_counted():
+    command = [sys.executable, FOLDER / "measure.py", "--device", "cpu", "--only", "CTC and attention", "joint search"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for case in ("CTC and attention", "joint search"):
+        launches = BUDGETS[case]["launches"]
+        (row,) = re.findall(
+            rf"^\| {case} \| {launches} \| 0 \| [0-9.]+ \| ([0-9.]+) \| ([0-9.]+) \| 0.00 \|$", done.stdout, re.M
+        )
+        assert 0 < float(row[0]) <= float(row[1])
