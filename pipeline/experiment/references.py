@@ -61,7 +61,8 @@ class References:
             yield from self.of_rows(paper)
             yield from self.of_scores(paper)
         for name, scale in self.scales.items():
-            yield from self.of_scale(scale, f"workflow/scales/{name}.yaml: ")
+            file = f"workflow/scales/{name}.yaml" + (f" or {scale.base}.yaml" if scale.base else "")
+            yield from self.of_scale(scale, f"{file}: ")
 
     def of_record(self, paper: str, record: BaseModel, file: str) -> Faults:
         """Of all names in a paper or its claims."""

@@ -79,7 +79,7 @@ class Scale(Rules):
     """How big the world is: `workflow/scales/<scale>.yaml`."""
 
     description: str
-    base: str | None = Field(default=None, description="The scale that says what this one does not, key by key")
+    base: str | None = Field(default=None, min_length=1, description="The scale whose entries this has but for its own")
     datasets: dict[str, str] = Field(default={}, description="What stands in for each dataset the papers name")
     systems: dict[str, SystemRules] = Field(
         default={}, description="Rules in the place of those, for `paper/system` and what differs from it"
@@ -87,10 +87,10 @@ class Scale(Rules):
     seeds: dict[str, Count] = Field(
         default={}, description="Trainings of `paper/system` with a seed each, where config.yaml asks for fewer"
     )
-    resources: dict[Job, Resources] = Field(description="By kind of job: prepare, train, decode, score")
+    resources: dict[Job, Resources] = Field(default={}, description="By kind of job: prepare, train, decode, score")
 
     def over(self, base: "Scale") -> "Scale":
-        """This scale with what `base` says of keys that are not its own."""
+        """This scale with the entries of `base` that it has not; a system is wholly one's or the other's."""
         sections = type(self).model_fields.keys() - {"description", "base"}
         return self.model_copy(update={name: getattr(base, name) | getattr(self, name) for name in sections})
 

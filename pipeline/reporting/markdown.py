@@ -109,15 +109,14 @@ def scale_rules(project: Project, of_runs: Iterable[RunId]) -> list[str]:
     runs = {run for run in runs if not project.papers[run.paper].as_published}
     if not runs:
         return []
-    names = {name for run in runs for name in project.lineage(run.paper, run.system)}
+    names = dict.fromkeys(name for run in sorted(runs, key=str) for name in project.lineage(run.paper, run.system))
     has = {
         section: {key for run in runs for key, value in project.section(run, section) if value is not None}
         for section in ("model", "training")
     }
     described = []
-    for system, rules in {"": project.scale, **project.scale.systems}.items():
-        if system and system not in names:
-            continue
+    systems = {name: project.scale.systems[name] for name in names if name in project.scale.systems}
+    for system, rules in {"": project.scale, **systems}.items():
         for section in ("model", "fusion", "training", "decoding"):
             for key, rule in getattr(rules, section).items():
                 if key in has.get(section, {key}):

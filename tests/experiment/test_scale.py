@@ -74,11 +74,13 @@ def test_a_scale_has_what_its_base_says_but_for_keys_of_its_own():
     base = scale(
         datasets={"big": "small", "other": "kept"},
         training={"lr": {"multiply": 2}, "max_steps": {"divide": 10}},
-        systems={"toy/arm": {"gpus": 2}},
+        systems={"toy/arm": {"gpus": 2}, "toy/other": {"gpus": 2, "training": {"lr": {"set": 1.0}}}},
         seeds={"toy/arm": 3},
     )
-    own = scale(base="toy", datasets={"big": "own"}, training={"max_steps": {"set": 7}}, resources={}, model={})
+    own = Scale(description="toy", base="base", datasets={"big": "own"}, training={"max_steps": Rule(set=7)})
+    own = own.model_copy(update={"systems": {"toy/other": SystemRules(gpus=1)}})
     both = own.over(base)
-    assert (both.description, both.base, both.datasets) == ("toy", "toy", {"big": "own", "other": "kept"})
+    assert (both.description, both.base, both.datasets) == ("toy", "base", {"big": "own", "other": "kept"})
     assert both.scaled("training", {"lr": 1.0, "max_steps": 99}, []) == {"lr": 2.0, "max_steps": 7}
     assert both.training_gpus(["toy/arm"]) == 2 and both.training_gpus([]) == 3 and both.seeds == {"toy/arm": 3}
+    assert both.training_gpus(["toy/other"]) == 1 and not both.systems["toy/other"].training

@@ -77,8 +77,7 @@ def decode(case: Decoding, device: torch.device, clock: Clock) -> None:
     search = decodings.searching(case, device)
     for step in count():
         clock(step)
-        with torch.inference_mode():
-            search()
+        search()
 
 
 def measured(do: Callable[[Case, torch.device, Clock], None], case: Case, device: torch.device) -> dict[str, str]:
@@ -99,7 +98,7 @@ def measured(do: Callable[[Case, torch.device, Clock], None], case: Case, device
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", metavar="CASE", help="these cases (default: all)")
+    parser.add_argument("--only", nargs="*", choices=[*TRAININGS, *DECODINGS], metavar="CASE", help="(default: all)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     args = parser.parse_args()
     device = torch.device(args.device)
