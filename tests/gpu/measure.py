@@ -2,14 +2,16 @@
 
     PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu]
 
-One line a case: launches, counted (budgets.csv) and seen by torch's profiler; milliseconds, by the roofline of an H100
-and measured, the least of a few and their median; GiB of memory at most. Of several processes it is one alone.
+One line a case: launches, counted (budgets.csv) and seen by torch's profiler; milliseconds, forecast for an H100 and
+measured, the least of a few and their median; GiB of memory at most. Of several processes it is one alone. A case that
+fails does not end the others, but the exit status is 1 then.
 """
 
 import argparse
 import contextlib
 import csv
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,8 +24,8 @@ import trainings
 from cases import DECODINGS, TRAININGS, Case, Decoding
 from torch.profiler import ProfilerActivity, profile
 
-from pipeline.training.machine import prepare
-from pipeline.training.trainer import Trainer
+from pipeline.errors import UserError
+from pipeline.training.machine import choose_device, prepare
 from pipeline.training.updates import Numbers, Update
 
 WARM, BLOCK, BLOCKS = 4, 8, 3
@@ -31,15 +33,12 @@ TABLE = (Path(__file__).parent / "budgets.csv").read_text(encoding="utf-8")
 BUDGETS = {row.pop("case"): row for row in csv.DictReader(TABLE.splitlines())}
 
 
-class Timed(Trainer):
-    """Without what comes between updates; calls `at` before each."""
+class Timed(trainings.UpdatesAlone):
+    """Calls `at` before each update."""
 
     def do(self, step: int, update: Update) -> Numbers:
         self.at(step)
         return super().do(step, update)
-
-    def saving_is_due(self) -> bool:
-        return False
 
 
 class Clock:
@@ -101,8 +100,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=[*TRAININGS, *DECODINGS], metavar="CASE", help="(default: all)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     args = parser.parse_args()
-    device = torch.device(args.device)
-    print("| case | launches, counted | seen | ms, by the roofline | least | median | GiB |\n|---|" + "---:|" * 6)
+    try:
+        device = choose_device(args.device, local_rank=0)
+    except UserError as error:
+        parser.error(str(error))
+    print("| case | launches, counted | seen | ms, forecast for an H100 | least | median | GiB |\n|---|" + "---:|" * 6)
+    failed = False
     for name, case in {**TRAININGS, **DECODINGS}.items():
         if args.only and name not in args.only:
             continue
@@ -112,10 +115,12 @@ def main() -> None:
             own = measured(decode if isinstance(case, Decoding) else train, replace(case, ranks=1), device)
         except Exception as error:  # the others can be measured all the same
             print(f"| {name} | failed: {type(error).__name__}: {str(error)[:300]} |", flush=True)
+            failed = True
             continue
         counted = BUDGETS[name]
         figures = counted["launches"], own["launches"], counted["ms H100"], own["ms"], own["median ms"], own["GiB"]
         print(f"| {name} | {' | '.join(figures)} |", flush=True)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,15 @@ def batches_of(spec: RunSpec, case: Case) -> SimpleNamespace:
     return SimpleNamespace(update=lambda *_: update, size=lambda _: (tokens, case.rows * case.micro_batches))
 
 
-class Counted(Trainer):
-    """Without what comes between updates; ends after the second, from the beginning of which it is counted."""
+class UpdatesAlone(Trainer):
+    """Without what comes between updates."""
+
+    def saving_is_due(self) -> bool:
+        return False
+
+
+class Counted(UpdatesAlone):
+    """Ends after the second update, from the beginning of which it is counted."""
 
     def do(self, step: int, update: Update) -> Numbers:
         if step == UPDATES:
@@ -59,11 +66,8 @@ class Counted(Trainer):
         self.counting.now, self.counting.saved = Counts(), {}
         return super().do(step, update)
 
-    def saving_is_due(self) -> bool:
-        return False
 
-
-def trainer_of(kind: type[Trainer], case: Case, device: torch.device) -> Trainer:
+def trainer_of(kind: type[UpdatesAlone], case: Case, device: torch.device) -> UpdatesAlone:
     """What trains the case's system; does no more than updates."""
     spec = spec_of(case.system)
     every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
