@@ -21,7 +21,7 @@ Row = tuple[str, str, str, str]
 GOALS = {
     "transformer fp32": "2 x plain",
     "transformer bf16": "4 x plain in float32",
-    "weighted": "at most 1.15 x the Transformer's step",
+    "split": "at most 1.15 x the Transformer's step",
     "literal": "at most 1.3 x its operations",
     "ours fp32": "1 x CTranslate2",
     "ours bf16": "1.2 x CTranslate2",

@@ -59,6 +59,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
+    if args.sentences < min(SIZES):
+        parser.error(f"--sentences: at least {min(SIZES)}, so many are searched at once")
     prepare(torch.device("cpu"), args.threads)
     torch.manual_seed(1)
     shape, vocabulary = SHAPES[args.shape]

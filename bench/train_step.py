@@ -12,7 +12,7 @@ latter means something, and only with `--threads 1`: threads that wait for each 
 `share_of_floor` is what the step's products alone would take, at the rate of those of its feed-forward network, of
 what it takes (of processor time with one thread). `over_operations` says of a Weighted Transformer how many times
 longer than a Transformer's its step is, over how many times more operations it has: `literal` is the paper's reading of
-section 3, where every branch runs the whole network.
+section 3, where every branch runs the whole network, `split` the earlier one, where each has a part of it.
 
 The shape `small` has 3 + 3 layers of width 256, feed-forward 1024, 4 heads, 8000 subwords, sentences of 25 and 4100
 target tokens a step; `demo` is what the scale `demo` trains: width 64, feed-forward 256, 2000 subwords, 440 tokens of
@@ -75,9 +75,10 @@ class Shape:
         common: dict[str, Any] = {"num_layers": self.layers, "d_model": self.width, "d_ff": self.hidden}
         common |= {"num_heads": self.heads, **dict.fromkeys(("dropout", "attention_dropout", "relu_dropout"), DROPOUT)}
         literal = {"ffn_mode": "shared", "branched_attention": "self", "residuals": "sub-layers"}
+        split = {"ffn_mode": "split", "branched_attention": "cross", "residuals": "block"}
         return {
             "transformer": TransformerConfig(architecture="transformer", **common),
-            "weighted": WeightedTransformerConfig(architecture="weighted_transformer", **common),
+            "split": WeightedTransformerConfig(architecture="weighted_transformer", **common, **split),
             "literal": WeightedTransformerConfig(architecture="weighted_transformer", **common, **literal),
         }
 
@@ -149,7 +150,7 @@ def reports(shape: Shape, times: dict[str, Times]) -> Iterator[dict]:
         }
         rivals = {"plain_fp32": "plain fp32", "plain_bf16": "plain bf16"}
         kind, own_precision = name.split()
-        if kind in ("weighted", "literal"):
+        if kind in ("split", "literal"):
             rivals["transformer"] = f"transformer {own_precision}"
         for key, rival in rivals.items():
             each = [theirs / ours for ours, theirs in zip(own.wall, times[rival].wall, strict=True)]

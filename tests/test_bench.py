@@ -19,3 +19,12 @@ def test_what_a_script_imports_is_there(script):
 
 def test_scripts_are_looked_at():
     assert len(SCRIPTS) > 5
+
+
+@pytest.mark.parametrize("shape", ["small", "demo"])
+def test_what_a_training_is_timed_as_is_what_its_name_says(monkeypatch, shape):
+    """Whatever the defaults of a model's settings are."""
+    monkeypatch.syspath_prepend(SCRIPTS[0].parent)
+    models = importlib.import_module("train_step").SHAPES[shape].models()
+    assert (models["split"].ffn_mode, models["literal"].ffn_mode) == ("split", "shared")
+    assert len({model.model_dump_json() for model in models.values()}) == len(models) == 3

@@ -38,8 +38,7 @@ class TokenStore(SequenceStore):
         """Places of every sentence where a subword equals the one before, (sentences,) int64."""
         same = np.flatnonzero(self.values[1:] == self.values[:-1]) + 1
         sentence = np.searchsorted(self.offsets, same, side="right") - 1
-        within = same > self.offsets[sentence]
-        return np.bincount(sentence[within], minlength=len(self))
+        return np.bincount(sentence[same > self.offsets[sentence]], minlength=len(self))
 
     def padded(self, indices: np.ndarray, first: int | None, last: int | None, pad: int) -> np.ndarray:
         """The sentences of `indices` as rows (len(indices), longest) int64, with `first` and `last` around each."""

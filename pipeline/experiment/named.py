@@ -74,6 +74,4 @@ def members(annotation: Any) -> Members:
         return Members(kind, *(next((one for one in found[name] if one is not Any), Any) for name in ("key", "item")))
     if origin is dict:
         return Members(None, *arguments)
-    if origin in (list, tuple):
-        return Members(None, Any, arguments[0])
-    return Members()
+    return Members(None, Any, arguments[0]) if origin in (list, tuple) else Members()

@@ -110,8 +110,7 @@ def _predicate(c: structure.Clause, plain: bool, where: bool = False) -> list[st
 def _operators(c: structure.Clause, verb: Verb) -> list[str]:
     """Negation, future and modal."""
     if c.modal:
-        negated = {"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation]
-        return [*negated, MODALS[c.modal]]
+        return [*{"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation], MODALS[c.modal]]
     if c.tense == "future":
         return [*{"": [], "not": ["不"], "never": ["永远", "不"]}[c.negation], "会"]
     if not c.negation:
@@ -162,8 +161,7 @@ def noun_phrase(nominal: structure.Nominal) -> list[str]:
         case structure.Pronoun():
             return [pronoun(nominal)]
         case structure.Name():
-            title = {"": [], "Mr": ["先生"], "Mrs": ["女士"]}[nominal.title]
-            return [nominal.text, *title]
+            return [nominal.text, *{"": [], "Mr": ["先生"], "Mrs": ["女士"]}[nominal.title]]
         case structure.Pair():
             return [*noun_phrase(nominal.first), "和", *noun_phrase(nominal.second)]
         case _:
@@ -193,9 +191,7 @@ def _modifier_of_owner(np: structure.NounPhrase) -> list[str]:
     if np.determiner == "my":
         kin = "kin" in np.noun.classes and "child" not in np.noun.classes
         return [pronoun(required(np.owner)), *([] if kin else ["的"])]
-    if np.genitive is not None:
-        return [*noun_phrase(np.genitive), "的"]
-    return []
+    return [*noun_phrase(np.genitive), "的"] if np.genitive is not None else []
 
 
 def _determiner(np: structure.NounPhrase) -> list[str]:

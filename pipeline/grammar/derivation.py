@@ -22,8 +22,7 @@ class Deriver(NominalDeriver):
         vocative = self.noted(NAMES.first(self.rng, self.held_out)) if self.chance(0.04) else None
         if self.chance(0.12):
             return self._question(interjection, vocative)
-        statement = self.statement(depth=0)
-        return structure.Utterance(statement, "", interjection, vocative)
+        return structure.Utterance(self.statement(depth=0), "", interjection, vocative)
 
     def _question(self, interjection: Phrase | None, vocative: structure.Name | None) -> structure.Utterance:
         question = self.rng.choice(QUESTIONS)

@@ -154,9 +154,7 @@ def _after_field(c: structure.Clause) -> list[str]:
     """What follows the closing bracket: a clause with dass or ob, or an infinitive."""
     if c.complement:
         return [",", "ob" if c.asks_whether else "dass", *verb_last(c.complement)]
-    if c.infinitive:
-        return [",", *_infinitive(c.infinitive)]
-    return []
+    return [",", *_infinitive(c.infinitive)] if c.infinitive else []
 
 
 def place(p: structure.Place) -> list[str]:

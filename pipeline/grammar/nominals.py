@@ -83,9 +83,7 @@ class NominalDeriver(Drawer):
             return "the"
         if draw < 0.8:
             return "a"
-        if noun.classes & SINGLE:
-            return "this"
-        return self.rng.choice(RARER_DETERMINERS)
+        return "this" if noun.classes & SINGLE else self.rng.choice(RARER_DETERMINERS)
 
     def _owner(self) -> structure.Pronoun:
         """Mostly the subject, otherwise anybody."""

@@ -3,10 +3,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pipeline.errors import UserError
 from pipeline.training import machine
 from pipeline.training.machine import (
+    WORKSPACE,
+    allow_products,
     autocast,
     check_kernels,
     check_precision,
@@ -124,3 +127,37 @@ def test_freed_memory_stays_with_the_process():
             return int(handle.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     assert resident() > size
+
+
+class Products(TorchDispatchMode):
+    """What the variable of cuBLAS's workspace says at each product; `always`: refuses one where it says nothing."""
+
+    def __init__(self, always: bool):
+        super().__init__()
+        self.always, self.said = always, []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "mv" in function.__name__:
+            self.said.append(os.environ.get(WORKSPACE))
+            if self.always and WORKSPACE not in os.environ:
+                raise RuntimeError("not deterministic")
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("always", "left"), [(False, None), (True, ":4096:8")])
+def test_the_variable_of_cublas_is_seen_at_the_first_product_and_gone_unless_torch_looks_at_each(
+    monkeypatch, always, left
+):
+    monkeypatch.setenv(WORKSPACE, "")
+    monkeypatch.delenv(WORKSPACE)
+    with Products(always) as products:
+        allow_products(torch.device("meta"))
+    assert products.said == [":4096:8", None]
+    assert os.environ.get(WORKSPACE) == left
+
+
+def test_a_workspace_of_cublas_that_somebody_chose_is_left(monkeypatch):
+    monkeypatch.setenv(WORKSPACE, ":16:8")
+    with Products(always=True) as products:
+        allow_products(torch.device("meta"))
+    assert (products.said, os.environ[WORKSPACE]) == ([], ":16:8")

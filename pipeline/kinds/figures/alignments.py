@@ -77,5 +77,4 @@ def panels(labels: list[str], records: list[AlignmentMaps]) -> "Picture":
 
 def spread(count: int) -> list[int]:
     """At most PANELS indices of `count`, dense at the beginning, where alignments form."""
-    places = np.unique((np.linspace(0, 1, PANELS) ** 2 * (count - 1)).round().astype(int))
-    return places.tolist()
+    return np.unique((np.linspace(0, 1, PANELS) ** 2 * (count - 1)).round().astype(int)).tolist()

@@ -168,8 +168,7 @@ class Convolutional(TaskModel):
             padded = torch.cat((past, x.unsqueeze(2).to(past.dtype)), dim=2)
             grown.append(padded[:, :, 1:])
             x = layer(x, layer.convolution(padded).squeeze(2), embedded, source)
-        states = self.narrow(x)
-        return states, {"position": cache["position"] + 1, "past": grown}
+        return self.narrow(x), {"position": cache["position"] + 1, "past": grown}
 
 
 def build(config: ConvolutionalConfig, vocab_sizes: tuple[int, int]) -> Convolutional:

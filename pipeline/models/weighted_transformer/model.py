@@ -197,8 +197,7 @@ def keep_largest(weights: Tensor, top_k: int | None) -> Tensor:
     """`weights` (M,) with all but the `top_k` largest at zero; the rest is not rescaled."""
     if top_k is None:
         return weights
-    chosen = torch.zeros_like(weights).scatter(0, weights.topk(top_k).indices, 1.0)
-    return weights * chosen
+    return weights * torch.zeros_like(weights).scatter(0, weights.topk(top_k).indices, 1.0)
 
 
 def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> WeightedTransformer:
