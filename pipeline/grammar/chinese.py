@@ -110,7 +110,8 @@ def _predicate(c: structure.Clause, plain: bool, where: bool = False) -> list[st
 def _operators(c: structure.Clause, verb: Verb) -> list[str]:
     """Negation, future and modal."""
     if c.modal:
-        return [*{"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation], MODALS[c.modal]]
+        negated = {"": [], "not": ["不"], "never": ["从来", "不"]}[c.negation]
+        return [*negated, MODALS[c.modal]]
     if c.tense == "future":
         return [*{"": [], "not": ["不"], "never": ["永远", "不"]}[c.negation], "会"]
     if not c.negation:
@@ -161,7 +162,8 @@ def noun_phrase(nominal: structure.Nominal) -> list[str]:
         case structure.Pronoun():
             return [pronoun(nominal)]
         case structure.Name():
-            return [nominal.text, *{"": [], "Mr": ["先生"], "Mrs": ["女士"]}[nominal.title]]
+            title = {"": [], "Mr": ["先生"], "Mrs": ["女士"]}[nominal.title]
+            return [nominal.text, *title]
         case structure.Pair():
             return [*noun_phrase(nominal.first), "和", *noun_phrase(nominal.second)]
         case _:

@@ -47,7 +47,8 @@ class LayerTimes:
         sizes = list(product(lengths, widths))
         design = np.array([(1, np.log(n), np.log(d)) for n, d in sizes])
         logs = np.log([self.seconds[layer, n, d] for n, d in sizes])
-        return np.linalg.lstsq(design, logs, rcond=None)[0][1 if variable == "n" else 2].tolist()
+        slopes = np.linalg.lstsq(design, logs, rcond=None)[0]
+        return slopes[1 if variable == "n" else 2].tolist()
 
     def cheaper_below_width(self, layer: str, than: str) -> list[Evidence]:
         """How many times longer `than` takes, less one, at every n < d."""

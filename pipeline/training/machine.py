@@ -21,7 +21,6 @@ DeviceChoice = Literal["auto", "cpu", "cuda"]
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 TOP_PAD_BYTES = 256 << 20
 MOST_THREADS = 1024  # of some ten thousands OpenMP dies without a word
-WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 BUILDS = "docs/clusters.md, Which PyTorch"
 
 
@@ -118,26 +117,9 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
     if device.type == "cpu":
         keep_heap()
         return multiply_by(choose(cache_folder()))
-    torch.use_deterministic_algorithms(True)
-    allow_products(device)
     torch.use_deterministic_algorithms(True, warn_only=not strict)
     settings: Any = torch.utils.deterministic  # its types lack this one
     settings.fill_uninitialized_memory = False
-
-
-def allow_products(device: torch.device) -> None:
-    """Show torch at its first product that cuBLAS's workspace is fixed, and no longer: torch fixes it by itself, and up
-    to 2.11 parses the variable anew at every product, 46 of the 60 µs that one costs the host (docs/paper-scale.md)."""
-    if WORKSPACE in os.environ:  # somebody's own choice
-        return
-    os.environ[WORKSPACE] = ":4096:8"
-    square = torch.ones(8, 8, device=device)
-    torch.mv(square, square[0])
-    del os.environ[WORKSPACE]
-    try:
-        torch.mv(square, square[0])
-    except RuntimeError:  # a torch that looks every time
-        os.environ[WORKSPACE] = ":4096:8"
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
