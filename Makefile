@@ -24,7 +24,7 @@ $(VENV)/ready: constraints.txt pyproject.toml
 	@touch $@
 
 demo: env
-	@echo "Writes a corpus, trains ten small models and scores them: 4 to 6 minutes on two idle cores."
+	@echo "Writes a corpus, trains ten small models and scores them: 4 to 10 minutes on two idle cores."
 	@$(BIN)/reprise make results/table2.csv
 	@$(BIN)/reprise site
 	@echo
