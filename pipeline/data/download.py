@@ -86,7 +86,8 @@ def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Pat
 def places(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:
     """Where a file may lie already."""
     local = [Path(mirror) / (source.mirror or name)] if mirror and "://" not in mirror else []
-    return [*([Path(source.path)] if source.path else []), downloads / name, *local]
+    own = [Path(source.path)] if source.path else []
+    return [*own, downloads / name, *local]
 
 
 def addresses(name: str, source: Source, mirror: str | None) -> list[str]:

@@ -85,7 +85,8 @@ def _verb_group(c: structure.Clause, mood: str) -> list[str]:
     if c.exists:
         before = ["y"]
     negation = ["ne"] if c.negation else []
-    return [*negation, *before, finite, *second, *(c.frequency.fr if c.frequency else ()), *closing]
+    adverb = c.frequency.fr if c.frequency else ()
+    return [*negation, *before, finite, *second, *adverb, *closing]
 
 
 def _clitics(c: structure.Clause) -> list[str]:
