@@ -7,9 +7,9 @@ from pipeline.config import RunSpec
 from reprise.planning.corpus_size import UpdateShape
 from reprise.planning.devices import Device
 
-SECONDS = 56e-6
-"""Of a host for a counted launch, without CUDA graphs: the median of seventeen trainings that waited for it, 29 to 100,
-on an H200 of a virtual machine, while torch parsed a variable at each product (docs/paper-scale.md)."""
+SECONDS = 44e-6
+"""Of a host for a counted launch, without CUDA graphs: the median of sixteen trainings that waited for it, 26 to 85, on
+an H100 of a virtual machine (docs/paper-scale.md)."""
 PARAMETER_BYTES = 45.0
 """That a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
 UPDATE_BYTES = {"adam": 28.0, "adadelta": 100.0, "nag": 20.0}

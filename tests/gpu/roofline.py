@@ -1,5 +1,4 @@
-"""How long a GPU would need for what was counted: an estimate from others' measurements, which stand in
-workflow/devices.yaml, until one is measured."""
+"""How long a GPU would need for what was counted, by what large kernels reach (workflow/devices.yaml)."""
 
 from collections.abc import Iterable
 from pathlib import Path
