@@ -38,6 +38,11 @@ class LossCurve:
         earlier = self.dev[self.steps <= 0.8 * self.steps[-1]]
         return 1 - float(self.dev.min() / earlier.min()) if len(earlier) else float("inf")
 
+    @property
+    def rise(self) -> float:
+        """By which share the last dev loss lies above the lowest."""
+        return float(self.dev[-1] / self.dev.min()) - 1
+
     def steps_to(self, dev: float) -> float:
         """Updates until the dev loss is first at or below `dev`, by linear interpolation; infinite if it never is."""
         below = np.flatnonzero(self.dev <= dev)

@@ -69,6 +69,11 @@ def test_how_far_a_training_still_learns_is_by_how_much_its_best_loss_fell_in_th
     assert curve([1.0] * 10, [4.0, *[2.0] * 7, *last]).late_gain == pytest.approx(gain)
 
 
+@pytest.mark.parametrize(("last", "rise"), [([2.0, 2.0], 0.0), ([2.0, 1.9], 0.0), ([2.5, 2.1], 0.05)])
+def test_what_a_training_unlearns_is_by_how_much_it_ends_above_its_lowest_loss(last, rise):
+    assert curve([1.0] * 10, [4.0, *[2.0] * 7, *last]).rise == pytest.approx(rise)
+
+
 def write(folder, records):
     (folder / "progress.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 

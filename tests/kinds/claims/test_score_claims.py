@@ -228,6 +228,20 @@ def test_what_still_learns_may_uphold_what_is_said_of_it_and_contradicts_nothing
     assert row["evidence"].startswith("C: its dev loss fell by 1.0%") == (verdict == "not trained far enough")
 
 
+@pytest.mark.parametrize(
+    ("last", "said"), [(2.12, "C: its dev loss ended 6% above its lowest; C less A"), (2.08, "C less")]
+)
+@pytest.mark.parametrize(("loss", "verdict"), [(1.5, "upheld"), (1.02, "not distinguishable"), (0.5, "contradicted")])
+def test_that_a_system_learnt_its_data_by_heart_is_said_and_changes_no_verdict(project_with, last, said, loss, verdict):
+    project = project_with(claims_of(kind="order", score="ppl", ascending=["A", "C"]), seeds=3)
+    for system, mean, ended in (("A", 1.0, 2.0), ("C", loss, last)):
+        for run, own in zip(runs(project, system), (-0.03, 0.0, 0.03), strict=True):
+            write_training(project, run, [2.5, *[2.0] * 7, ended, ended], [1.0] * 10)
+            write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(mean + own))
+    row = row_of(project)
+    assert (row["verdict"], row["evidence"].startswith(said)) == (verdict, True)
+
+
 def test_that_a_system_gets_no_further_is_not_upheld_while_it_learns(project_with):
     project = project_with(claims_of(score="bleu", kind="level", term="C", at_most=50.0))
     (run,) = runs(project, "C")

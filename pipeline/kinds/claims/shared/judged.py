@@ -22,6 +22,8 @@ LEVEL = 0.05
 ENOUGH_SEEDS = 3
 PLATEAU = 0.005
 """The lowest dev loss of a system at its plateau may fall by this share over the last fifth of its updates."""
+OVER_FITTED = 0.05
+"""A last dev loss above the lowest by this share is said beside the verdict, which it does not change."""
 
 Group = Literal["primary", "other", "timing", "identity"]
 
@@ -51,7 +53,7 @@ class Judged:
     group: Group
     verdict: Verdict
     why: str = ""
-    """Why it can't be decided whatever was measured; empty where it can."""
+    """Why it can't be decided whatever was measured, or what to mind where it can."""
     found: Findings | None = None
     p_value: float | None = None
     """Two-sided, adjusted for the claims that were judged with it."""
@@ -93,7 +95,7 @@ def judged(name: str, claim: Claim, group: Group, measured: Measurements, faults
         fair_to = claim.baselines(measured.scores)
         if found.p_value is not None and found.p_value <= LEVEL and not found.is_for:
             fair_to = fair_to + claim.favoured(measured.scores)
-        unfinished = not_at_plateau(fair_to, measured)
+        unfinished, mind = not_at_plateau(fair_to, measured), over_fitted(fair_to, measured)
     except faults as missing:
         return Judged(name, claim, group, Verdict.NOT_RUN, str(missing))
     if claim.about == "identity":
@@ -102,7 +104,7 @@ def judged(name: str, claim: Claim, group: Group, measured: Measurements, faults
         return Judged(name, claim, group, Verdict.NOT_TRAINED, found.not_trained, found)
     if unfinished:
         return Judged(name, claim, group, Verdict.NOT_TRAINED_FAR_ENOUGH, unfinished, found)
-    return Judged(name, claim, group, Verdict.NOT_DISTINGUISHABLE, "", found, found.p_value)
+    return Judged(name, claim, group, Verdict.NOT_DISTINGUISHABLE, mind, found, found.p_value)
 
 
 def not_at_plateau(systems: Iterable[tuple[str, str]], measured: Measurements) -> str:
@@ -113,6 +115,13 @@ def not_at_plateau(systems: Iterable[tuple[str, str]], measured: Measurements) -
             fell = f"fell by {gain:.1%} over" if np.isfinite(gain) else "was not measured before"
             return f"{system}: its dev loss {fell} the last fifth of its updates"
     return ""
+
+
+def over_fitted(systems: Iterable[tuple[str, str]], measured: Measurements) -> str:
+    """Which systems ended far above their lowest dev loss, in words; empty if none."""
+    rises = {one: np.mean([measured.curve(run).rise for run in measured.view.runs(*one)]) for one in systems}
+    said = (f"{one[0]}: its dev loss ended {by:.0%} above its lowest" for one, by in rises.items() if by >= OVER_FITTED)
+    return "; ".join(said)
 
 
 def decided(one: Judged, measured: Measurements) -> Judged:
