@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from copied_project import ROOT, copy_project
-from fabricated import bleu_statistics, write_score, write_training
+from fabricated import bleu_statistics, perplexity_statistics, write_score, write_training
 from made_site import make_results, sentences
 
 from pipeline.errors import UserError
@@ -131,6 +131,19 @@ def test_a_cell_leads_to_its_run_and_a_failed_a_provisional_and_a_not_comparable
     assert re.search(r'<span class="badge failed"[^>]*><a href="run-weighted-A-', page)
     failed = next(site[1].glob("run-weighted-A-*en-de*"))
     assert "does not fit &lt;b&gt;" in read(failed)
+
+
+@pytest.mark.slow
+def test_a_claim_says_why_it_is_not_judged_and_what_to_mind_where_it_is(tmp_path):
+    project = load_project(ROOT, {"work": str(tmp_path / "work")})
+    for system, nats, last in (("base", 1.0, 2.0), ("A1", 1.5, 2.4)):
+        (run,) = project.runs_of("attention", system, "wmt14-en-de")
+        write_training(project, run, [2.5, *[2.0] * 7, last, last], [1.0] * 10)
+        write_score(project, run, "perplexity", "final", "dev", perplexity_statistics(nats))
+    page = read(site_of(project, tmp_path / "site") / "paper-attention.html")
+    claims = dict(re.findall(r'id="claim-([\w-]+)">(.*?)</article>', page, re.DOTALL))
+    assert "<dt>mind</dt><dd>A1: its dev loss ended 20% above its lowest</dd>" in claims["one-head"]
+    assert "<dt>why not</dt>" in claims["many-heads"] and "<dt>mind</dt>" not in claims["many-heads"]
 
 
 @pytest.mark.slow

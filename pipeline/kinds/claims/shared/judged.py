@@ -92,10 +92,10 @@ def judged(name: str, claim: Claim, group: Group, measured: Measurements, faults
     """With what was found and a p-value of its own; without a p-value where that decides nothing."""
     try:
         found = claim.findings(measured)
-        fair_to = claim.baselines(measured.scores)
-        if found.p_value is not None and found.p_value <= LEVEL and not found.is_for:
-            fair_to = fair_to + claim.favoured(measured.scores)
-        unfinished, mind = not_at_plateau(fair_to, measured), over_fitted(fair_to, measured)
+        baselines, favoured = claim.baselines(measured.scores), claim.favoured(measured.scores)
+        against = found.p_value is not None and found.p_value <= LEVEL and not found.is_for
+        unfinished = not_at_plateau(baselines + favoured if against else baselines, measured)
+        mind = over_fitted(baselines + favoured, measured)
     except faults as missing:
         return Judged(name, claim, group, Verdict.NOT_RUN, str(missing))
     if claim.about == "identity":
