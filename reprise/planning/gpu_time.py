@@ -8,7 +8,7 @@ from reprise.planning.corpus_size import UpdateShape
 from reprise.planning.devices import Device
 
 SECONDS = 44e-6
-"""Of a host for a counted launch, without CUDA graphs: the median of sixteen trainings that waited for it, 26 to 85, on
+"""Of a host for a counted launch, without CUDA graphs: the median of fifteen trainings that waited for it, 26 to 70, on
 an H100 of a virtual machine (docs/paper-scale.md)."""
 PARAMETER_BYTES = 45.0
 """That a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
