@@ -1,5 +1,6 @@
 """What a worker of pytest-xdist takes at a time, and in which order."""
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """No worker is left alone with what takes long: Slurm's tests come first, then files with slow ones."""
+    """No worker is left alone with what takes long: Slurm's tests come first, then files with the most slow ones."""
     if hasattr(config, "workerinput"):
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
-        items.sort(key=lambda item: (not needs_slurm(item.path), item.path not in slow))
+        slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+        items.sort(key=lambda item: (not needs_slurm(item.path), -slow[item.path]))

@@ -198,6 +198,7 @@ PLAIN = {command for command in WRITTEN if re.fullmatch(r"snakemake( [^-\s]\S*)+
 """Commands of targets alone, of which one dry run is enough."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", sorted(WRITTEN - PLAIN))
 def test_every_command_works(command, finished):
     program, *arguments = shlex.split(command)
