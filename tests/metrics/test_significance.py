@@ -75,9 +75,9 @@ def test_systems_on_different_test_sets_are_not_compared():
 
 def test_newstest_is_resampled_in_under_a_second():
     rows = np.random.default_rng(6).integers(1, 30, size=(3003, 10)).astype(np.int32)
-    started = time.perf_counter()
+    started = time.process_time()
     bootstrap_interval(rows, bleu)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_the_p_value_is_two_sided_and_the_interval_that_of_the_normal_approximation():
