@@ -16,6 +16,7 @@ import numpy as np
 from pipeline.kinds.claims.shared.claim import Claim, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import NotRun
+from pipeline.kinds.training_curves import LossCurve
 from pipeline.products import Trained
 
 LEVEL = 0.05
@@ -26,6 +27,9 @@ OVER_FITTED = 0.05
 """A last dev loss above the lowest by this share is said beside the verdict, which it does not change."""
 
 Group = Literal["primary", "other", "timing", "identity"]
+System = tuple[str, str]
+"""Its name, and the dataset that it is trained on."""
+Faults = tuple[type[Exception], ...]
 
 
 class Verdict(StrEnum):
@@ -57,9 +61,6 @@ class Judged:
     found: Findings | None = None
     p_value: float | None = None
     """Two-sided, adjusted for the claims that were judged with it."""
-
-
-Faults = tuple[type[Exception], ...]
 
 
 def judge_all(
@@ -94,8 +95,9 @@ def judged(name: str, claim: Claim, group: Group, measured: Measurements, faults
         found = claim.findings(measured)
         baselines, favoured = claim.baselines(measured.scores), claim.favoured(measured.scores)
         against = found.p_value is not None and found.p_value <= LEVEL and not found.is_for
-        unfinished = not_at_plateau(baselines + favoured if against else baselines, measured)
-        mind = over_fitted(baselines + favoured, measured)
+        curves = {one: [measured.curve(run) for run in measured.view.runs(*one)] for one in baselines + favoured}
+        unfinished = not_at_plateau(baselines + favoured if against else baselines, curves)
+        mind = over_fitted(curves)
     except faults as missing:
         return Judged(name, claim, group, Verdict.NOT_RUN, str(missing))
     if claim.about == "identity":
@@ -107,21 +109,19 @@ def judged(name: str, claim: Claim, group: Group, measured: Measurements, faults
     return Judged(name, claim, group, Verdict.NOT_DISTINGUISHABLE, mind, found, found.p_value)
 
 
-def not_at_plateau(systems: Iterable[tuple[str, str]], measured: Measurements) -> str:
-    """Which system, trained on which dataset, was still learning, in words; empty if none."""
-    for system, dataset in systems:
-        gains = [measured.curve(run).late_gain for run in measured.view.runs(system, dataset)]
-        if (gain := float(np.mean(gains))) >= PLATEAU:
+def not_at_plateau(systems: Iterable[System], curves: Mapping[System, Sequence[LossCurve]]) -> str:
+    """Which system was still learning, in words; empty if none."""
+    for one in systems:
+        if (gain := float(np.mean([curve.late_gain for curve in curves[one]]))) >= PLATEAU:
             fell = f"fell by {gain:.1%} over" if np.isfinite(gain) else "was not measured before"
-            return f"{system}: its dev loss {fell} the last fifth of its updates"
+            return f"{one[0]}: its dev loss {fell} the last fifth of its updates"
     return ""
 
 
-def over_fitted(systems: Iterable[tuple[str, str]], measured: Measurements) -> str:
+def over_fitted(curves: Mapping[System, Sequence[LossCurve]]) -> str:
     """Which systems ended far above their lowest dev loss, in words; empty if none."""
-    rises = {one: np.mean([measured.curve(run).rise for run in measured.view.runs(*one)]) for one in systems}
-    said = (f"{one[0]}: its dev loss ended {by:.0%} above its lowest" for one, by in rises.items() if by >= OVER_FITTED)
-    return "; ".join(said)
+    rises = [(system, np.mean([curve.rise for curve in of_seeds])) for (system, _), of_seeds in curves.items()]
+    return "; ".join(f"{one}: its dev loss ended {by:.0%} above its lowest" for one, by in rises if by >= OVER_FITTED)
 
 
 def decided(one: Judged, measured: Measurements) -> Judged:
