@@ -1,6 +1,7 @@
-"""Faults at system calls happen as ordered; and what fits of the chaos suite, with its seed. `make chaos` does more."""
+"""Faults at system calls happen as ordered; and the chaos suite's first cases, by a seed. `make chaos` does more."""
 
 import errno
+import math
 import os
 import subprocess
 import sys
@@ -12,9 +13,8 @@ from tests.chaos.cases import FAILURES
 from tests.chaos.injection import EVER, KILL, SHORT, Fault, Injector
 from tests.chaos.world import TEXT
 
-MINUTES = 1.5
-SEED, CASES = int(os.environ.get("REPRISE_CHAOS_SEED", "1795341649")), 71
-"""The same cases each time, that a change is not blamed for what it did not do; `make chaos` draws others."""
+SEED, CASES = int(os.environ.get("REPRISE_CHAOS_SEED", "1795341649")), 24
+"""The same cases each time, however slow the machine; `make chaos` draws others."""
 READ_TWICE = "import os; [print(os.read(os.open('work/file', os.O_RDONLY), 6)) for _ in range(2)]"
 
 
@@ -53,7 +53,7 @@ def test_whatever_befalls_a_stage_it_ends_in_the_same_bytes_or_in_one_clear_line
     for name, value in NO_COMMIT.items():
         monkeypatch.setenv(name, value)
     print(f"SEED={SEED}")
-    ends = run(tmp_path, SEED, range(1, CASES + 1), MINUTES * 60, TEXT)
+    ends = run(tmp_path, SEED, range(1, CASES + 1), math.inf, TEXT)
     print(table(ends))
-    assert len(ends) > 20
+    assert len(ends) == CASES
     assert not [f"{case}: {end.verdict}: {end.why}" for case, end in ends if end.verdict in FAILURES]
