@@ -9,8 +9,8 @@ SIZE = 400_000
 @pytest.mark.parametrize("probability", [0.01, 0.1, 0.3, 0.5, 0.9])
 def test_dropped_share_is_the_probability(probability):
     kept = (keep_mask(torch.Size([SIZE]), probability) == -1).double().mean().item()
-    # Four standard deviations of a mean of independent draws.
-    assert abs(kept - (1 - probability)) < 4 * (probability * (1 - probability) / SIZE) ** 0.5
+    # Six standard deviations of a mean of independent draws.
+    assert abs(kept - (1 - probability)) < 6 * (probability * (1 - probability) / SIZE) ** 0.5
 
 
 def test_a_mask_is_all_or_nothing():
@@ -20,7 +20,7 @@ def test_a_mask_is_all_or_nothing():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_expectation_is_kept(dtype):
     out = dropout(torch.ones(SIZE, dtype=dtype), 0.1).double()
-    assert abs(out.mean().item() - 1) < 4 * (0.1 / 0.9 / SIZE) ** 0.5 + (2**-9 if dtype == torch.bfloat16 else 0)
+    assert abs(out.mean().item() - 1) < 6 * (0.1 / 0.9 / SIZE) ** 0.5 + (2**-9 if dtype == torch.bfloat16 else 0)
 
 
 def test_the_global_seed_fixes_masks_and_every_call_draws_a_new_one():
@@ -32,21 +32,25 @@ def test_the_global_seed_fixes_masks_and_every_call_draws_a_new_one():
 
 
 def test_elements_are_uncorrelated():
-    """At small distances and at one row of a layer; the bound is five standard deviations."""
+    """At small distances and at one row of a layer; the bound is six standard deviations."""
     kept = -keep_mask(torch.Size([SIZE]), 0.3).double() - 0.7
     for lag in (1, 2, 3, 8, 64, 256, 1024):
-        assert abs((kept[lag:] * kept[:-lag]).mean().item()) < 5 * 0.3 * 0.7 / SIZE**0.5
+        assert abs((kept[lag:] * kept[:-lag]).mean().item()) < 6 * 0.3 * 0.7 / SIZE**0.5
 
 
 def test_probability_does_not_depend_on_the_place():
-    """0.1 is no multiple of 1/128: thresholds are drawn anew in every call, so that no place keeps a wrong one."""
+    """0.1 is no multiple of 1/128: thresholds are drawn anew in every call, so that no place keeps a wrong one.
+
+    Places that kept theirs would differ by 1.22 times the variance of independent draws; the bound is six standard
+    deviations of what is found of that.
+    """
     kept = sum(keep_mask(torch.Size([4096]), 0.1).neg().double() for _ in range(2000)) / 2000
-    assert (kept - 0.9).abs().max() < 5 * (0.09 / 2000) ** 0.5
+    assert (kept - 0.9).square().mean() / (0.09 / 2000) < 1 + 6 * (2 / 4096) ** 0.5
 
 
 def test_masks_of_neighbouring_calls_are_uncorrelated():
     first, second = (dropout(torch.ones(SIZE), 0.5) - 1 for _ in range(2))
-    assert abs((first * second).mean().item()) < 5 / SIZE**0.5
+    assert abs((first * second).mean().item()) < 6 / SIZE**0.5
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
