@@ -1,5 +1,6 @@
-"""What a worker of pytest-xdist takes at a time, and in which order."""
+"""What a worker of pytest-xdist takes at a time, and in which order; no Slurm but that of the tests of it."""
 
+import os
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,11 @@ class OneSlurm(LoadFileScheduling):
 @cache  # asked anew for each of thousands of tests
 def needs_slurm(file: Path) -> bool:
     return "pytest.mark.cluster" in file.read_text(encoding="utf-8")
+
+
+def pytest_configure():
+    """Snakemake's plugin asks Slurm as it is loaded, and waits two seconds where one is installed and not up."""
+    os.environ["SLURM_CONF"] = os.devnull
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -45,9 +45,10 @@ def require(*programs: str) -> None:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Keeps other workers of pytest-xdist waiting."""
-    with open(LOCK, "w") as lock:
+    """Keeps other workers of pytest-xdist waiting, and lets this one's programs find the Slurm."""
+    with open(LOCK, "w") as lock, pytest.MonkeyPatch.context() as patch:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        patch.delenv("SLURM_CONF")
         yield
 
 
