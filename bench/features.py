@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from pipeline.config import TrainingConfig
 from pipeline.data.dataset import Dataset, ReaderPool
-from pipeline.data.noise_mixing import NoiseSettings
 from pipeline.data.speech.features import compute_features, features_of
 from pipeline.data.speech.manifest import Utterance, write_manifest
 from pipeline.data.speech.readers import reader_of
 from pipeline.data.speech.sentences import Sentence
 from pipeline.data.speech.speak import Task, read_part
 from pipeline.data.speech.text_lines import grammar_lines
-from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, UtteranceChoice
+from pipeline.data.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.schema import validate
 
 SECONDS, SEED = 10.0, 1
@@ -68,15 +68,12 @@ def measure_batches(folder: Path, utterances: list[Utterance]) -> None:
     for path in manifests.values():
         write_manifest(path, utterances)
     compute_features(dataset(22050, 7600.0), manifests, folder, processes=1)
-    data = SpeechBatches(
-        SpeechSplit(folder / "encoded", "train"),
-        utterances_per_update=64,
-        micro_batch_frames=1_000_000,
-        choice=UtteranceChoice(10_000, 1000),
-        sorted_first=False,
-        noise=NoiseSettings(0.4, (0.0, 15.0)),
-        seed=SEED,
+    training = TrainingConfig(
+        **{"max_steps": 1, "schedule": "constant", "lr": 1, "validate_every": 1, "checkpoint_every": 1},
+        **{"sentences_per_update": 64, "micro_batch_frames": 1_000_000, "max_frames": 10_000, "max_length": 1000},
+        noise_probability=0.4,
     )
+    data = SpeechBatches(SpeechSplit(folder / "encoded", "train"), training, SEED, None)
     timed("batches", 22050, lambda: epoch_of(data, utterances))
 
 

@@ -19,9 +19,13 @@ import numpy as np
 MEAN_SUBWORDS, LENGTH_SPREAD, RATIO_SPREAD, LONGEST, SEED = 28, 0.55, 0.1, 120, 1
 MEASURED = """\
 import json, resource, sys, time
-from pipeline.data.batches import TrainingBatches
+from pathlib import Path
+from pipeline.config import TrainingConfig
+from pipeline.data.batches import ParallelSplit, TrainingBatches
 seconds = [time.process_time()]
-batches = TrainingBatches(sys.argv[1], "train", 25000, 8192, 256, seed=1)
+training = TrainingConfig(max_steps=1, schedule="constant", lr=1, validate_every=1, checkpoint_every=1,
+                          tokens_per_update=25000, micro_batch_tokens=8192, max_length=256)
+batches = TrainingBatches(ParallelSplit(Path(sys.argv[1]), "train"), training, seed=1)
 seconds.append(time.process_time())
 batches.update(len(batches) // 2)
 seconds.append(time.process_time())

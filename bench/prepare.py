@@ -48,8 +48,12 @@ compound_split: true
 """
 FIRST_BATCH = """\
 import sys
-from pipeline.data.batches import TrainingBatches
-batches = TrainingBatches(sys.argv[1] + "/encoded", "train", 25000, 8192, 256, seed=1)
+from pathlib import Path
+from pipeline.config import TrainingConfig
+from pipeline.data.batches import ParallelSplit, TrainingBatches
+training = TrainingConfig(max_steps=1, schedule="constant", lr=1, validate_every=1, checkpoint_every=1,
+                          tokens_per_update=25000, micro_batch_tokens=8192, max_length=256)
+batches = TrainingBatches(ParallelSplit(Path(sys.argv[1]) / "encoded", "train"), training, seed=1)
 batches.update(len(batches) // 2)
 """
 

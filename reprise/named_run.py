@@ -115,7 +115,7 @@ def named(project: Project, name: str) -> RunId:
         raise UserError(f"{name}: neither a folder nor paper/system/dataset/seed, such as attention/base/wmt14-en-de/1")
     known(paper, project.papers, f"{name}: no such folder; paper")
     known(system, project.papers[paper].systems, f"{name}: systems of {paper}")
-    number = seed.removeprefix("seed") or str(project.seeds[0])
+    number = seed.removeprefix("seed") or str(project.config.seed_list[0])
     if not number.isdecimal():
         raise UserError(f"{name}: the seed is a number, got {seed!r}")
     used = {one: one for one in project.datasets}
@@ -129,7 +129,7 @@ def named(project: Project, name: str) -> RunId:
         return runs[dataset]
     trained = {one: run for one, run in runs.items() if (project.layout.run(run) / WEIGHTS_FILE).exists()}
     if not trained:
-        seeds = f"{number} (configured: {', '.join(map(str, project.seeds))})"
+        seeds = f"{number} (configured: {', '.join(map(str, project.config.seed_list))})"
         there, makes = f"at scale {project.config.scale} with seed {seeds}", command(project, paper)
         unread = f"; not looked for, as their files are faulty: {', '.join(faults)}" if faults else ""
         others = of_other_settings(project, paper, system, "*", number)

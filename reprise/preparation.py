@@ -42,9 +42,9 @@ class Preparation(Closed):
         """
         try:
             text = decode(line.encode("utf-8", "replace"))
-            return (
-                " ".join(text.translate(BRACKETS).split()) if self.form == "trees" else tokenised(text, self.src, self)
-            )
+            if self.form == "trees":
+                return " ".join(text.translate(BRACKETS).split())
+            return tokenised(text, self.src, self.segmenter, self.lowercase)
         except BadPairError:
             return ""
 

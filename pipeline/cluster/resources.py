@@ -34,9 +34,7 @@ class Resources:
     def __post_init__(self):
         for what, count in (("tasks", self.tasks), ("gpus", self.gpus)):
             if count % self.nodes:
-                raise UserError(
-                    f"--{what} {count} can't be spread evenly over --nodes {self.nodes}; change one of them"
-                )
+                raise UserError(f"--{what} {count} can't be spread evenly over --nodes {self.nodes}; change one")
 
     @property
     def warning_s(self) -> int:

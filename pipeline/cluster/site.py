@@ -47,8 +47,12 @@ def load_site(path: Path = SITE) -> Site:
 
 def parse_options(options: str) -> dict[str, object]:
     """`--qos=long --exclusive` as {"qos": "long", "exclusive": True}. Raises UserError where it is spelt otherwise."""
+    try:
+        words = shlex.split(options)
+    except ValueError as error:
+        raise UserError(f"sbatch options {options!r}: {error}; close what is quoted") from error
     parsed: dict[str, object] = {}
-    for option in shlex.split(options):
+    for option in words:
         name, equals, value = option.partition("=")
         if not name.startswith("--"):
             raise UserError(f"sbatch option {option!r}: write it as --name or --name=value")

@@ -34,12 +34,8 @@ class Alphabet:
         """SHA-256 of the table."""
         return hashlib.sha256(f"{PAD} {UNK} {BOS} {EOS} {CHARACTERS}".encode()).hexdigest()
 
-    def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Ids of each line, without BOS and EOS; UNK for a character that is not in the table."""
-        return [[IDS.get(character, UNK) for character in line] for line in lines]
-
     def flat(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of all lines in a row, (characters,) uint8, and the characters of each line: `encode` in bulk."""
+        """Ids of all lines in a row, (characters,) uint8, and the characters of each line; UNK for others."""
         ids = "".join(lines).encode("latin-1", "replace").translate(TABLE)
         return np.frombuffer(ids, np.uint8), np.array([len(line) for line in lines], dtype=np.int64)
 

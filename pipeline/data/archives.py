@@ -85,6 +85,11 @@ def tar_members(archive: Path) -> Iterator[Member]:
 def zip_members(archive: Path) -> Iterator[Member]:
     with zipfile.ZipFile(archive) as files:
         for entry in files.infolist():
-            if not entry.is_dir():
-                with files.open(entry) as content:
-                    yield entry.filename, entry.file_size, content
+            if entry.is_dir():
+                continue
+            try:
+                content = files.open(entry)
+            except (RuntimeError, NotImplementedError) as error:  # encrypted, or of an unknown compression
+                raise UserError(f"{archive}: {error}; pack it anew as others can read it") from error
+            with content:
+                yield entry.filename, entry.file_size, content

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.config import TrainingConfig
 from pipeline.data.random_keys import random_keys
 from pipeline.data.split_batches import Batch, EncodedSplit, UpdateBatches
 from pipeline.data.token_store import TokenStore
@@ -79,43 +80,28 @@ class ParallelSplit(EncodedSplit):
 
 
 class TrainingBatches(UpdateBatches[ParallelSplit, TextBatch]):
-    """The updates of a training run on sentence pairs.
-
-    Args:
-        tokens_per_update: positions per side and update at most, padding counted; None when pairs are counted.
-        micro_batch_tokens: positions per side and micro-batch at most.
-        max_length: pairs with more subwords on a side (EOS not counted) are left out, counted in `left_out`.
-        sentences_per_update: pairs an update at most; None when positions are counted.
+    """The updates of a training run on sentence pairs, those with more than `max_length` subwords on a side left out.
 
     Raises:
         UserError: nothing is left to train on, or a single pair exceeds a budget.
     """
 
-    def __init__(
-        self,
-        corpus_folder: Path,
-        split: str,
-        tokens_per_update: int | None,
-        micro_batch_tokens: int,
-        max_length: int,
-        seed: int,
-        sentences_per_update: int | None = None,
-    ):
-        self.pairs = ParallelSplit(corpus_folder, split)
-        self.micro_batch_positions, self.seed = micro_batch_tokens, seed
+    def __init__(self, pairs: ParallelSplit, training: TrainingConfig, seed: int):
+        self.pairs, self.micro_batch_positions, self.seed = pairs, training.micro_batch_tokens, seed
+        max_length, tokens, sentences = training.max_length, training.tokens_per_update, training.sentences_per_update
         fits = np.maximum(self.pairs.src_lengths, self.pairs.tgt_lengths) <= max_length + 1
         if not fits.any():
             raise UserError(f"{self.pairs.name}: no pair of at most {max_length} subwords per side; raise `max_length`")
         kept, self.left_out = np.flatnonzero(fits).astype(np.uint32), int(len(fits) - fits.sum())
         src_lengths, tgt_lengths = self.pairs.src_lengths[kept], self.pairs.tgt_lengths[kept]
         longest = self.pairs.longest(kept)
-        for key, budget in (("tokens_per_update", tokens_per_update), ("micro_batch_tokens", micro_batch_tokens)):
+        for key, budget in (("tokens_per_update", tokens), ("micro_batch_tokens", self.micro_batch_positions)):
             self.pairs.check_budget(f"a pair has {longest} subwords on a side", longest, key, budget, "max_length")
         order, starts = order_by_cell(cells(src_lengths, tgt_lengths), seed)
         self.order, self.sequences = kept[order], len(kept)
         self.cell_bounds = np.append(starts, len(order))
         widths = np.stack([np.maximum.reduceat(lengths[order], starts) for lengths in (src_lengths, tgt_lengths)], 1)
-        self.cuts, self.update_widths = update_cuts(self.cell_bounds, widths, tokens_per_update, sentences_per_update)
+        self.cuts, self.update_widths = update_cuts(self.cell_bounds, widths, tokens, sentences)
         self._known_order = -1, np.empty(0, np.int64)
         real = int(src_lengths.sum() + tgt_lengths.sum())
         self.padding = 1 - real / int((np.diff(self.cuts) * self.update_widths.sum(axis=1)).sum())

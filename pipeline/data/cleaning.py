@@ -2,23 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pipeline.data.dataset import Cleaning, CorpusRecord
 from pipeline.data.moses import tokenise
 from pipeline.data.segmentation import segment
 
 RawPair = tuple[bytes, bytes]
-
-
-class Tokenisation(Protocol):
-    """How a corpus is made of tokens."""
-
-    @property
-    def segmenter(self) -> str | None: ...
-
-    @property
-    def lowercase(self) -> bool: ...
 
 
 class BadPairError(Exception):
@@ -48,9 +37,8 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
     for place, pair in enumerate(pairs):
         try:
             text = [decode(side) for side in pair]
-            src, tgt = (
-                tokenised(line, language, dataset) for line, language in zip(text, dataset.languages, strict=True)
-            )
+            how = dataset.segmenter, dataset.lowercase
+            src, tgt = (tokenised(*side, *how) for side in zip(text, dataset.languages, strict=True))
             check_pair(src.count(" ") + 1, tgt.count(" ") + 1, dataset.cleaning if drop_outliers else None)
         except BadPairError as fault:
             done.rejected.append((place, str(fault)))
@@ -75,13 +63,12 @@ def decode(line: bytes) -> str:
     return text
 
 
-def tokenised(text: str, language: str, dataset: Tokenisation) -> str:
-    """Raises BadPairError when no token is left, as of a line of control characters."""
-    segmenter = dataset.segmenter if language == "zh" else None
-    tokens = segment(text, segmenter) if segmenter else tokenise(text, language)
+def tokenised(text: str, language: str, segmenter: str | None, lowercase: bool) -> str:
+    """segmenter: of Chinese. Raises BadPairError when no token is left, as of a line of control characters."""
+    tokens = segment(text, segmenter) if segmenter and language == "zh" else tokenise(text, language)
     if not tokens:
         raise BadPairError("empty")
-    return tokens.lower() if dataset.lowercase else tokens
+    return tokens.lower() if lowercase else tokens
 
 
 def check_pair(src_words: int, tgt_words: int, limits: Cleaning | None) -> None:

@@ -10,9 +10,7 @@ import numpy as np
 from pipeline.config import RunSpec, load_run
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.batches import ParallelSplit, TextBatch, TrainingBatches
-from pipeline.data.counted_updates import sentences_per_update
-from pipeline.data.noise_mixing import NoiseSettings
-from pipeline.data.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit, UtteranceChoice
+from pipeline.data.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit
 from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
 from pipeline.data.vocabulary import Subwords, load_vocabularies
 from pipeline.errors import UserError
@@ -54,40 +52,13 @@ def normalised_as(spec: RunSpec) -> Path:
 def training_batches(spec: RunSpec) -> AnyTrainingBatches:
     """The updates of a run. Raises UserError when its settings do not fit its corpus."""
     corpus, training = Path(spec.corpus), spec.training
-    kind = kind_read(spec)
-    where = f"{spec.name}: updates on {kind}"
-    match kind:
+    match kind_read(spec):
         case "parallel":
-            return TrainingBatches(
-                corpus,
-                "train",
-                training.tokens_per_update,
-                training.micro_batch_tokens,
-                training.max_length,
-                spec.seed,
-                training.sentences_per_update,
-            )
+            return TrainingBatches(ParallelSplit(corpus, "train"), training, spec.seed)
         case "speech":
-            split, often = SpeechSplit(corpus, "train", normalised_as(spec)), training.noise_probability
-            return SpeechBatches(
-                split,
-                utterances_per_update=sentences_per_update(training, where),
-                micro_batch_frames=training.micro_batch_frames,
-                choice=UtteranceChoice(training.max_frames, training.max_length, training.train_share, spec.model),
-                sorted_first=training.sorted_first_epoch,
-                noise=NoiseSettings(often, training.noise_snr_db) if often else None,
-                seed=spec.seed,
-            )
+            return SpeechBatches(SpeechSplit(corpus, "train", normalised_as(spec)), training, spec.seed, spec.model)
         case "text":
-            return TextOnlyBatches(
-                corpus,
-                "train",
-                sentences_per_update=sentences_per_update(training, where),
-                micro_batch_tokens=training.micro_batch_tokens,
-                max_length=training.max_length,
-                share=training.train_share,
-                seed=spec.seed,
-            )
+            return TextOnlyBatches(TextOnlySplit(corpus, "train"), training, spec.seed)
     raise AssertionError(spec.model.reads)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pipeline.config import TrainingConfig
 from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.random_keys import random_keys
 from pipeline.data.split_batches import AnyBatch, Split, UpdateBatches
@@ -9,18 +10,15 @@ from pipeline.errors import UserError
 
 
 class CountedBatches(CountedUpdates, UpdateBatches[Split, AnyBatch]):
-    """The updates of a training run, of so many sequences each.
+    """The updates of a training run, of `sentences_per_update` each; the last ones of an epoch may have one fewer.
 
-    Args:
-        kept: numbers of the sequences to train on; at least one.
-        per_update: sequences of an update; the last updates of an epoch may have one fewer.
-        sorted_first: first epoch from short to long.
+    kept: numbers of the sequences to train on; at least one.
     """
 
-    def __init__(
-        self, pairs: Split, kept: np.ndarray, per_update: int, micro_batch_positions: int, seed: int, sorted_first: bool
-    ):
-        super().__init__(kept, pairs.src_lengths[kept], per_update, seed, sorted_first)
+    def __init__(self, pairs: Split, kept: np.ndarray, training: TrainingConfig, micro_batch_positions: int, seed: int):
+        assert training.sentences_per_update, "checked when the settings were read"
+        lengths, sorted_first = pairs.src_lengths[kept], training.sorted_first_epoch
+        super().__init__(kept, lengths, training.sentences_per_update, seed, sorted_first)
         self.pairs, self.micro_batch_positions, self.sequences = pairs, micro_batch_positions, len(kept)
 
 

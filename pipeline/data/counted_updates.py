@@ -7,9 +7,7 @@ update are of like length, and no two epochs have the same updates. The first ep
 
 import numpy as np
 
-from pipeline.config import TrainingConfig
 from pipeline.data.random_keys import random_keys
-from pipeline.errors import UserError
 
 POOL = 32
 
@@ -64,10 +62,3 @@ class CountedUpdates:
         """Share of padding in the positions of an epoch of shuffled updates."""
         longest = np.maximum.reduceat(self.lengths[order], self.cuts[:-1])
         return 1 - float(self.lengths.sum() / (longest * np.diff(self.cuts)).sum())
-
-
-def sentences_per_update(training: TrainingConfig, where: str) -> int:
-    """Raises UserError when updates are counted in tokens."""
-    if training.sentences_per_update is None:
-        raise UserError(f"{where} are counted in sentences; set training.sentences_per_update")
-    return training.sentences_per_update

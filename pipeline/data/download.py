@@ -66,12 +66,11 @@ def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[
 def fetch(name: str, source: Source, downloads: Path, mirror: str | None) -> Path:
     """The verified local path of one source. Raises UserError with what happened at each place it was sought."""
     target, failures = downloads / name, []
-    for path in places(name, source, downloads, mirror):
-        if path.exists() and (fault := fault_of(path, source, downloads)) is None:
+    for path in filter(Path.exists, places(name, source, downloads, mirror)):
+        if (fault := fault_of(path, source, downloads)) is None:
             return path
-        if path.exists():
-            log.warning("%s is not used: %s", path, fault)
-            failures.append(f"{path}: {fault}")
+        log.warning("%s is not used: %s", path, fault)
+        failures.append(f"{path}: {fault}")
     for url in addresses(name, source, mirror):
         try:
             path = fetch_url(url, target, source.known_hash, source.bytes)

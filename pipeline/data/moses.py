@@ -5,17 +5,23 @@ white space only. Words are separated by single spaces.
 """
 
 from functools import cache
+from typing import TYPE_CHECKING
 
-from sacremoses import MosesDetokenizer, MosesTokenizer
+if TYPE_CHECKING:
+    from sacremoses import MosesDetokenizer, MosesTokenizer
 
 
 @cache
-def tokenizer(language: str) -> MosesTokenizer:
+def tokenizer(language: str) -> "MosesTokenizer":
+    from sacremoses import MosesTokenizer  # a quarter of a second, for those alone who have words to join or part
+
     return MosesTokenizer(lang=language)
 
 
 @cache
-def detokenizer(language: str) -> MosesDetokenizer:
+def detokenizer(language: str) -> "MosesDetokenizer":
+    from sacremoses import MosesDetokenizer
+
     return MosesDetokenizer(lang=language)
 
 

@@ -5,29 +5,24 @@ stored copy of the features serves every epoch, and which noise an utterance get
 utterance). Against adding waveforms, what is lost is the cross term of the two spectra, which is zero on average.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from pipeline.config import TrainingConfig
 from pipeline.data.frame_store import FrameStore
 
 NOISE_STEM = "noise"
 """The store of noises in the folder of an encoded speech corpus."""
 
 
-@dataclass(frozen=True)
-class NoiseSettings:
-    """Cold Fusion, section 4.3: noise with probability 0.4, at a signal-to-noise ratio uniform in 0-15 dB."""
-
-    probability: float
-    snr_db: tuple[float, float]
-
-
 class NoiseMixer:
-    """Adds stored noises, (frames, features) log-mel each, to utterances of the same corpus."""
+    """Adds stored noises, (frames, features) log-mel each, to utterances of the same corpus.
 
-    def __init__(self, corpus_folder: Path, features: int, settings: NoiseSettings, seed: int):
+    Cold Fusion, section 4.3: with probability 0.4, at a signal-to-noise ratio uniform in 0-15 dB.
+    """
+
+    def __init__(self, corpus_folder: Path, features: int, settings: TrainingConfig, seed: int):
         self.noises = FrameStore(corpus_folder / NOISE_STEM, features)
         self.settings, self.seed = settings, seed
 
@@ -35,11 +30,11 @@ class NoiseMixer:
         """`frames` (T, features) of `utterance` in update `step`, float32; with noise as often as asked for."""
         key = np.array([self.seed, step], dtype=np.uint64)
         rng = np.random.Generator(np.random.Philox(key=key, counter=[0, 2, utterance, 0]))
-        if rng.random() >= self.settings.probability:
+        if rng.random() >= self.settings.noise_probability:
             return frames.astype(np.float32)
         noise = self.noises[int(rng.integers(len(self.noises)))]
         begin = int(rng.integers(len(noise)))
-        snr_db = rng.uniform(*self.settings.snr_db)
+        snr_db = rng.uniform(*self.settings.noise_snr_db)
         return with_noise(frames, noise[(begin + np.arange(len(frames))) % len(noise)], snr_db)
 
 

@@ -78,7 +78,7 @@ def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str
         for number, line in enumerate(lines, start=1):
             try:
                 text = decode(line)
-                words = tokenised(text, dataset.tgt, dataset)
+                words = tokenised(text, dataset.tgt, dataset.segmenter, dataset.lowercase)
             except BadPairError as fault:
                 raise UserError(f"{corpus / 'raw' / raw}: line {number}: {fault}; no reference is left out") from fault
             text_file.write(f"{text}\n")
@@ -109,13 +109,10 @@ def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: in
             progress.advance(chunk.pairs)
     progress.finish()
     if not counts.kept:
-        raise UserError(
-            f"{raw[0]}, {raw[1].name}: no pair is left after cleaning; look at `cleaning` of {dataset.name}"
-        )
+        raise UserError(f"{raw[0]}, {raw[1].name}: cleaning leaves no pair; look at `cleaning` of {dataset.name}")
     if counts.rejected:
-        log.info(
-            "%s %s: left out %s", dataset.name, split, ", ".join(f"{n} {why}" for why, n in counts.rejected.items())
-        )
+        why = ", ".join(f"{count} {reason}" for reason, count in counts.rejected.items())
+        log.info("%s %s: left out %s", dataset.name, split, why)
     return counts.record()
 
 

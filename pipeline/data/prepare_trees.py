@@ -51,9 +51,7 @@ def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:
         UserError: trees are missing or faulty, or a dev or test tree has no word.
     """
     splits: dict[str, TreesReport] = {split: prepare_split(dataset, corpus, split) for split in dataset.split_names}
-    sentences: dict[str, Path] = {
-        split: corpus / f"prepared/{split}.tok.{dataset.src}" for split in dataset.split_names
-    }
+    sentences = {split: corpus / f"prepared/{split}.tok.{dataset.src}" for split in splits}
     report = PreparedTrees(dataset=dataset.name, splits=splits, shared=shared_sentences(dataset.name, sentences))
     report.write(corpus / "prepared/report.json")
     return report

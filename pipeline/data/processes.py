@@ -38,9 +38,7 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], proc
                 waiting.extend(pool.submit(function, item) for item in islice(items, 1))
                 yield result
     except BrokenProcessPool as error:
-        raise UserError(
-            "a worker process was killed, perhaps for want of memory; run with fewer `--processes`"
-        ) from error
+        raise UserError("a worker was killed, perhaps for want of memory; run with fewer `--processes`") from error
 
 
 def chunks(lines: Iterable[Item], size: int) -> Iterator[list[Item]]:

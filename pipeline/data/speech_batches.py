@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.config import TrainingConfig
 from pipeline.data.counted_batches import CountedBatches, chosen
 from pipeline.data.frame_store import FrameStore
-from pipeline.data.noise_mixing import NoiseMixer, NoiseSettings
+from pipeline.data.noise_mixing import NoiseMixer
 from pipeline.data.split_batches import Batch, EncodedSplit
 from pipeline.errors import UserError
 from pipeline.layout import CORPUS_FILE
@@ -103,66 +104,43 @@ class SpeechSplit(EncodedSplit):
         return SpeechBatch(torch.from_numpy(frames), torch.from_numpy(counts), *self.targets(indices))
 
 
-@dataclass(frozen=True)
-class UtteranceChoice:
-    """Which utterances of a split are used.
+def utterances_of(
+    pairs: SpeechSplit, training: TrainingConfig, model: ModelSettings | None, seed: int
+) -> tuple[np.ndarray, int]:
+    """Numbers of the utterances of a split that are trained on, and how many were left out.
 
-    Attributes:
-        max_frames, max_length: utterances with more frames or characters are left out.
-        share: of the utterances that are left, a random sample; a smaller share is always part of a larger one.
-        model: utterances whose transcript it can't write, being too short for it, are left out; None = none are.
+    model: those whose transcript it can't write, being too short for it, are left out, too; None = none are.
+
+    Raises:
+        UserError: none is left.
     """
-
-    max_frames: int
-    max_length: int
-    share: float = 1.0
-    model: ModelSettings | None = None
-
-    def of(self, pairs: SpeechSplit, seed: int) -> tuple[np.ndarray, int]:
-        """Numbers of the chosen utterances, and how many were left out. Raises UserError when none is left."""
-        fits = (pairs.src_lengths <= self.max_frames) & (pairs.tgt_lengths <= self.max_length + 1)
-        if self.model and (unwritable := pairs.unwritable(self.model) & fits).any():
-            log.warning(
-                "%s: %d utterances left out, as their transcripts have more characters than %s has output frames",
-                *(pairs.name, unwritable.sum(), self.model.architecture),
-            )
-            fits &= ~unwritable
-        most = f"{self.max_frames} frames and {self.max_length} characters"
-        fault = f"{pairs.name}: no utterance of at most {most}; raise `max_frames` or `max_length`"
-        return chosen(fits, self.share, seed, fault)
+    fits = (pairs.src_lengths <= training.max_frames) & (pairs.tgt_lengths <= training.max_length + 1)
+    if model and (unwritable := pairs.unwritable(model) & fits).any():
+        log.warning(
+            "%s: %d utterances left out, as their transcripts have more characters than %s has output frames",
+            *(pairs.name, unwritable.sum(), model.architecture),
+        )
+        fits &= ~unwritable
+    most = f"{training.max_frames} frames and {training.max_length} characters"
+    fault = f"{pairs.name}: no utterance of at most {most}; raise `max_frames` or `max_length`"
+    return chosen(fits, training.train_share, seed, fault)
 
 
 class SpeechBatches(CountedBatches[SpeechSplit, SpeechBatch]):
-    """The updates of a training run on utterances.
-
-    Args:
-        utterances_per_update: the last updates of an epoch may have one fewer.
-        micro_batch_frames: frames of a micro-batch at most, padding counted; updates are the same whatever it is.
-        choice: which utterances are used; the others are counted in `left_out`.
-        sorted_first: first epoch from short to long.
-        noise: None = as recorded.
+    """The updates of a training run on utterances, with noise as often as its settings say.
 
     Raises:
         UserError: nothing is left to train on, or a single utterance exceeds `micro_batch_frames`.
     """
 
-    def __init__(
-        self,
-        pairs: SpeechSplit,
-        *,
-        utterances_per_update: int,
-        micro_batch_frames: int,
-        choice: UtteranceChoice,
-        sorted_first: bool,
-        noise: NoiseSettings | None,
-        seed: int,
-    ):
-        kept, self.left_out = choice.of(pairs, seed)
+    def __init__(self, pairs: SpeechSplit, training: TrainingConfig, seed: int, model: ModelSettings | None = None):
+        kept, self.left_out = utterances_of(pairs, training, model, seed)
         longest = pairs.src_lengths[kept].max()
         found = f"an utterance has {longest} frames"
-        pairs.check_budget(found, longest, "micro_batch_frames", micro_batch_frames, "max_frames")
-        super().__init__(pairs, kept, utterances_per_update, micro_batch_frames, seed, sorted_first)
-        self.noise = NoiseMixer(pairs.folder, len(pairs.mean), noise, seed) if noise else None
+        pairs.check_budget(found, longest, "micro_batch_frames", training.micro_batch_frames, "max_frames")
+        super().__init__(pairs, kept, training, training.micro_batch_frames, seed)
+        noisy = training.noise_probability > 0
+        self.noise = NoiseMixer(pairs.folder, len(pairs.mean), training, seed) if noisy else None
 
     def batch(self, indices: np.ndarray, step: int | None) -> SpeechBatch:
         """The utterances with the noise of update `step`; None = without."""

@@ -40,9 +40,7 @@ class Subwords:
             raise UserError(f"{path}: not a sentencepiece model; remove it and run `subwords` again") from error
         ids = (self.model.pad_id(), self.model.unk_id(), self.model.bos_id(), self.model.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
-            raise UserError(
-                f"{path}: pad, unk, bos, eos are {ids}, not {(PAD, UNK, BOS, EOS)}; train it with `subwords`"
-            )
+            raise UserError(f"{path}: pad, unk, bos, eos are {ids}, not {(PAD, UNK, BOS, EOS)}; train it by `subwords`")
         pieces = [self.model.id_to_piece(number) for number in range(EOS + 1, len(self))]
         whole = all(piece.startswith(WORD_START) for piece in pieces)
         self.words = [piece.removeprefix(WORD_START) for piece in pieces] if whole else None

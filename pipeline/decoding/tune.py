@@ -42,21 +42,26 @@ def run(args: argparse.Namespace) -> None:
     if not config.tuned:
         raise UserError("--decoding: has no `lm_weights`, so there is nothing to choose")
     trained = TrainedModel.load(args.weights, args.threads)
-    grid = scored_grid(trained, config, args.language_model)
+    batches, references = sample(trained, config)
+    grid = scored_grid(trained, config, args.language_model, batches, references)
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
-    Tuned(**dict(best), sentences=len(sample(trained, config)[1]), grid=grid).write(args.out)
+    Tuned(**dict(best), sentences=len(references), grid=grid).write(args.out)
     log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best.lm_weight, best.word_bonus, best.wer)
 
 
-def scored_grid(trained: TrainedModel, config: DecodingConfig, run_folder: Path | None) -> list[TunedPoint]:
-    """Error rates of every pair of weights, with the language model of a run or n-grams."""
+def scored_grid(
+    trained: TrainedModel,
+    config: DecodingConfig,
+    run_folder: Path | None,
+    batches: list[TextBatch | SpeechBatch],
+    references: list[str],
+) -> list[TunedPoint]:
+    """Error rates of every pair of weights on a sample, with the language model of a run or n-grams."""
     language_model = load_used(trained, config, run_folder)
-    batches, references = sample(trained, config)
-    points = []
+    symbols, points = vocabularies(Path(trained.spec.corpus))[1], []
     for weight, bonus in product(config.lm_weights, config.word_bonuses):
         weights = {"lm_weight": weight, "word_bonus": bonus}
         search = weighted_search(trained, config.model_copy(update=weights), language_model)
-        symbols = vocabularies(Path(trained.spec.corpus))[1]
         outputs = []
         for batch in batches:
             with trained.autocast():

@@ -107,10 +107,6 @@ class Catalogue:
         """The papers that `all` makes."""
         return [name for name, paper in self.papers.items() if not paper.as_published]
 
-    @property
-    def seeds(self) -> list[int]:
-        return self.config.seed_list
-
     def locate(self, reference: str, paper: str) -> tuple[str, str]:
         """(paper, system) of a reference written in `paper`: `name`, or `other/name`."""
         owner, _, name = reference.rpartition("/")

@@ -168,12 +168,8 @@ class Paper(Closed):
     decodings: dict[NewName, DecodingEntry] = Field(description="Named ways of decoding")
     tables: dict[NewName, TableEntry] = Field(description="Every printed table that is measured")
     layer_costs: dict[NewName, LayerCosts] = Field(default={}, description="Tables of complexities, measured on layers")
-    examples: dict[NewName, Examples] = Field(
-        default={}, description="Tables of one sentence, translated by each system"
-    )
-    transcripts: dict[NewName, TranscriptTable] = Field(
-        default={}, description="Tables of a few utterances' transcripts"
-    )
+    examples: dict[NewName, Examples] = Field(default={}, description="Tables of a sentence, translated by each system")
+    transcripts: dict[NewName, TranscriptTable] = Field(default={}, description="Tables of a few transcripts")
     figures: dict[NewName, AnyFigure] = Field(default={}, description="Every figure that is drawn from runs")
     readings: dict[NewName, Reading] = Field(default={}, description="Open passages, and how each may be understood")
     deviations: list[Deviation] = Field(default=[], description="Printed below the tables")

@@ -1,7 +1,7 @@
 """The papers as runs: what each training and decoding is at the configured scale."""
 
 import os
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -34,19 +34,16 @@ class Project(Catalogue):
 
     def forget(self) -> None:
         """Begin to remember anew what a dry run asks for a dozen times: decodings, and what runs are made of."""
-        self.resolved: dict[tuple[str, str, str], DecodingConfig] = {}
-        self.run_contents: dict[RunId, str] = {}
+        self.decoding, self.run_content = cache(self._decoding), cache(self._run_content)
 
     @cached_property
     def layout(self) -> Layout:
         return Layout(Path(self.config.work), self.config.scale, self.run_content, self.corpus_content)
 
-    def run_content(self, run: RunId) -> str:
+    def _run_content(self, run: RunId) -> str:
         """Of a run, what ends its folder's name."""
-        if run not in self.run_contents:
-            data, parts = self.corpus_content(run.dataset), map(self.run_content, self.taken(run).values())
-            self.run_contents[run] = run_content(self.run_spec(run), data, parts)
-        return self.run_contents[run]
+        data, parts = self.corpus_content(run.dataset), map(self.run_content, self.taken(run).values())
+        return run_content(self.run_spec(run), data, parts)
 
     def settings(self, paper: str, system: str, section: str) -> dict[str, Any]:
         """Keys of `section` as the paper has them, differences applied, before the scale's rules."""
@@ -157,14 +154,8 @@ class Project(Catalogue):
         reference = self.decoding(run.paper, run.system, name).language_model
         return self.referred(reference, run.paper, run.seed) if reference else None
 
-    def decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
+    def _decoding(self, paper: str, system: str, name: str) -> DecodingConfig:
         """A named decoding of the paper that owns `system`, with the system's differences, at this scale."""
-        key = (paper, system, name)
-        if key not in self.resolved:
-            self.resolved[key] = self.resolve(*key)
-        return self.resolved[key]
-
-    def resolve(self, paper: str, system: str, name: str) -> DecodingConfig:
         settings = paper_decoding(self.papers, paper, name).model_dump()
         for entry in self.lineage(paper, system).values():
             settings |= entry.decodings.get(name, {})

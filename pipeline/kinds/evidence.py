@@ -68,9 +68,8 @@ class Evidence:
         return tail(self.value / self.error, self.freedom)
 
     def __str__(self) -> str:
-        return f"{self.name} {self.value:+.3g}" + (
-            "" if self.error is None else f" [{self.low:+.3g}, {self.high:+.3g}]"
-        )
+        interval = "" if self.error is None else f" [{self.low:+.3g}, {self.high:+.3g}]"
+        return f"{self.name} {self.value:+.3g}{interval}"
 
 
 def over_seeds(name: str, values: Sequence[float]) -> Evidence:

@@ -84,9 +84,7 @@ class Measured:
                 raise UserError(f"{self.layout.path(product)}: no metric {scored.metric!r}; there are {there_are}")
         require_one_basis(scores, scored.metric, runs[0].folder.rpartition("/")[0])
         metrics = [[score.metrics[scored.metric] for score in several] for several in scores]
-        low, high = (
-            mean_of(getattr(entry, side) for several in metrics for entry in several) for side in ("low", "high")
-        )
+        low, high = (mean_of(getattr(entry, side) for entry in chain(*metrics)) for side in ("low", "high"))
         if len(scored.splits) > 1:
             low, high = self.sample(runs, decodings, scored).interval
         return Measurement(

@@ -25,9 +25,6 @@ class Experiment(Protocol):
     def layout(self) -> Layout: ...
 
     @property
-    def seeds(self) -> list[int]: ...
-
-    @property
     def floors(self) -> Floors: ...
 
     def noise_of(self, family: str) -> MeasuredNoise | None:
@@ -61,10 +58,6 @@ class PaperView:
     @property
     def layout(self) -> Layout:
         return self.experiment.layout
-
-    @property
-    def seeds(self) -> list[int]:
-        return self.experiment.seeds
 
     def runs(self, system: str, dataset: str) -> list[RunId]:
         """A system's run with each seed."""

@@ -179,9 +179,8 @@ def is_pronoun(token: str) -> bool:
 
 def most_different(maps: Tensor) -> Choice | None:
     """The two heads of largest total variation distance, averaged over positions; None with a single head."""
-    distances = {
-        (i, j): float((maps[i] - maps[j]).abs().sum(-1).mean() / 2) for i, j in combinations(range(len(maps)), 2)
-    }
+    pairs = combinations(range(len(maps)), 2)
+    distances = {(i, j): float((maps[i] - maps[j]).abs().sum(-1).mean() / 2) for i, j in pairs}
     if not distances:
         return None
     pair = max(distances, key=distances.__getitem__)

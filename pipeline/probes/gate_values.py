@@ -35,7 +35,6 @@ from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.errors import UserError
 from pipeline.grammar.chinese import FUNCTION_WORDS
 from pipeline.kinds.claims.gate_values import WordKind
-from pipeline.metrics.statistics.rates import mean
 from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.records.probes import Gates, GateValue
 
@@ -75,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
     for name, rows in statistics.items():
         channel, kind = name.split(".")
         total, words = rows.sum(axis=0)
-        value = float(mean(np.array([total, words]))) if words else None
+        value = float(total / words) if words else None
         gates.setdefault(channel, {})[kind] = GateValue(value=value, words=int(words))
         log.info("gate before %s, %s: %s over %d words", channel, kind, value, words)
     record = Gates(
@@ -126,9 +125,8 @@ def covered(words: list[str], phrases: list[str]) -> set[int]:
     """Positions of the words that lie in one of `phrases`, however a segmenter has parted it."""
     ends = list(accumulate(map(len, words)))
     text = "".join(words).lower()
-    spans = [
-        found.span() for phrase in phrases for found in re.finditer(re.escape(phrase.replace(" ", "").lower()), text)
-    ]
+    wanted = (re.escape(phrase.replace(" ", "").lower()) for phrase in phrases)
+    spans = [found.span() for phrase in wanted for found in re.finditer(phrase, text)]
     return {
         place
         for place, (word, end) in enumerate(zip(words, ends, strict=True))

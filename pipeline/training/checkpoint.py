@@ -141,9 +141,9 @@ class Checkpoints:
                 if given_up and given_up.gave_up(step):
                     path.unlink()
 
-    def save_final(self, model: torch.nn.Module, outcome: Outcome) -> None:
+    def save_final(self, tensors: dict[str, Tensor], outcome: Outcome) -> None:
         """Write the weights that the training ends in, and what `done.json` will say."""
-        self._write(self.final_weights, tensors_of(model), {"step": outcome.steps, "record": outcome.model_dump()})
+        self._write(self.final_weights, tensors, {"step": outcome.steps, "record": outcome.model_dump()})
 
     def final_outcome(self) -> Outcome | None:
         """What was saved with the final weights, if they are there, whole, and of this run."""
@@ -168,11 +168,6 @@ class Checkpoints:
         if facts["key"] != self.key:
             return None
         return Outcome(**{name: getattr(done, name) for name in Outcome.model_fields})
-
-    def save_kept(self, outcome: Outcome) -> None:
-        """Write the final weights from those kept after the last update, which they are equal to."""
-        tensors, _ = read_tensor_file(self.kept(outcome.steps))
-        self._write(self.final_weights, tensors, {"step": outcome.steps, "record": outcome.model_dump()})
 
     def kept(self, step: int) -> Path:
         return self.folder / f"step-{step}.{WEIGHTS}"

@@ -17,9 +17,8 @@ def describe(
 ) -> None:
     """Say what is about to be trained, and on what."""
     training = spec.training
-    log.info(
-        "%s on %s at scale %s: %.2f M parameters", spec.name, spec.dataset, spec.scale, count_parameters(model) / 1e6
-    )
+    where, millions = f"{spec.name} on {spec.dataset} at scale {spec.scale}", count_parameters(model) / 1e6
+    log.info("%s: %.2f M parameters", where, millions)
     log.info("  parts, frozen ones too: %s", ", ".join(f"{k} {n:,}" for k, n in parameters_by_part(model).items()))
     log.info(
         "  %d updates of %s, %d an epoch; padding %.1f %%; %d pairs over %d subwords left out",

@@ -21,9 +21,7 @@ class EventFile:
         try:
             from tensorboardX import event_file_writer, proto  # an extra
         except ImportError as error:
-            raise UserError(
-                "tensorboard: needs tensorboardX: `pip install '.[tensorboard]'`, or turn it off"
-            ) from error
+            raise UserError("tensorboard needs tensorboardX: `pip install '.[tensorboard]'`, or turn it off") from error
         self.made, folder = proto, run_folder / EVENTS
         folder.mkdir(exist_ok=True)
         # not its SummaryWriter, whose thread lags behind and loses what a kill finds in its queue

@@ -60,6 +60,7 @@ from pipeline.training.resume_point import ResumePoint
 from pipeline.training.schedule import Schedule
 from pipeline.training.signals import StopRequest
 from pipeline.training.state import TrainingState
+from pipeline.training.tensor_file import read_tensor_file, tensors_of
 from pipeline.training.trainer import Trainer
 from pipeline.training.validation import Validation
 
@@ -123,7 +124,7 @@ def train_run(
     if done and done.key == key and (outcome := checkpoints.outcome_of_last(done)):
         log.info("%s is trained already, its weights are written again from the last checkpoint", spec.name)
         if group.is_first:
-            checkpoints.save_kept(outcome)
+            checkpoints.save_final(read_tensor_file(checkpoints.kept(outcome.steps))[0], outcome)
             write_done(checkpoints, outcome)
         return
     chosen = machine.choose_device(device, group.local_rank)
@@ -262,7 +263,7 @@ def finish(trainer: Trainer) -> None:
     outcome = outcome_of(trainer)
     checkpoints = trainer.checkpoints
     trainer.cost.write(trainer.state.step)
-    checkpoints.save_final(trainer.model, outcome)
+    checkpoints.save_final(tensors_of(trainer.model), outcome)
     write_done(checkpoints, outcome)
     log.info("%s: done, dev perplexity %.2f", trainer.spec.name, outcome.dev.perplexity)
 

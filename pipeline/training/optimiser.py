@@ -57,9 +57,8 @@ class Optimiser:
 
     def tensors(self) -> dict[str, Tensor]:
         """The moments and step counts, named `<number of the parameter>.<what>`."""
-        return {
-            f"{number}.{what}": value for number in sorted(self.states) for what, value in self.states[number].items()
-        }
+        states = sorted(self.states.items())
+        return {f"{number}.{what}": value for number, state in states for what, value in state.items()}
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Undo `tensors`."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.config import TrainingConfig
 from pipeline.data.alphabet import Alphabet
-from pipeline.data.counted_updates import CountedUpdates, sentences_per_update
+from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.dataset import (
     AnyDataset,
     CorpusSize,
@@ -146,7 +146,8 @@ class Corpus:
         fits = (src <= training.max_frames + 1) & (tgt <= training.max_length + 1)
         src, tgt = src[fits], tgt[fits]
         by_length = src if self.kind == "speech" else tgt
-        sentences = sentences_per_update(training, f"updates on {self.kind}")
+        sentences = training.sentences_per_update
+        assert sentences, "checked when the settings were read"
         updates = CountedUpdates(np.arange(len(tgt)), by_length, sentences, seed=1, sorted_first=False)
         rows = np.diff(updates.cuts)
         widths = [np.maximum.reduceat(side[updates.shuffled(1)], updates.cuts[:-1]) for side in (src, tgt)]

@@ -76,7 +76,7 @@ class OutputSet:
     @cached_property
     def products(self) -> list[Written]:
         """Of the first seed, where text and score are there."""
-        seed = self.present.project.seeds[0]
+        seed = self.present.project.config.seed_list[0]
         return [one for one in written(self.present) if one.run.seed == seed and self.has(one)]
 
     def has(self, product: Written) -> bool:

@@ -99,6 +99,11 @@ def test_misspelt_option_is_refused():
         parse_options("-q long")
 
 
+def test_an_option_whose_quotes_are_left_open_is_refused():
+    with pytest.raises(UserError, match="No closing quotation"):
+        parse_options("--comment='two words")
+
+
 def test_an_option_that_comes_twice_is_refused():
     with pytest.raises(UserError, match="'--gres': is there twice"):
         parse_options("--gres=gpu:a100:8 --gres=tmpdisk:100")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from toy_corpus import write_encoded
 
+from pipeline.config import TrainingConfig
 from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.random_keys import random_keys
 from pipeline.data.split_batches import WholeSplit
@@ -30,8 +31,10 @@ def corpus(tmp_path, seed):
 
 
 def batches(corpus, **changes):
-    settings = {"tokens_per_update": BUDGET, "micro_batch_tokens": MICRO, "max_length": LONGEST, "seed": 1} | changes
-    return TrainingBatches(corpus, "train", **settings)
+    seed = changes.pop("seed", 1)
+    settings = {"tokens_per_update": BUDGET, "micro_batch_tokens": MICRO, "max_length": LONGEST} | changes
+    steps = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
+    return TrainingBatches(ParallelSplit(corpus, "train"), TrainingConfig(**steps, **settings), seed)
 
 
 def same(left, right):
@@ -148,12 +151,13 @@ def test_largest_has_the_heaviest_micro_batch_of_an_epoch(corpus):
     assert max(map(weight, data.largest())) >= 0.8 * heaviest  # other pairs of the same cells
 
 
-def test_impossible_budgets_are_refused_by_name(corpus):
+def test_impossible_budgets_are_refused_by_name(corpus, tmp_path):
     for key in ("tokens_per_update", "micro_batch_tokens"):
         with pytest.raises(UserError, match=rf"{key} is 30"):
             batches(corpus, **{key: 30})
-    with pytest.raises(UserError, match="no pair of at most 0"):
-        batches(corpus, max_length=0)
+    write_encoded(tmp_path / "long", [3, 4], [3, 4])
+    with pytest.raises(UserError, match="no pair of at most 2"):
+        batches(tmp_path / "long", max_length=2)
 
 
 def test_sides_of_unequal_length_are_refused(tmp_path):

@@ -126,7 +126,7 @@ def test_a_split_is_asserted_by_count_and_digest(tmp_path):
 def test_nothing_left_is_an_error(tmp_path):
     write_toy_raw(tmp_path)
     write_raw(tmp_path, "train", [b"", b""], [b"a", b"b"])
-    with pytest.raises(UserError, match="no pair is left"):
+    with pytest.raises(UserError, match="cleaning leaves no pair"):
         prepare(make_dataset(), tmp_path, 1)
 
 

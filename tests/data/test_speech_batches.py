@@ -8,14 +8,14 @@ import torch
 from made_records import speech_corpus, text_corpus
 from random_speech import FEATURES, write_speech
 
-from pipeline.config import RunSpec
+from pipeline.config import RunSpec, TrainingConfig
 from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.corpus_batches import batch_size, evaluation_split, training_batches, vocabularies
 from pipeline.data.counted_batches import random_share
 from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.frame_store import FrameStore, frame_files, write_frames
-from pipeline.data.noise_mixing import NoiseSettings, with_noise
-from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, UtteranceChoice
+from pipeline.data.noise_mixing import with_noise
+from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, utterances_of
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlySplit
 from pipeline.data.token_store import write_tokens
@@ -25,7 +25,13 @@ from pipeline.models.language_model.settings import LanguageModelConfig
 from pipeline.schema import validate
 from pipeline.symbols import BOS, EOS, PAD
 
-NOISE = NoiseSettings(0.4, (0.0, 15.0))
+NOISE = {"noise_probability": 0.4}
+STEPS = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
+
+
+def settings(**changes) -> TrainingConfig:
+    own = {"micro_batch_frames": 200, "max_frames": 10_000, "max_length": 100, "sorted_first_epoch": True}
+    return TrainingConfig(**STEPS | own | {"sentences_per_update": 8} | changes)
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +40,8 @@ def corpus(tmp_path_factory):
     return folder, write_speech(folder, 53, seed=11)
 
 
-def batches(folder, **changes) -> SpeechBatches:
-    settings = {
-        "utterances_per_update": 8,
-        "micro_batch_frames": 200,
-        "choice": UtteranceChoice(10_000, 100),
-        "sorted_first": True,
-        "noise": None,
-        "seed": 5,
-    } | changes
-    return SpeechBatches(SpeechSplit(folder, "train"), **settings)
+def batches(folder, model=None, seed=5, **changes) -> SpeechBatches:
+    return SpeechBatches(SpeechSplit(folder, "train"), settings(**changes), seed, model)
 
 
 def same(one, other) -> bool:
@@ -108,15 +106,15 @@ def test_updates_are_of_like_length_and_epochs_differ():
 
 def test_an_update_is_a_function_of_seed_and_step(corpus):
     folder, _ = corpus
-    one, other = batches(folder, noise=NOISE), batches(folder, noise=NOISE)
+    one, other = batches(folder, **NOISE), batches(folder, **NOISE)
     for step in (17, 3, 30):
         assert same(one.update(step), other.update(step))
     assert same(one.update(3), one.update(3))
-    assert not same(one.update(17), batches(folder, noise=NOISE, seed=6).update(17))
+    assert not same(one.update(17), batches(folder, **NOISE, seed=6).update(17))
 
 
 def test_processes_share_the_micro_batches_of_an_update(corpus):
-    data = batches(corpus[0], noise=NOISE)
+    data = batches(corpus[0], **NOISE)
     for step in (2, 9):
         whole = data.update(step)
         shared = [data.update(step, rank, 3) for rank in range(3)]
@@ -126,7 +124,7 @@ def test_processes_share_the_micro_batches_of_an_update(corpus):
 
 def test_noise_comes_as_often_and_as_loud_as_asked_for(corpus):
     folder, frames = corpus
-    data = batches(folder, noise=NOISE)
+    data = batches(folder, **NOISE)
     louder = 0
     for step in range(150):
         for index in range(10):
@@ -175,12 +173,12 @@ def test_smaller_draws_are_among_larger_ones():
 def test_what_is_too_long_is_left_out_and_counted(corpus):
     folder, frames = corpus
     longer = sum(len(one) > 30 for one in frames["train"])
-    data = batches(folder, choice=UtteranceChoice(30, 100))
+    data = batches(folder, max_frames=30)
     assert data.left_out == longer and data.sequences == 53 - longer
     with pytest.raises(UserError, match="micro_batch_frames is 20"):
         batches(folder, micro_batch_frames=20)
     with pytest.raises(UserError, match="raise `max_frames`"):
-        batches(folder, choice=UtteranceChoice(0, 100))
+        batches(folder, max_frames=1)
 
 
 def test_ctc_can_write_what_has_a_finite_loss(tmp_path):
@@ -200,7 +198,7 @@ def test_ctc_can_write_what_has_a_finite_loss(tmp_path):
     found = split.unwritable(CTCConfig(architecture="ctc"))
     np.testing.assert_array_equal(found, np.isinf(losses))
     assert 20 < found.sum() < 180
-    chosen, left_out = UtteranceChoice(100, 100, model=CTCConfig(architecture="ctc")).of(split, seed=1)
+    chosen, left_out = utterances_of(split, settings(max_frames=100), CTCConfig(architecture="ctc"), seed=1)
     assert left_out == found.sum() and chosen.tolist() == np.flatnonzero(~found).tolist()
 
 
@@ -216,8 +214,8 @@ def test_a_cut_store_is_noticed(tmp_path):
 
 def test_text_without_a_source_is_batched_the_same_way(corpus):
     folder, _ = corpus
-    settings = {"sentences_per_update": 10, "micro_batch_tokens": 40, "max_length": 50, "share": 1.0}
-    data = TextOnlyBatches(folder, "train", **settings, seed=1)
+    own = settings(sentences_per_update=10, micro_batch_tokens=40, max_length=50, sorted_first_epoch=False)
+    data = TextOnlyBatches(TextOnlySplit(folder, "train"), own, seed=1)
     rows = [row for step in range(len(data)) for batch in data.update(step) for row in batch.tgt_out.tolist()]
     expected = [[*data.pairs.tgt[i].tolist(), EOS] for i in range(53)]
     assert sorted([i for i in row if i != PAD] for row in rows) == sorted(expected)
@@ -238,8 +236,8 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     folder, _ = corpus
     noisy = {"noise_probability": 0.4, "sorted_first_epoch": True, "micro_batch_frames": 200}
     spec = run(folder, **noisy)
-    data, choice = training_batches(spec), UtteranceChoice(10_000, 100, model=spec.model)
-    expected = batches(folder, noise=NOISE, choice=choice)
+    data = training_batches(spec)
+    expected = batches(folder, **NOISE, model=spec.model)
     assert isinstance(data, SpeechBatches) and same(data.update(3), expected.update(3))
     assert isinstance(evaluation_split(folder, "dev"), SpeechSplit)
     assert batch_size(run(folder, **noisy)) == 200 and isinstance(vocabularies(folder)[1], Alphabet)
@@ -273,10 +271,10 @@ def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own():
 
 def test_every_update_utterance_and_seed_has_noise_of_its_own(corpus):
     folder, _ = corpus
-    always = NoiseSettings(1.0, (0.0, 15.0))
+    always = {"noise_probability": 0.999}
     frames = np.random.default_rng(1).normal(0, 1, (30, FEATURES)).astype(np.float16)
     heard = {
-        batches(folder, noise=always, seed=seed).noise.mixed(frames, step, utterance).tobytes()
+        batches(folder, **always, seed=seed).noise.mixed(frames, step, utterance).tobytes()
         for seed in (5, 6)
         for step in (0, 1, 12)
         for utterance in (0, 1)
@@ -286,7 +284,7 @@ def test_every_update_utterance_and_seed_has_noise_of_its_own(corpus):
 
 def test_an_utterance_sounds_otherwise_in_every_epoch_and_undisturbed_where_it_is_only_measured(corpus):
     folder, frames = corpus
-    data = batches(folder, noise=NoiseSettings(1.0, (0.0, 15.0)), micro_batch_frames=10_000)
+    data = batches(folder, noise_probability=0.999, micro_batch_frames=10_000)
     heard = {index: [] for index in range(53)}
     for step in range(2 * len(data)):
         (batch,) = data.update(step)

@@ -21,41 +21,41 @@ def test_a_shut_gate_leaves_one_projected_channel(bias, first_alone):
         blend.bias.fill_(bias)
     p, q = blend.of_first[6:], blend.of_second[6:]
     expected = first @ p.t() if first_alone else second @ q.t()
-    torch.testing.assert_close(blend(first, second), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(blend(first, second)[0], expected, rtol=0, atol=1e-5)
 
 
 def test_the_form_of_a_gru_keeps_the_first_channel_where_its_gate_is_shut():
     blend, first, second = drawn(Blend(6, 5, 6, "gru")), torch.randn(2, 3, 6), torch.randn(2, 3, 5)
     with torch.no_grad():
         blend.bias.fill_(-1e4)
-    torch.testing.assert_close(blend(first, second), first, rtol=0, atol=1e-5)
+    torch.testing.assert_close(blend(first, second)[0], first, rtol=0, atol=1e-5)
     with torch.no_grad():
         blend.bias.fill_(1e4)
     expected = torch.tanh(first @ blend.of_first[6:].t() + second @ blend.of_second[6:].t())
-    torch.testing.assert_close(blend(first, second), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(blend(first, second)[0], expected, rtol=0, atol=1e-5)
 
 
 def test_the_gate_alone_is_the_one_that_blends():
     blend, first, second = drawn(Blend(6, 5, 6, "gate")), torch.randn(2, 3, 6), torch.randn(2, 3, 5)
-    z, a, b = blend.gate(first, second), first @ blend.of_first[6:].t(), second @ blend.of_second[6:].t()
-    torch.testing.assert_close(z * a + (1 - z) * b, blend(first, second), rtol=0, atol=1e-5)
+    z, a, b = blend(first, second)[1], first @ blend.of_first[6:].t(), second @ blend.of_second[6:].t()
+    torch.testing.assert_close(z * a + (1 - z) * b, blend(first, second)[0], rtol=0, atol=1e-5)
 
 
 def test_the_encoder_names_its_gates_by_the_channel_that_each_adds():
     encoder = drawn(RecurrentEncoder(recurrent_config("ntm-rnn-emb")))
     x, mask = torch.randn(2, 4, 12), torch.ones(2, 4, dtype=torch.bool)
-    channels, gates = encoder.channels(x, mask), encoder.gates(x, mask)
-    memory_and_states = encoder.blends[0](channels["ntm"], channels["rnn"])
+    channels, gates = encoder.channels(x, mask), encoder.blended(encoder.channels(x, mask))[1]
+    memory_and_states, _ = encoder.blends[0](channels["ntm"], channels["rnn"])
     assert list(gates) == ["rnn", "emb"]
-    torch.testing.assert_close(gates["rnn"], encoder.blends[0].gate(channels["ntm"], channels["rnn"]))
-    torch.testing.assert_close(gates["emb"], encoder.blends[1].gate(memory_and_states, x))
+    torch.testing.assert_close(gates["rnn"], encoder.blends[0](channels["ntm"], channels["rnn"])[1])
+    torch.testing.assert_close(gates["emb"], encoder.blends[1](memory_and_states, x)[1])
 
 
 @pytest.mark.parametrize("form", ["gate", "gru"])
 def test_gradients_reach_both_channels(form):
     blend = drawn(Blend(6, 5, 6, form))
     channels = [torch.randn(2, 3, width, requires_grad=True) for width in (6, 5)]
-    blend(*channels).sum().backward()
+    blend(*channels)[0].sum().backward()
     assert all((channel.grad != 0).all() for channel in channels)
 
 

@@ -9,7 +9,7 @@ from made_records import parallel_corpus, parallel_split
 from planning_project import ROOT, project_at
 
 from pipeline.config import RunSpec, TrainingConfig
-from pipeline.data.batches import TrainingBatches
+from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.token_store import write_tokens
 from pipeline.errors import UserError
 from pipeline.models.batch_shape import BatchShape
@@ -75,8 +75,7 @@ def spec(**model):
 
 
 def real_batches(folder):
-    keys = ("tokens_per_update", "micro_batch_tokens", "max_length")
-    return TrainingBatches(folder / "encoded", "train", *(TRAINING[key] for key in keys), seed=1)
+    return TrainingBatches(ParallelSplit(folder / "encoded", "train"), TrainingConfig(**TRAINING), seed=1)
 
 
 def test_the_mean_update_is_that_of_the_training(encoded):

@@ -11,7 +11,7 @@ from pipeline.config import TrainingConfig
 from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.dataset import load_dataset
 from pipeline.data.frame_store import FEATURES, write_frames
-from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, UtteranceChoice
+from pipeline.data.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.token_store import write_tokens
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.jobs import Jobs
@@ -42,11 +42,7 @@ def test_an_update_of_speech_is_forecast_as_it_is_batched(tmp_path):
     shape = Corpus.of(dataset, tmp_path).update_shape(training)
     data = SpeechBatches(
         SpeechSplit(tmp_path / "encoded", "train"),
-        utterances_per_update=16,
-        micro_batch_frames=100_000,
-        choice=UtteranceChoice(280, training.max_length),
-        sorted_first=False,
-        noise=None,
+        training,
         seed=4,
     )
     updates = [batch for step in range(3 * len(data)) for batch in data.update(step)]

@@ -112,7 +112,7 @@ def test_means_are_those_of_the_gates_at_the_places_of_each_kind(corpus, tmp_pat
         values = []
         for batch, found in sentences:
             with torch.no_grad():
-                z = model.encoder.gates(model.src_embedding(batch.src), batch.src_mask)["emb"][0]
+                z = model.channel_gates(batch)["emb"][0]
             values += z.mean(-1)[found[kind]].tolist()
         measured = record["gates"]["emb"][kind]
         assert measured["words"] == len(values) > 0

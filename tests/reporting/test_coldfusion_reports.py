@@ -165,10 +165,9 @@ def test_alignments_are_drawn_for_each_system_with_their_entropy(project, tmp_pa
 
 def test_the_utterances_shown_are_those_of_most_word_errors_and_of_enough_words(project, tmp_path):
     entry = project.transcript_table("coldfusion", "table1")
-    ids = Alphabet().encode(SAID)
     stem = project.layout.corpus(project.stand_in("target")) / "encoded/test.tgt"
     with write_tokens(stem, len(Alphabet())) as store:
-        store.append(np.concatenate(ids), [len(one) for one in ids])
+        store.append(*Alphabet().flat(SAID))
     written_down = [
         "the dog <b>parks add the small cat",
         "no no no no",

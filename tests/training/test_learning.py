@@ -5,7 +5,8 @@ import random
 import pytest
 import torch
 
-from pipeline.data.batches import TrainingBatches
+from pipeline.config import load_run
+from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer, micro_seed
 from pipeline.training.validation import Validation
@@ -92,6 +93,7 @@ def test_copying_is_learnt_without_a_transformer_on_any_seed(new_run, has_learnt
 @pytest.mark.parametrize("loss_mean", ["token", "sentence"])
 def test_the_gradient_of_an_update_is_that_of_its_pairs_in_one_batch(new_run, copy_corpus, monkeypatch, loss_mean):
     run = new_run(max_steps=1, loss_mean=loss_mean)
+    whole_updates = load_run(run / "run.yaml").training.model_copy(update={"micro_batch_tokens": 1000})
     compared = []
     accumulate = Trainer.accumulate
 
@@ -99,7 +101,7 @@ def test_the_gradient_of_an_update_is_that_of_its_pairs_in_one_batch(new_run, co
         result = accumulate(self, step, update)
         accumulated = [gradient.clone() for gradient in self.optimiser.gradients()]
         self.optimiser.forget_gradients()
-        whole = TrainingBatches(copy_corpus, "train", 200, 1000, 256, seed=1).update(step)
+        whole = TrainingBatches(ParallelSplit(copy_corpus, "train"), whole_updates, seed=1).update(step)
         assert len(update.parts) > len(whole) == 1
         sums = self.model.loss(whole[0], 0.1)
         (sums.loss / (sums.tokens if loss_mean == "token" else len(whole[0].src))).backward()

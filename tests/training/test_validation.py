@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from pipeline.config import TrainingConfig
 from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.split_batches import WholeSplit
 from pipeline.models.build import build_model
@@ -23,7 +24,9 @@ def model() -> torch.nn.Module:
 
 
 def updates(corpus) -> TrainingBatches:
-    return TrainingBatches(corpus, "train", tokens_per_update=60, micro_batch_tokens=30, max_length=28, seed=1)
+    steps = {"max_steps": 9, "schedule": "constant", "lr": 1.0, "validate_every": 9, "checkpoint_every": 9}
+    training = TrainingConfig(**steps, tokens_per_update=60, micro_batch_tokens=30, max_length=28)
+    return TrainingBatches(ParallelSplit(corpus, "train"), training, seed=1)
 
 
 def validation(corpus, batch_tokens: int) -> Validation:

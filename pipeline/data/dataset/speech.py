@@ -167,9 +167,7 @@ class ReadAloudDataset(SpokenRecord, FromText):
     kind: Literal["read-aloud"] = Field(description="Text read aloud by eSpeak NG")
     utterances: dict[SplitName, Count] = Field(description="Sentences read of each split: the first that fit")
     readers: ReaderPool = Field(description="Who reads")
-    gap: DomainGap | None = Field(
-        default=None, description="What must hold of its domain and the source's; null = none"
-    )
+    gap: DomainGap | None = Field(default=None, description="What must hold of both domains; null = none")
     sample_rate: Literal[22050] = Field(default=22050, description="Of eSpeak NG's voices, in Hz")
 
 

@@ -29,9 +29,8 @@ add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    collect_text(
-        load_one_of(args.dataset, WrittenDataset, "text"), args.downloads, args.corpus, args.mirror, args.package
-    )
+    dataset = load_one_of(args.dataset, WrittenDataset, "text")
+    collect_text(dataset, args.downloads, args.corpus, args.mirror, args.package)
 
 
 def collect_text(

@@ -32,9 +32,7 @@ class Synthesiser:
         self.library = ctypes.CDLL(espeakng_loader.get_library_path())
         self.rate = self.library.espeak_Initialize(SYNCHRONOUS, 0, str(espeakng_loader.get_data_path()).encode(), 0)
         if self.rate != SAMPLE_RATE:
-            raise UserError(
-                f"eSpeak NG starts with a rate of {self.rate} Hz, not {SAMPLE_RATE}; reinstall espeakng-loader"
-            )
+            raise UserError(f"eSpeak NG starts at {self.rate} Hz, not {SAMPLE_RATE}; reinstall espeakng-loader")
         self.library.espeak_ng_SetRandSeed(ctypes.c_long(SEED))
         self.pieces: list[bytes] = []
         self.callback = Callback(self._receive)  # kept: the library holds no reference to it

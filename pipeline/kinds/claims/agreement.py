@@ -15,9 +15,7 @@ class AgreementClaim(AboutScores):
     """Where one metric shows a gain over another system, so does a second metric; every pair is judged alone."""
 
     kind: Literal["agreement"]
-    scores: list[ScoreName] = Field(
-        min_length=2, max_length=2, description="Names under `scores`; the first one decides"
-    )
+    scores: list[ScoreName] = Field(min_length=2, max_length=2, description="Names under `scores`; the first decides")
     pairs: list[Annotated[list[SystemName | Term], Field(min_length=2, max_length=2)]] = Field(
         description="Pairs of terms, the better one first"
     )
@@ -31,9 +29,7 @@ class AgreementClaim(AboutScores):
         return [as_term(term) for pair in self.pairs for term in pair]
 
     def links(self) -> dict[str, Self]:
-        return {
-            f"-{number}": self.model_copy(update={"pairs": [pair]}) for number, pair in enumerate(self.pairs, start=1)
-        }
+        return {f"-{n}": self.model_copy(update={"pairs": [pair]}) for n, pair in enumerate(self.pairs, start=1)}
 
     def judge(self, measured: Measurements) -> Findings:
         """Of one pair. Without a gain by the first metric there is nothing to agree on; with one, the other has to

@@ -31,8 +31,7 @@ class OwnPlateausClaim(TrainedPair):
 
         ours, theirs = (measured.trainings(one, self.dataset, self.quantity, steps) for one in self.systems)
         name = f"logarithm of {self.share:.0%} of {self.baseline}'s steps to its plateau over those of {self.system}"
-        reached = f"{self.system} after {ours.mean:.0f} updates, {self.baseline} after {theirs.mean:.0f}"
+        of = f"within {100 * PLATEAU:g} % of its lowest dev loss"
+        reached = f"{of}: {self.system} after {ours.mean:.0f} updates, {self.baseline} after {theirs.mean:.0f}"
         evidence = contrast(name, [(1, theirs), (-1, ours)], float(np.log(self.share)), np.log)
-        return Findings(
-            f"within {100 * PLATEAU:g} % of its lowest dev loss: {reached}", [evidence], "steps of trainings"
-        )
+        return Findings(reached, [evidence], "steps of trainings")

@@ -33,9 +33,9 @@ class DevCurves(Figure):
         level = float(loss_curve(view.layout.run(first_run)).dev.min())
         for number, system in enumerate(self.systems):
             label = view.experiment.system_entry(view.paper, system).description
-            for run in view.runs(system, self.dataset):
+            for run in (runs := view.runs(system, self.dataset)):
                 curve = loss_curve(view.layout.run(run))
-                first = run.seed == view.seeds[0]
+                first = run == runs[0]
                 style = curve_style(number, marker_size=3) | {"alpha": 1 if first else 0.5, "linewidth": 1.2}
                 axes.plot(curve.steps, curve.dev, label=label if first else None, **style)
                 rows += [

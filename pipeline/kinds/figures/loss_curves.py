@@ -29,9 +29,9 @@ class LossCurves(Figure):
         rows: list[dict[str, Any]] = []
         steps = []
         for number, system in enumerate(self.systems):
-            for run in view.runs(system, self.dataset):
+            for run in (runs := view.runs(system, self.dataset)):
                 curve = fit_curve(view.layout.run(run))
-                first = run.seed == view.seeds[0]
+                first = run == runs[0]
                 label = f"{label_of(view, system)} ({curve.steps[-1]} steps)" if first else None
                 axes.plot(
                     curve.train, curve.dev, alpha=1 if first else 0.5, label=label, linewidth=1.2, **curve_style(number)

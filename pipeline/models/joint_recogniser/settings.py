@@ -15,9 +15,7 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
     fusable: ClassVar[bool] = False
     architecture: Literal["joint_recogniser"] = Field(description="CTC and attention (Watanabe et al. 2017)")
     channels: Count = Field(default=32, description="Channels of both 3 x 3 convolutions, of stride 2 in frequency")
-    subsampling: Literal[2, 4] = Field(
-        default=4, description="Frames of a position: strides of the convolutions in time"
-    )
+    subsampling: Literal[2, 4] = Field(default=4, description="Frames of a position: the convolutions' strides in time")
     encoder_layers: Count = Field(default=3, description="Residual BLSTM layers of d_model / 2 units a direction")
     encoder_dropout: Probability = Field(default=0.1, description="Of what each of them adds")
     ctc_share: Number = Field(default=0.3, ge=0, le=1, description="Of CTC in the loss; the rest is the decoder's")

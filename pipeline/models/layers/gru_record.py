@@ -36,9 +36,8 @@ class GRURecord(NamedTuple):
     def advance(self, projected: Tensor, recurrent: Tensor, state: Tensor, out: Tensor) -> None:
         """Write the state after `state` (B, H) to `out`, and this record; projected = W x + b, recurrent = U h."""
         if state.is_cuda:
-            return torch._foreach_copy_(
-                (out, self.made), torch.ops.aten._thnn_fused_gru_cell(projected, recurrent, state)
-            )
+            found = torch.ops.aten._thnn_fused_gru_cell(projected, recurrent, state)
+            return torch._foreach_copy_((out, self.made), found)
         width = self.width
         gates, candidate, asked = self.made.split([2 * width, width, width], dim=1)
         torch.add(projected[:, : 2 * width], recurrent[:, : 2 * width], out=gates).sigmoid_()

@@ -27,17 +27,11 @@ class Blend(nn.Module):
         self.of_second = nn.Parameter(torch.empty(2 * width, second))
         self.bias = nn.Parameter(torch.empty(width))
 
-    def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """first (B, S, D or, in the form gate, any width), second (B, S, any width) -> (B, S, D)"""
+    def forward(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        """first (B, S, D or, in the form gate, any width), second (B, S, any width) -> blended, and z (B, S, D)"""
         under_gate, projected = F.linear(first, self.of_first).chunk(2, dim=-1)
         under_gate_too, projected_too = F.linear(second, self.of_second).chunk(2, dim=-1)
         z = torch.sigmoid(under_gate + under_gate_too + self.bias)
         if self.form == "gate":
-            return torch.lerp(projected_too.to(z.dtype), projected.to(z.dtype), z)
-        return torch.lerp(first.to(z.dtype), torch.tanh(projected + projected_too).to(z.dtype), z)
-
-    def gate(self, first: Tensor, second: Tensor) -> Tensor:
-        """z alone, (B, S, D)"""
-        width = len(self.bias)
-        under = F.linear(first, self.of_first[:width]) + F.linear(second, self.of_second[:width])
-        return torch.sigmoid(under + self.bias)
+            return torch.lerp(projected_too.to(z.dtype), projected.to(z.dtype), z), z
+        return torch.lerp(first.to(z.dtype), torch.tanh(projected + projected_too).to(z.dtype), z), z

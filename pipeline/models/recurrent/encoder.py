@@ -38,19 +38,15 @@ class RecurrentEncoder(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Embeddings x (B, S, E), mask (B, S) -> annotations (B, S, D), states (B, S, 2H)"""
         channels = self.channels(x, mask)
-        blended = channels[self.config.channel_names[0]]
-        for blend, name in zip(self.blends, self.config.channel_names[1:], strict=True):
-            blended = blend(blended, channels[name])
-        return blended, channels["rnn"]
+        return self.blended(channels)[0], channels["rnn"]
 
-    def gates(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """z (B, S, D) of each blend, by the channel that it adds to those before."""
-        channels, found = self.channels(x, mask), {}
-        blended = channels[self.config.channel_names[0]]
-        for blend, name in zip(self.blends, self.config.channel_names[1:], strict=True):
-            found[name] = blend.gate(blended, channels[name])
-            blended = blend(blended, channels[name])
-        return found
+    def blended(self, channels: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Annotations, and z (B, S, D) of each blend, by the channel that it adds to those before."""
+        first, *others = self.config.channel_names
+        annotations, gates = channels[first], {}
+        for blend, name in zip(self.blends, others, strict=True):
+            annotations, gates[name] = blend(annotations, channels[name])
+        return annotations, gates
 
     def channels(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """ntm (B, S, 2H) where there is a memory, rnn (B, S, 2H) and emb (B, S, E)"""

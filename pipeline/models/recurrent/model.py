@@ -74,7 +74,7 @@ class Recurrent(TaskModel):
 
     def channel_gates(self, batch) -> dict[str, Tensor]:
         """z (B, S, D) of the gate before each of `gated_channels`."""
-        return self.encoder.gates(self.src_embedding(batch.src), batch.src_mask)
+        return self.encoder.blended(self.encoder.channels(self.src_embedding(batch.src), batch.src_mask))[1]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
         return projected_loss(self.states(batch), self.output_weight, self.output_bias, batch, label_smoothing)

@@ -20,6 +20,5 @@ def forward_products(config: AttentionRecogniserConfig, shape: BatchShape) -> fl
     span = 2 * (config.location_width // 2) + 1
     look = ceil(shape.src_length / share) * (config.attention_width * (span + 1) + annotation)
     update, table = width * config.attention_width + gru(annotation, width), 3 * config.embedding_width * width
-    return (
-        encoder + keys + shape.vocab * table + shape.tgt_positions * (look + update + config.state_width * shape.vocab)
-    )
+    step = look + update + config.state_width * shape.vocab
+    return encoder + keys + shape.vocab * table + shape.tgt_positions * step

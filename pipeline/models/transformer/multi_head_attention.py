@@ -45,10 +45,8 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, c
         mask = causal_mask(keys.shape[2], keys.device)
     # Copied before they are transposed: the product reads a transposed matrix well, a strided one badly.
     queries, keys, values = (x.reshape(batch * heads, *x.shape[2:]) for x in (queries, keys, values))
-    bias = additive(mask, batch, heads, queries.dtype)
-    scores = torch.baddbmm(
-        bias, queries, keys.transpose(1, 2), beta=int(mask is not None), alpha=queries.shape[-1] ** -0.5
-    )
+    bias, scale = additive(mask, batch, heads, queries.dtype), queries.shape[-1] ** -0.5
+    scores = torch.baddbmm(bias, queries, keys.transpose(1, 2), beta=int(mask is not None), alpha=scale)
     # In float32, which is also the faster type for short rows.
     weights = F.softmax(scores.float(), dim=-1).to(values.dtype)
     return torch.bmm(dropout(weights, drop), values).unflatten(0, (batch, heads))

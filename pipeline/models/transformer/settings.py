@@ -22,9 +22,7 @@ class AnyTransformerConfig(ModelSettings):
     relu_dropout: Probability = Field(default=0.0, description="Dropout inside the feed-forward sub-layer")
     attention_init: Positive = Field(default=1.0, description="Factor of the first weights of queries, keys and values")
     feed_forward_init: Positive = Field(default=1.0, description="The same of the feed-forward sub-layer's matrices")
-    positions: Literal["sinusoid", "learned"] = Field(
-        default="sinusoid", description="Position encoding (row E: learned)"
-    )
+    positions: Literal["sinusoid", "learned"] = Field(default="sinusoid", description="Positions (row E: learned)")
     max_positions: Count = Field(default=256, description="Rows of a learned position table, in subwords")
     tie_embeddings: Literal["three-way", "none"] = Field(
         default="three-way", description="Whether source, target and pre-softmax matrices are one"

@@ -94,9 +94,8 @@ class BranchedMix(nn.Module):
         if self.kept:
             return torch.bmm(heads, outputs).unflatten(1, (batch, length))
         weight, bias = self.inner_layer()
-        return self.summed(torch.baddbmm(bias, heads, torch.matmul(outputs, weight)), alpha).unflatten(
-            0, (batch, length)
-        )
+        hidden = torch.baddbmm(bias, heads, torch.matmul(outputs, weight))
+        return self.summed(hidden, alpha).unflatten(0, (batch, length))
 
     def network(self, y: Tensor) -> tuple[Tensor, Tensor]:
         """y (M, B, T, D) -> sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D)"""

@@ -141,9 +141,8 @@ class FactCell(RunCell):
         runs = self.runs(place.table.view, place.row)
         found = (self.value(place.table.measured, run) for run in runs)
         ours = self.in_words([value for value in found if value is not None])
-        return {"printed": in_our_unit(self.printed_in(place.row), self.unit), "ours": ours} | place.comparison(
-            self, ours
-        )
+        printed = in_our_unit(self.printed_in(place.row), self.unit)
+        return {"printed": printed, "ours": ours} | place.comparison(self, ours)
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
         return f"{self.meaning}, of the runs on {self.dataset}{remark}."

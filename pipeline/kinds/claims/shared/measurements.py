@@ -100,9 +100,8 @@ class Measurements:
         All parts of a set have the same resamples: the others count as zero.
         """
         parts = [[one * chosen[:, None]] for one in rows]
-        return sample(
-            parts, metric_named(score.metric).total, score.dataset, self.pools.training(system, score.dataset)
-        )
+        training = self.pools.training(system, score.dataset)
+        return sample(parts, metric_named(score.metric).total, score.dataset, training)
 
     def lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
         """(N,) of the sources of some splits in a row."""
