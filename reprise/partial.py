@@ -1,9 +1,11 @@
 """Tables, figures and claims of what is there, at any moment: what has no number says why.
 
-What is written here is older, by its time, than all that it is made of: the workflow makes it anew.
+What is written here is older, by its time, than all that it is made of, and Snakemake's record of it is removed, by
+whose checksums it would be up to date: the workflow makes it anew.
 """
 
 import os
+from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,6 +28,8 @@ from reprise.status.causes import Causes
 
 STAGES = {ExampleTable: "example-table", TranscriptTable: "transcript-table", LayerTable: "layer-table"}
 """Reports that one stage writes or none."""
+RECORDS = Path(".snakemake/metadata")
+"""Snakemake's, of each file that it made: with which settings, and from what by its checksum."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,16 @@ class Made:
     path: Path
     lacks: str
     is_there: bool = True
+
+
+def mark_in_part(path: Path) -> None:
+    """Have the next snakemake make this file anew, also where it was made before of what is there still."""
+    os.utime(path, (WRITTEN_IN_PART, WRITTEN_IN_PART))
+    if not RECORDS.is_dir():
+        return
+    name, longest = urlsafe_b64encode(str(path).encode()).decode(), os.pathconf(RECORDS, "PC_NAME_MAX") - 1
+    *folders, last = (name[begin : begin + longest] for begin in range(0, len(name), longest))
+    RECORDS.joinpath(*(f"@{folder}" for folder in folders), last).unlink(missing_ok=True)
 
 
 class Partial:
@@ -55,7 +69,7 @@ class Partial:
         except (UserError, NotRun) as error:
             return Made(path, str(error), is_there=False)
         for one in path.parent.glob(f"{path.stem}.*"):
-            os.utime(one, (WRITTEN_IN_PART, WRITTEN_IN_PART))
+            mark_in_part(one)
         return Made(path, lacks)
 
     def is_up_to_date(self, path: Path, inputs: Iterable[Product]) -> bool:

@@ -25,8 +25,9 @@ class Decoded(Record):
     corpus: str | None = Field(default=None, description="Folder of what was transcribed; None = the run's own")
 
     def device_name(self, trained: TrainingCost | None) -> str:
-        """The device it took: it says only of which kind, so that of the training where that had one."""
-        return trained.starts[-1].device if trained and self.device != "cpu" else self.device
+        """The device it took: it says only of which kind, so that of the training where that had one of this kind."""
+        same_kind = trained and bool(trained.starts[-1].gpu_hours) == (self.device != "cpu")
+        return trained.starts[-1].device if trained and same_kind else self.device
 
 
 class TunedPoint(Closed):

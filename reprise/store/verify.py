@@ -5,17 +5,19 @@
     python -m pipeline verify --repair weighted             what is here of this paper, and set aside what is damaged
 
 TARGETS are the names and files that can be asked of snakemake. With --repair a damaged file is renamed to NAME.damaged,
-and the file that stands for something missing or damaged to NAME.stale: then the ordinary snakemake command makes anew
-what is not there, and nothing else. A file that can't be read is left alone. The exit status is 1 when something is
-wrong, after a repair only when something stays so. Writes no other file.
+and the file that stands for something missing or damaged to NAME.stale: then snakemake makes anew what is not there,
+and nothing else: the ordinary command what its results still need, the one that the last line names all of it. A file
+that can't be read is left alone. The exit status is 1 when something is wrong, after a repair only when something stays
+so. Writes no other file.
 """
 
 import argparse
 import logging
 import os
+import shlex
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from os.path import exists
 from pathlib import Path
 
@@ -32,10 +34,11 @@ from reprise.store.file_checks import Checked
 from reprise.store.lost_records import lost_records, restore
 from reprise.store.product_checks import Finding, Inspection, is_needed
 from reprise.store.scales_beside import not_looked_at
+from reprise.targets import options
 
 log = logging.getLogger(__name__)
 
-AGAIN = "the ordinary snakemake command makes it again"
+AGAIN = "snakemake makes it again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,16 +61,16 @@ def run(args: argparse.Namespace) -> None:
         for finding in findings:
             done.repair(project, finding)
     show([*good_rows(project, findings), *(row(one, done) for one in wrong.values())])
-    for line in () if args.targets else not_looked_at(project, "verify"):
+    for line in () if args.targets else [*runs_beside(project, findings), *not_looked_at(project, "verify")]:
         log.info(line)
     left = [one for one in wrong.values() if one.state == "unreadable"] if args.repair else wrong
     if left:
-        remedy = (
-            "check the disk" if args.repair else "run this command with --repair, then the ordinary snakemake command"
-        )
+        remedy = "check the disk" if args.repair else "run this command with --repair, then the one that it names"
         raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
-    to_make = wrong.keys() - done.restored
-    log.info("scale %s: %s", project.config.scale, f"now {AGAIN}" if to_make else "all that is here is good")
+    lost = (project.layout.path(one.product) for one in findings if any(check.path in wrong for check in one.checks))
+    again = " ".join(shlex.quote(str(path)) for path in lost if not path.exists())
+    now = f"now `snakemake{options(project)} -- {again}` makes it again" if again else "all that is here is good"
+    log.info("scale %s: %s", project.config.scale, now)
 
 
 def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]:
@@ -85,6 +88,13 @@ def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]
         else:
             files += in_file(graph.project, name, every, otherwise)
     return files, of_papers
+
+
+def runs_beside(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
+    """A line on the runs of the scale that no report reads, if there are any."""
+    read = {project.layout.run(one.product.run) for one in findings if isinstance(one.product, OfRun)}
+    if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
+        yield f"runs of other settings, data or seeds were not looked at: {len(beside)}, such as {beside[0]}"
 
 
 class Repairs:

@@ -3,9 +3,11 @@
 import contextlib
 import csv
 import fcntl
+import os
+from pathlib import Path
 
 import pytest
-from copied_project import ROOT
+from copied_project import ROOT, call, require
 from fabricated import folder_of, write_training
 
 from pipeline.experiment.project import load_project
@@ -13,6 +15,7 @@ from pipeline.products import Claims, Figure, Score, Table, Trained
 from pipeline.records.jobs import Failure
 from reprise.__main__ import main
 from reprise.graph import Graph, flat
+from reprise.partial import mark_in_part
 from reprise.status.campaign import WRITTEN_IN_PART, Watch
 from reprise.status.causes import Causes
 from reprise.status.drivers import drive
@@ -138,3 +141,17 @@ def test_a_report_that_the_workflow_made_whole_is_left_alone_until_what_it_is_ma
     make(project, "results/smoke/weighted/table2.csv")
     assert path.read_text() and path.stat().st_mtime == WRITTEN_IN_PART
     assert Watch(project, [TABLE], 0.0).look().made["reports"][0] == 0
+
+
+@pytest.mark.parametrize("name", ["table2.csv", f"{'long ' * 40}.csv"])
+def test_snakemake_makes_anew_what_was_written_in_part_though_all_of_it_is_as_it_was(name, tmp_path, monkeypatch):
+    """Its own records would have it up to date: of what it is made of the checksums are the same."""
+    monkeypatch.chdir(tmp_path)
+    rule = f"rule table:\n    input: 'score.json'\n    output: {name!r}\n    shell: 'cp {{input}} {{output:q}}'\n"
+    (tmp_path / "Snakefile").write_text(rule)
+    (tmp_path / "score.json").write_text("{}")
+    require(call(tmp_path, "snakemake", "--cores", "1", "--quiet", "all"))
+    os.utime(tmp_path / name, (WRITTEN_IN_PART, WRITTEN_IN_PART))
+    assert "Nothing to be done" in require(call(tmp_path, "snakemake", "-n"))
+    mark_in_part(Path(name))
+    assert "Updated input files" in require(call(tmp_path, "snakemake", "-n"))

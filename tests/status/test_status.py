@@ -250,16 +250,19 @@ def planning(project):
 def test_hours_are_those_of_every_start_and_decoding_by_device(project, runs):
     products = Graph(project).closure(Graph(project).reports(["weighted"]))
     translations = {one.run: one for one in products if isinstance(one, Translation)}
-    a100, h100, processor = list(translations)[:3]
-    starts = [start_cost(device="NVIDIA A100", processes=8, seconds=1800.0)] * 2
+    a100, h100, carried, processor = list(translations)[:4]
+    starts = [start_cost(device="NVIDIA A100", processes=8, seconds=1800.0, gpu_hours=4.0)] * 2
     training_cost(*starts).write(folder_of(project, a100) / "cost.json")
-    training_cost(start_cost(device="NVIDIA H100", seconds=1800.0)).write(folder_of(project, h100) / "cost.json")
-    training_cost(start_cost(device="NVIDIA H100", seconds=1800.0)).write(folder_of(project, processor) / "cost.json")
-    for run, device, seconds in ((a100, "cuda", 3600.0), (h100, "cuda", 7200.0), (processor, "cpu", 900.0)):
+    for run in (h100, carried):
+        cost = start_cost(device="NVIDIA H100", seconds=1800.0, gpu_hours=0.5)
+        training_cost(cost).write(folder_of(project, run) / "cost.json")
+    training_cost(start_cost(device="AMD EPYC", seconds=1800.0)).write(folder_of(project, processor) / "cost.json")
+    kinds = {a100: ("cuda", 3600.0), h100: ("cuda", 7200.0), carried: ("cpu", 900.0), processor: ("cpu", 3600.0)}
+    for run, (device, seconds) in kinds.items():
         path = project.layout.path(translations[run]).with_suffix(".json")
         touch(path)
         decoded(device=device, seconds=seconds).write(path)
-    expected = {"NVIDIA A100": 2 * 8 * 0.5 + 1, "NVIDIA H100": 0.5 + 0.5 + 2, "cpu": 0.25}
+    expected = {"NVIDIA A100": 2 * 8 * 0.5 + 1, "NVIDIA H100": 0.5 + 0.5 + 2, "cpu": 0.25, "AMD EPYC": 0.5 + 1}
     assert watching(project).look().hours == pytest.approx(expected)
 
 

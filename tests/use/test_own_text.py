@@ -360,6 +360,15 @@ def test_a_dataset_says_what_is_in_it(capsys):
     assert "sentences are in train too" not in report
 
 
+def test_a_dataset_whose_training_text_was_freed_says_what_is_not_known_any_more(capsys):
+    (text,) = Path("work/corpora").glob("cipher-*/prepared/train.en")
+    kept = text.rename(text.with_name("kept"))
+    try:
+        assert "train: how much of it is elsewhere too is not known" in said(capsys, "report", "cipher", *SMOKE)
+    finally:
+        kept.rename(text)
+
+
 WRONG = {
     "no such command": (["tranlate"], "invalid choice: 'tranlate'"),
     "no such paper": (["translate", "mien/baseline"], "did you mean 'mine'?"),

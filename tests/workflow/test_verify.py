@@ -2,6 +2,8 @@
 
 import os
 import random
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable
@@ -168,6 +170,17 @@ def test_a_checkpoint_that_is_lost_beside_what_says_that_the_training_is_done_is
     assert contents(project) == before
 
 
+@pytest.mark.slow
+def test_weights_that_no_result_needs_any_more_are_back_after_the_command_that_the_repair_names(project):
+    weights = project / RUN / "model.safetensors"
+    before = weights.read_bytes()
+    weights.write_bytes(before[:-1])
+    said = require(verify(project, "--repair"))
+    assert "Nothing to be done" in require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))
+    require(call(project, *shlex.split(re.findall("now `(snakemake .*)` makes it again", said)[-1])))
+    assert weights.read_bytes() == before
+
+
 def test_a_damaged_checkpoint_is_set_aside_beside_a_record_that_is_written_again(project):
     checkpoint = next((project / RUN / "checkpoints").glob("step-??.safetensors"))
     checkpoint.write_bytes(b"damaged")
@@ -218,6 +231,13 @@ def test_what_is_deleted_is_no_fault_once_repaired_until_something_needs_it(name
     assert found.returncode == 1 and "is not there" in found.stdout
     require(verify(project, "--repair"))
     require(verify(project))
+
+
+def test_runs_that_no_report_reads_are_said_not_to_be_looked_at(project):
+    assert "were not looked at" not in require(verify(project, of=[]))
+    shutil.copytree(project / RUN, other := (project / RUN).with_name("seed1-0123abcd"))
+    said = require(verify(project, of=[]))
+    assert f"data or seeds were not looked at: 1, such as {other.relative_to(project)}" in said
 
 
 def test_of_a_paper_what_was_never_made_is_no_fault_but_what_is_damaged_or_was_deleted_is(project):
