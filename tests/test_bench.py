@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,22 @@ def test_what_a_script_imports_is_there(script):
     own = [node for node in nodes if node.module and node.module.partition(".")[0] in ("pipeline", "reprise")]
     wanted = [(importlib.import_module(node.module), name.name) for node in own for name in node.names]
     assert [f"{module.__name__}.{name}" for module, name in wanted if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_what_a_script_calls_takes_as_many_arguments_by_these_names(script):
+    tree = ast.parse(script.read_text())
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    own = [node for node in nodes if node.module.partition(".")[0] in ("pipeline", "reprise")]
+    callables = {
+        name.name: getattr(importlib.import_module(node.module), name.name) for node in own for name in node.names
+    }
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in callables):
+            continue
+        if not any(isinstance(one, ast.Starred) for one in node.args) and all(one.arg for one in node.keywords):
+            signature = inspect.signature(callables[node.func.id])
+            signature.bind(*node.args, **{one.arg: one.value for one in node.keywords})
 
 
 def test_scripts_are_looked_at():
