@@ -14,6 +14,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
@@ -26,6 +27,7 @@ from rich.text import Text
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
+from pipeline.products import Trained
 from pipeline.schema import known
 from reprise.graph import Graph
 from reprise.named_run import find_project
@@ -60,7 +62,11 @@ def run(args: argparse.Namespace) -> None:
     watch = Watch(project, Graph(project).readable(papers))
     to_come = ToCome(project, papers, not args.no_forecast)
     title = f"Reprise: {', '.join(papers)} at scale {project.config.scale}"
-    command = command_for(args.set, args.papers, project.config.scale == "paper" or watch.has_submitted)
+    by_slurm = project.config.scale == "paper" or watch.has_submitted
+
+    def command(campaign: Campaign) -> str:
+        return command_for(args.set, [*(args.papers or ["all"]), *named_too(watch, campaign)], by_slurm)
+
     if args.json:
         campaign = watch.look()
         print(json.dumps(asdict(campaign) | {"to_come": to_come.of(campaign)}, default=str))
@@ -68,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
         show(watch, to_come, title, command, args.every)
     else:
         campaign = watch.look()
-        show_once(screen(campaign, title, None, command))
+        show_once(screen(campaign, title, None, command(campaign)))
         if (hours := to_come.of(campaign)) is not None:  # counted while what is there is read
             show_once(Text(f"\n{coming(hours)}"))
 
@@ -108,21 +114,28 @@ def pause(text: str) -> float:
     return seconds
 
 
-def show(watch: Watch, to_come: ToCome, title: str, command: str, every_s: float) -> None:
+def show(watch: Watch, to_come: ToCome, title: str, command: Callable[[Campaign], str], every_s: float) -> None:
     """Until somebody ends it; in a log, one below the other."""
     live = Live(screen=True, auto_refresh=False) if sys.stdout.isatty() else nullcontext()
     with live:
         hours: dict[str, float] | None = None
         while True:
             campaign = watch.look()
-            now = screen(campaign, title, hours, command)
+            now = screen(campaign, title, hours, command(campaign))
             live.update(now, refresh=True) if isinstance(live, Live) else show_once(now)
             hours = to_come.of(campaign)
             time.sleep(every_s)
 
 
-def command_for(settings: list[str], papers: list[str], by_slurm: bool) -> str:
+def named_too(watch: Watch, campaign: Campaign) -> list[str]:
+    """Trainings that snakemake makes only if they are named: of reports that are there already, one was lost since."""
+    there, total = campaign.made["reports"]
+    lost = (Trained(one.run) for one in campaign.runs if one.state != "done")
+    return [str(watch.project.layout.path(one)) for one in lost] if there == total else []
+
+
+def command_for(settings: list[str], targets: list[str], by_slurm: bool) -> str:
     """What goes on with such a campaign; on Slurm, if it is here, where its work belongs or lies already."""
     profile = " --profile slurm" if by_slurm and shutil.which("sbatch") else ""
     config = f" --config {' '.join(map(shlex.quote, settings))}" if settings else ""
-    return f"snakemake{profile}{config} -- {' '.join(papers) or 'all'}"
+    return f"snakemake{profile}{config} -- {' '.join(map(shlex.quote, targets))}"

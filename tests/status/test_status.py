@@ -277,6 +277,22 @@ def test_a_screen_fits_a_hundred_columns_and_counts_every_run_once(project, runs
     assert f"nobody drives the campaign; this goes on with it: {command}" in " ".join(said.split())
 
 
+def test_a_training_that_is_lost_beside_reports_that_are_there_is_named_in_the_command(
+    project, runs, capsys, tmp_path, monkeypatch
+):
+    for name in ("config.yaml", "workflow"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    for run in runs[1:]:
+        write_training(project, run, [2.0], [2.0])
+    for report in Graph(project).reports(["weighted"]):
+        touch(project.layout.path(report))
+    trained = str(project.layout.path(Trained(runs[0])))
+    assert f"--weighted{trained}" in "".join(screen(project, capsys).split())  # wherever lines end
+    project.layout.path(Graph(project).reports(["weighted"])[0]).unlink()
+    assert trained not in "".join(screen(project, capsys).split())
+
+
 def test_a_program_reads_the_same_as_json(project, runs, capsys):
     fail(project, runs[1], "a <bug>")
     campaign = json.loads(screen(project, capsys, "--json"))
@@ -393,7 +409,7 @@ def test_the_command_that_goes_on_has_the_same_settings():
 
 def test_what_slurm_had_jobs_of_goes_on_there(project, runs, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
-    assert command_for([], [], by_slurm=True) == "snakemake --profile slurm -- all"
+    assert command_for([], ["all"], by_slurm=True) == "snakemake --profile slurm -- all"
     assert not watching(project).has_submitted
     (folder_of(project, runs[0]) / "slurm").mkdir(parents=True)
     assert watching(project).has_submitted
