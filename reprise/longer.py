@@ -2,9 +2,10 @@
 
     python -m pipeline continue --run work/demo/runs/weighted/C/grammar-en-de/seed1-… --steps 4000
 
-The new run lies where the workflow looks for one of so many updates, so that it finds it once `max_steps` says so. Its
-weights have the bytes of a training that was as long from the start, where the schedule does not depend on the length;
-where it does (branch_freeze_steps), `done.json` says which run it went on from.
+With as many threads as the run had, unless --threads says otherwise. The new run lies where the workflow looks for one
+of so many updates, so that it finds it once `max_steps` says so. Its weights have the bytes of a training that was as
+long from the start, where the schedule does not depend on the length; where it does (branch_freeze_steps), `done.json`
+says which run it went on from.
 """
 
 import argparse
@@ -17,8 +18,9 @@ from pipeline.config import RunSpec
 from pipeline.errors import UserError
 from pipeline.experiment.content import DIGITS, run_content
 from pipeline.files import atomic_write
-from pipeline.layout import DONE_FILE, RUN_FILE
-from pipeline.records.training import TrainedRun
+from pipeline.layout import COST_FILE, DONE_FILE, RUN_FILE
+from pipeline.records.record import read_note
+from pipeline.records.training import TrainedRun, TrainingCost
 from pipeline.schema import load_yaml, validate
 from pipeline.training.arguments import add_machine_arguments
 from pipeline.yaml_file import LARGEST
@@ -48,6 +50,8 @@ def run(args: argparse.Namespace) -> None:
     if not args.prepare:  # what can't be trained here is begun nowhere
         choose_threads(args.threads)
         choose_device(args.device, Group.from_environment().local_rank)
+    if args.threads is None and (cost := read_note(TrainingCost, args.run / COST_FILE)):
+        args.threads = cost.starts[-1].threads  # by another number weights are the same within rounding only
     if args.steps >= LARGEST:
         raise UserError(f"--steps {args.steps}: no training has so many updates")
     written: RunSpec = validate(RunSpec, load_yaml(args.run / RUN_FILE), str(args.run / RUN_FILE))
