@@ -10,7 +10,7 @@ from pipeline.advice import REPAIR
 from pipeline.config import DecodingConfig, RunSpec, load_run, run_folder_above
 from pipeline.data.dataset import AnyDataset
 from pipeline.errors import UserError
-from pipeline.experiment.project import Project, load_project
+from pipeline.experiment.project import Project, is_project, load_project, require_project
 from pipeline.experiment.reports import table_products
 from pipeline.layout import RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.products import Averaged, RunId, Score, Trained, Tuned
@@ -69,14 +69,8 @@ def find_project(settings: dict[str, Any]) -> Project:
 
 def find_root() -> Path:
     """The working folder: what a project makes lies below it. Raises UserError when it is no project's."""
-    if is_project(Path()):
-        return Path()
-    there = f": `cd {shlex.quote(str(ROOT))}` goes to the one that this program is part of" if is_project(ROOT) else ""
-    raise UserError(f"no project here (no config.yaml beside workflow/){there}, or name the folder of a run or model")
-
-
-def is_project(folder: Path) -> bool:
-    return (folder / "config.yaml").exists() and (folder / "workflow/papers").is_dir()
+    require_project(Path(), "name the folder of a run or model")
+    return Path()
 
 
 def find_run(name: str, settings: dict[str, Any]) -> FoundRun:

@@ -1,6 +1,7 @@
 """The papers as runs: what each training and decoding is at the configured scale."""
 
 import os
+import shlex
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
@@ -16,6 +17,7 @@ from pipeline.experiment.references import check_references
 from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.products import Encoded, RunId, Score, Transcript, Translation
+from pipeline.provenance import ROOT
 from pipeline.schema import Closed, load_yaml, refuse_unread, validate
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
@@ -205,6 +207,18 @@ class Project(Catalogue):
             raise UserError(where + decoding.unweighed)
         if decoding.tuned and self.run_spec(run).model.reads != "speech":
             raise UserError(f"{where}lm_weights are for speech; set lm_weight")
+
+
+def is_project(folder: Path) -> bool:
+    return (folder / "config.yaml").exists() and (folder / "workflow/papers").is_dir()
+
+
+def require_project(folder: Path, otherwise: str) -> None:
+    """Raises UserError when `folder` is no project's. otherwise: what to do but go to one."""
+    if not is_project(folder):
+        cd = f": `cd {shlex.quote(str(ROOT))}` goes to the one that this program is part of" if is_project(ROOT) else ""
+        here = "here" if folder == Path() else f"in {folder}"
+        raise UserError(f"no project {here} (no config.yaml beside workflow/){cd}, or {otherwise}")
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:

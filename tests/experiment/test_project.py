@@ -140,6 +140,10 @@ BROKEN = [
     ("config.yaml", lambda v: v.update(scale="huge"), r"scale: unknown name 'huge'; allowed: demo"),
     ("config.yaml", lambda v: v.update(paper="atention"), r"unknown name 'atention'; allowed: anchors, attention"),
     ("config.yaml", lambda v: v.update(seeds=0), "seeds.*got 0"),
+    *(
+        ("config.yaml", lambda v, work=work: v.update(work=work), f"work: {__file__} is a file; .*folder.*got '{work}'")
+        for work in (__file__, f"{__file__}/below")
+    ),
     (
         "workflow/papers/attention/paper.yaml",
         lambda v: v["systems"]["base"]["model"].update(dropuot=0.1),

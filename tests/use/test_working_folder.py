@@ -15,14 +15,21 @@ from reprise.graph import Graph, datasets_in
 FAULTY = "grammar-smoke-trees"
 
 
+WITH_ROOT = [["show"], ["verify"], ["free"], ["site"]]
+
+
 @pytest.mark.parametrize(
-    "words", [["status"], ["results"], ["translate", "attention/base"], ["make", "all"], ["new", "paper", "mine"]]
+    "words",
+    [["status"], ["results"], ["translate", "attention/base"], ["make", "all"], ["new", "paper", "mine"], *WITH_ROOT],
 )
 def test_no_command_takes_another_folder_for_an_empty_project(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
     assert main(words) == 1
     assert "error: no project here" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+    if words in WITH_ROOT:
+        assert main([*words, "--root", str(tmp_path)]) == 1
+        assert f"error: no project in {tmp_path}" in capsys.readouterr().err
 
 
 def test_a_run_of_other_settings_is_pointed_at_and_never_taken_for_todays(tmp_path, monkeypatch, capsys):
