@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.stages import STAGES, parse
+from reprise.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}
@@ -47,6 +48,13 @@ def test_an_option_without_a_default_is_required(stage, capsys):
             parse([stage])
         said = capsys.readouterr().err
         assert all(name in said for name in required)
+
+
+@pytest.mark.parametrize("module", sorted({module for module, _ in (*STAGES.values(), *COMMANDS.values())}))
+def test_every_argument_is_explained(module):
+    parser = argparse.ArgumentParser()
+    importlib.import_module(module).add_arguments(parser)
+    assert not [action.option_strings or action.dest for action in parser._actions if not action.help]
 
 
 ASKED_BY_RULES = {

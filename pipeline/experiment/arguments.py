@@ -21,7 +21,7 @@ def add_report_arguments(parser: argparse.ArgumentParser, *, out: str, names: It
     """Of a report on one paper; names: `table` or `figure`, of which it is. out: what is written."""
     add_project_arguments(parser)
     for name in ("paper", *names):
-        parser.add_argument(f"--{name}", required=True)
+        parser.add_argument(f"--{name}", required=True, help=f"which {name}, by its name in workflow/papers")
     parser.add_argument("--out", type=Path, required=True, help=out)
 
 

@@ -39,7 +39,7 @@ OF_DATASETS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("dataset", "paper"))
+    parser.add_argument("what", choices=("dataset", "paper"), help="what is begun")
     parser.add_argument("name", help="small letters, digits and `-`")
     parser.add_argument("--src", type=Path, help="source sentences, a line each")
     parser.add_argument("--tgt", type=Path, help="their translations")

@@ -51,7 +51,7 @@ DECODING = DecodingConfig(beam_size=4, max_extra_length=1)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_project_arguments(parser)
-    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="what is measured")
     parser.add_argument("--threads", type=int, help="CPU threads; default: all")
     parser.add_argument("--seconds", type=float, default=60, help="begin no shape after so many (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="what was measured")
