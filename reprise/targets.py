@@ -49,7 +49,9 @@ def unknown_target(project: Project, target: str, rules: set[str] | frozenset[st
     match PurePosixPath(target).parts:
         case [name] if rules and "." not in name:
             return unknown(name, rules, f"target {target}") or not_here(project, name)
-        case ["results", "site", *_]:
+        case ["results", "site", *page] if page != ["index.html"]:
+            return f"{target}: is made with the whole site, by `{command(project, 'site')}`"
+        case ["results", "site", _]:
             return None
         case ["results", file]:
             return unknown_report(project, project.config.paper, file, target, pictures=False)

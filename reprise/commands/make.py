@@ -49,5 +49,5 @@ def reports(graph: Graph, target: str) -> list[Report]:
     project = graph.project
     tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
     every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
-    otherwise = f"no result that can be looked on at; `{command(project, target)}` makes it"
+    otherwise = f"neither a paper, nor `all`, nor a result; where a rule makes it, `{command(project, target)}` does"
     return reports_named(graph, target) or in_file(project, target, every, otherwise)

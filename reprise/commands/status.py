@@ -33,6 +33,7 @@ from reprise.graph import Graph
 from reprise.named_run import find_project
 from reprise.status.campaign import Campaign, Watch
 from reprise.status.screen import coming, screen
+from reprise.targets import command
 
 if TYPE_CHECKING:
     from reprise.status.forecast import Forecast
@@ -64,19 +65,19 @@ def run(args: argparse.Namespace) -> None:
     title = f"Reprise: {', '.join(papers)} at scale {project.config.scale}"
     by_slurm = project.config.scale == "paper" or watch.has_submitted
 
-    def command(campaign: Campaign) -> str:
+    def goes_on(campaign: Campaign) -> str:
         return command_for(args.set, [*(args.papers or ["all"]), *named_too(watch, campaign)], by_slurm)
 
     if args.json:
         campaign = watch.look()
         print(json.dumps(asdict(campaign) | {"to_come": to_come.of(campaign)}, default=str))
     elif args.watch:
-        show(watch, to_come, title, command, args.every)
+        show(watch, to_come, title, goes_on, args.every)
     else:
         campaign = watch.look()
-        show_once(screen(campaign, title, None, command(campaign)))
-        if (hours := to_come.of(campaign)) is not None:  # counted while what is there is read
-            show_once(Text(f"\n{coming(hours)}"))
+        show_once(screen(campaign, title, None, goes_on(campaign)))
+        if (said := to_come.said(campaign)) is not None:  # counted while what is there is read
+            show_once(Text(f"\n{said}"))
 
 
 class ToCome:
@@ -93,6 +94,10 @@ class ToCome:
 
     def of(self, campaign: Campaign) -> dict[str, float] | None:
         return self.forecast.hours(campaign) if self.wanted else None
+
+    def said(self, campaign: Campaign) -> str | None:
+        hours = self.of(campaign)
+        return None if hours is None else coming(hours, command(self.project, "plan"))
 
 
 def show_once(what: RenderableType) -> None:
@@ -114,16 +119,16 @@ def pause(text: str) -> float:
     return seconds
 
 
-def show(watch: Watch, to_come: ToCome, title: str, command: Callable[[Campaign], str], every_s: float) -> None:
+def show(watch: Watch, to_come: ToCome, title: str, goes_on: Callable[[Campaign], str], every_s: float) -> None:
     """Until somebody ends it; in a log, one below the other."""
     live = Live(screen=True, auto_refresh=False) if sys.stdout.isatty() else nullcontext()
     with live:
-        hours: dict[str, float] | None = None
+        said: str | None = None
         while True:
             campaign = watch.look()
-            now = screen(campaign, title, hours, command(campaign))
+            now = screen(campaign, title, said, goes_on(campaign))
             live.update(now, refresh=True) if isinstance(live, Live) else show_once(now)
-            hours = to_come.of(campaign)
+            said = to_come.said(campaign)
             time.sleep(every_s)
 
 

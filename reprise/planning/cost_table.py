@@ -25,6 +25,7 @@ from pipeline.products import RunId
 from pipeline.records.decoding import Decoded
 from pipeline.records.training import TrainingCost
 from reprise.planning.devices import load_devices
+from reprise.targets import command
 
 log = logging.getLogger(__name__)
 
@@ -43,16 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = project_of(args)
     devices = list(load_devices(args.root / "workflow/devices.yaml"))
-    rows = [found for planned in read_plan(args.plan) if (found := compare(project, planned, devices))]
+    rows = [found for planned in read_plan(args.plan, project) if (found := compare(project, planned, devices))]
     write_csv(args.out, rows, COLUMNS)
     for row in rows:
         log.info("%s %s: ratio %s", row["job"], row["name"], row["ratio"] or "unknown")
     log.info("%s: %d jobs", args.out, len(rows))
 
 
-def read_plan(path: Path) -> list[dict[str, str]]:
-    """Raises UserError when there is none."""
-    with reading("run the stage `plan` first"), open(path, encoding="utf-8", newline="") as file:
+def read_plan(path: Path, project: Project) -> list[dict[str, str]]:
+    """Raises UserError when there is none, with what makes one."""
+    with (
+        reading(f"`{command(project, 'plan')}` writes it, before `cost`"),
+        open(path, encoding="utf-8", newline="") as file,
+    ):
         return list(csv.DictReader(file))
 
 

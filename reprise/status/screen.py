@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -19,8 +20,8 @@ SHOWN = 12
 """Rows of each part."""
 
 
-def screen(campaign: Campaign, title: str, to_come: dict[str, float] | None, command: str) -> RenderableType:
-    """to_come: device hours that are left, None where nobody counted them; command: what goes on with the
+def screen(campaign: Campaign, title: str, to_come: str | None, command: str) -> RenderableType:
+    """to_come: hours that are left, in words, None where nobody counted them; command: what goes on with the
     campaign, empty where somebody looks to that."""
     parts: list[RenderableType] = [head(campaign, title), states(campaign)]
     parts.append(Text(f"hours   {cost(campaign, to_come)}"))
@@ -35,12 +36,10 @@ def screen(campaign: Campaign, title: str, to_come: dict[str, float] | None, com
 
 
 def head(campaign: Campaign, title: str) -> RenderableType:
+    """In a line, if it fits; else in two."""
     driver = f"driven by {campaign.driver}" if campaign.driver else "driven by nobody"
-    line = columns(2)
-    line.add_row(
-        Text(title, style="bold"), Text(f"{driver}  {time.strftime('%H:%M:%S', time.localtime(campaign.time))}")
-    )
-    return line
+    now = time.strftime("%H:%M:%S", time.localtime(campaign.time))
+    return Columns([Text(title, style="bold"), Text(f"{driver}  {now}")], padding=(0, 2))
 
 
 def states(campaign: Campaign) -> RenderableType:
@@ -54,15 +53,15 @@ def states(campaign: Campaign) -> RenderableType:
     return Group(line, bar, Text(others))
 
 
-def cost(campaign: Campaign, to_come: dict[str, float] | None) -> str:
+def cost(campaign: Campaign, to_come: str | None) -> str:
     spent = ", ".join(f"{hours(count)} on {device}" for device, count in campaign.hours.items()) or "0 h"
-    return f"{spent} spent" if to_come is None else f"{spent} spent; {coming(to_come)}"
+    return f"{spent} spent" if to_come is None else f"{spent} spent; {to_come}"
 
 
-def coming(device_hours: dict[str, float]) -> str:
-    """What is to come, in words."""
+def coming(device_hours: dict[str, float], measuring: str) -> str:
+    """What is to come, in words; where nothing is known of that, by which command it will be."""
     if not device_hours:
-        return "to come: unknown until `snakemake plan` has measured this machine"
+        return f"to come: unknown until `{measuring}` has measured this machine"
     return "to come, by the plan: " + " or ".join(f"{hours(n)} on {name}" for name, n in device_hours.items())
 
 

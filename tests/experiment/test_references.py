@@ -364,6 +364,7 @@ TARGETS = {
     "results/demo/attention/table1.png": None,
     "results/demo/multichannel/claims.md": None,
     "results/table2.md": None,
+    "results/site/index.html": None,
     "work/demo/anything": None,
     "weighted": None,
     "results/demo/weighted/tabel2.csv": "unknown name 'tabel2'; allowed: .*" + mean("table2"),
@@ -374,6 +375,8 @@ TARGETS = {
     "results/dmeo/weighted/table2.csv": "unknown name 'dmeo'.*" + mean("demo"),
     "results/small/weighted/table2.csv": "the configured scale is demo; add --config scale=small .*--set scale=small",
     "results/demo/coldfusion/recordings.csv": "made at scale small only; add --config scale=small",
+    "results/site": "made with the whole site, by `snakemake .*-- site`",
+    "results/site/claims.html": "made with the whole site, by `snakemake .*-- site`",
     "results/demo/plan.csv": "written anew each time, by `snakemake .*-- plan`",
     "wieghted": "target wieghted: unknown name 'wieghted'; allowed: all, weighted.*" + mean("weighted"),
 }

@@ -52,7 +52,7 @@ def planned_at(tmp_path_factory):
 
 @pytest.fixture
 def plan(planned_at):
-    return read_plan(planned_at / "plan.csv")
+    return read_plan(planned_at / "plan.csv", project_at(planned_at))
 
 
 def test_every_product_has_its_job_and_no_job_comes_twice(plan, tmp_path):
@@ -286,5 +286,10 @@ def test_the_cost_table_is_written_from_what_there_is(plan, planned_at, tmp_path
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == [translated["name"]] and rows[0]["hours"] == "0.01"
     assert caplog.messages[-2:] == [f"translate {translated['name']}: ratio {rows[0]['ratio']}", f"{out}: 1 jobs"]
-    with pytest.raises(UserError, match="run the stage `plan` first"):
-        read_plan(tmp_path / "nothing.csv")
+
+
+def test_where_nothing_was_planned_the_command_that_plans_it_at_this_scale_is_named(tmp_path):
+    with pytest.raises(
+        UserError, match=r"nothing\.csv: no such file; `snakemake --config scale=smoke .*-- plan` writes"
+    ):
+        read_plan(tmp_path / "nothing.csv", project_at(tmp_path))

@@ -165,7 +165,7 @@ def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):
     [
         ("weigthed", "weighted"),
         ("results/tabel2.csv", "table2"),
-        ("work/x.json", "`snakemake --config .*scale=smoke.* -- work/x.json` makes it"),
+        ("work/x.json", "where a rule makes it, `snakemake --config .*scale=smoke.* -- work/x.json` does"),
     ],
 )
 def test_a_target_that_is_no_result_is_answered_with_what_there_is(project, target, said):

@@ -125,6 +125,22 @@ def test_what_is_there_is_shown_before_what_is_to_come_is_counted(project, runs,
     assert capsys.readouterr().out == "\nto come, by the plan: 3.2 h on A100\n"
 
 
+def test_what_counts_the_hours_to_come_is_a_command_of_the_same_scale(project, runs, capsys, monkeypatch):
+    monkeypatch.setattr(Forecast, "hours", lambda *_: {})
+    assert main(["status", "weighted", "--set", f"work={project.layout.work}", "--set", f"scale={SCALE}"]) == 0
+    config = f"--config scale={SCALE} work={project.layout.work}"
+    assert f"unknown until `snakemake {config} -- plan` has measured" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_title_that_leaves_no_room_beside_it_has_a_line_of_its_own(project, capsys):
+    options = ["--set", f"work={project.layout.work}", "--set", f"scale={SCALE}", "--no-forecast"]
+    for papers, title in (([], ", ".join(project.papers)), (["weighted"], "weighted")):
+        assert main(["status", *papers, *options]) == 0
+        first, second, *_ = capsys.readouterr().out.split("\n")
+        name, driver, _ = f"{first}\n{second}".partition("driven by nobody")
+        assert name.rstrip(" ") == f"Reprise: {title} at scale {SCALE}" + "\n" * (not papers) and driver
+
+
 def test_each_run_is_in_the_state_that_its_files_tell(project, runs):
     done, works, broken, stopped, untouched = runs[:5]
     write_training(project, done, [2.0], [2.0])
