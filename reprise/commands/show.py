@@ -82,17 +82,16 @@ def narrow(filled: FilledTable) -> str:
     scores = [name for name, cell in filled.entry.cells.items() if isinstance(cell, ScoreCell)]
     columns = {name: [column(filled, name, index) for index in rows] for name in scores}
     # Where nothing is printed, that column is not there to say which score it is.
-    headers = {
-        name: [f"{name} printed", "ours" if any(row[0] for row in columns[name]) else f"{name} ours", "verdict"]
-        for name in scores
-    }
+    ours = {name: "ours" if any(row[0] for row in columns[name]) else f"{name} ours" for name in scores}
+    verdict = "{} verdict" if len(scores) > 1 else "verdict"
+    headers = {name: [f"{name} printed", ours[name], verdict.format(name)] for name in scores}
     widths = [max(map(len, labels)) + 4, *(width(headers[name], columns[name]) for name in scores)]
     fitting = sum(total <= WIDTH for total in accumulate(widths)) - 1
     shown = scores[: max(1, fitting)]
     header = ["", *(title for name in shown for title in headers[name])]
     lines = [[labels[index], *(value for name in shown for value in columns[name][index])] for index in rows]
     others = ", ".join(scores[len(shown) :])
-    left_out = fill_text(f"(also measured: {others}; --wide shows all)", WIDTH) if others else ""
+    left_out = fill_text(f"(further scores: {others}; --wide shows all)", WIDTH) if others else ""
     return f"{grid(header, lines)}\n{left_out}".rstrip("\n")
 
 
@@ -120,8 +119,8 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
     measured = Measured(PaperView(project, paper))
     sizes = [record.parameters.total for run in filled.all_runs if (record := measured.trained(run))]
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
-    size = f"{min(sizes):,}{most} parameters" if sizes else "no parameters yet: nothing was trained"
-    text = f"Of {len(ours)} rows that are ours to run: {said}. At scale {project.config.scale} the models have {size}"
+    size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing was trained yet"
+    text = f"Of {len(ours)} rows that are ours to run: {said}. At scale {project.config.scale} {size}"
     return fill_text(f"{text}{order(filled, name, ours) if NOT_COMPARABLE in found else ''}.", WIDTH)
 
 
