@@ -23,12 +23,12 @@ def require_space(folder: Path, needed: float, what: str) -> None:
         )
 
 
-def require_writable(folder: Path) -> None:
-    """Raises UserError when nothing can be written to `folder`, which need not exist yet."""
+def require_writable(folder: Path, option: str = "`work:`") -> None:
+    """Raises UserError when nothing can be written to `folder`, which need not exist yet and which `option` names."""
     try:
         tempfile.TemporaryFile(dir=nearest(folder)).close()
     except OSError as error:
-        raise UserError(f"{folder}: {error.strerror}; make it writable, or choose another `work:`") from error
+        raise UserError(f"{folder}: {error.strerror}; make it writable, or choose another {option}") from error
 
 
 def own_folder() -> Path:

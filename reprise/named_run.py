@@ -81,6 +81,8 @@ def find_run(name: str, settings: dict[str, Any]) -> FoundRun:
         return FoundRun(folder, spec, load_project(root, {"scale": spec.scale} | settings))
     if (Path(name) / PACKED_FILE).exists():
         raise UserError(f"{name}: is a packed model; this takes a run, beside its data and scores")
+    if Path(name).is_file() and Path(name).suffix == ".tar":
+        raise UserError(f"{name}: is an archive; `reprise unpack {shlex.quote(name)}` first, then name the folder")
     if Path(name).exists():
         raise UserError(f"{name}: no {RUN_FILE} in it or above it; name the folder of a run or of a packed model")
     project = find_project(settings)

@@ -233,12 +233,18 @@ def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
 
 def unpack(archive: Path, into: Path) -> Path:
     """The folder of the model in an archive, unpacked below `into`, whole or not at all. Raises UserError."""
+    tops = set[str]()
     try:
-        with tarfile.open(archive) as tar:
-            tops = {top for name in tar.getnames() for top in Path(name).parts[:1]}  # of `.` there is none
-        folder = into / min(tops, default="")
-        if len(tops) != 1 or folder.exists():
-            raise UserError(f"{archive}: can't be unpacked: {folder} is there, or it is no packed model")
+        if tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as tar:
+                tops = {top for name in tar.getnames() for top in Path(name).parts[:1]}  # of `.` there is none
+        if len(tops) != 1:
+            raise UserError(f"{archive}: can't be unpacked: it is no packed model")
+        folder = into / tops.pop()
+        if folder.exists():
+            raise UserError(
+                f"{archive}: can't be unpacked: {folder} is there already; remove it, or name another FOLDER"
+            )
         with whole_folder(folder) as new:
             for member, _, content in members(archive):  # Python 3.11.2, Debian 12's, has no safe way of its own
                 path = new.parent / member

@@ -12,6 +12,7 @@ import argparse
 import logging
 from pathlib import Path
 
+from pipeline.disk import require_writable
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.products import RunId
 from reprise.site.anchors import all_anchors
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    require_writable(args.out, "--out")
     pages = Pages(args.out, Present(project_of(args), args.private))
     build(pages)
     log.info("%s: %d files", args.out / "index.html", len(pages.written))

@@ -223,6 +223,11 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     assert main(["site", "--out", str(tmp_path)]) == 1
 
 
+def test_where_no_site_can_be_written_another_out_is_asked_for(capsys):
+    assert main(["site", "--root", str(ROOT), "--out", "/proc/site"]) == 1
+    assert "/proc/site: No such file or directory; make it writable, or choose another --out" in capsys.readouterr().err
+
+
 def test_what_an_earlier_site_had_is_removed(site, tmp_path):
     out = tmp_path / "site"
     out.mkdir()

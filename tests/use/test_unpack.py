@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.errors import UserError
 from reprise.named_run import split_decoding
+from reprise.opening import open_model
 from reprise.portable import pack_archive, unpack, verify
 
 
@@ -45,6 +46,22 @@ def test_what_is_no_archive_is_told_in_one_line(tmp_path):
         with pytest.raises(UserError) as told:
             unpack(tmp_path / name, tmp_path / "into")
         assert "\n" not in str(told.value) and "Errno" not in str(told.value)
+
+
+def test_a_text_is_called_no_packed_model_and_a_second_unpacking_is_told_of_the_first(tmp_path):
+    (tmp_path / "model.tar").write_text("a text")
+    with pytest.raises(UserError, match=r"model\.tar: can't be unpacked: it is no packed model$"):
+        unpack(tmp_path / "model.tar", tmp_path)
+    archive = archive_of(tmp_path / "model.tar", {"model/model.json": b"{}"})
+    unpack(archive, tmp_path)
+    with pytest.raises(UserError, match=rf"model\.tar: can't be unpacked: {tmp_path}/model is there already; "):
+        unpack(archive, tmp_path)
+
+
+def test_who_names_the_archive_in_the_place_of_the_folder_is_told_to_unpack_it(tmp_path):
+    archive = archive_of(tmp_path / "model.tar", {"model/model.json": b"{}"})
+    with pytest.raises(UserError, match=rf"`reprise unpack {archive}` first, then name the folder$"):
+        open_model(archive, "", {}, None)
 
 
 def test_an_archive_that_is_there_is_not_written_over(tmp_path):
