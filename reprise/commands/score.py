@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline import stages
+from pipeline.data.dataset import AnyDataset
 from pipeline.errors import UserError
+from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
 from pipeline.records.scores import ScoreFile
 from pipeline.schema import known
 from reprise.named_run import decoding_of, find_run
 from reprise.opening import add_run_argument, add_threads_argument
+from reprise.targets import command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +62,8 @@ def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:
     decode += ["--threads", args.threads] if args.threads else []
     of = ["--dataset", found.project.datasets[dataset.name], "--split", args.split, "--out", score]
     prepared = ["--prepared", corpus.parent / "prepared"]
+    if args.split == "train" and dataset.form == "sentences":
+        require_text(found.project, dataset, corpus.parent / "prepared")
     match dataset.form:
         case "sentences":
             do("translate", *decode, "--out", tokens, "--text", text)
@@ -73,6 +78,16 @@ def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:
         case _:
             raise UserError(f"{args.model}: is a language model, which the stage `perplexity` measures")
     return ScoreFile.read(score)
+
+
+def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
+    """Raises UserError when the training text was removed, which nothing else reads: before it is all translated."""
+    if not all((prepared / f"train.{language}").exists() for language in dataset.languages):
+        report = prepared / "report.json"
+        raise UserError(
+            f"{prepared}: the text of `train` was removed to free the disk; remove {report}, too, then "
+            f"`{command(project, report)}` makes it again"
+        )
 
 
 def do(*words: object) -> None:

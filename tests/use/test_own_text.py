@@ -360,11 +360,13 @@ def test_a_dataset_says_what_is_in_it(capsys):
     assert "sentences are in train too" not in report
 
 
-def test_a_dataset_whose_training_text_was_freed_says_what_is_not_known_any_more(capsys):
+def test_where_the_training_text_was_freed_what_would_read_it_says_so(capsys):
     (text,) = Path("work/corpora").glob("cipher-*/prepared/train.en")
     kept = text.rename(text.with_name("kept"))
     try:
         assert "train: how much of it is elsewhere too is not known" in said(capsys, "report", "cipher", *SMOKE)
+        assert reprise(["score", RUN, "--split", "train", *SMOKE]) == 1
+        assert "the text of `train` was removed to free the disk" in capsys.readouterr().err
     finally:
         kept.rename(text)
 
