@@ -10,6 +10,7 @@ says which run it went on from.
 
 import argparse
 import logging
+import os
 from pathlib import Path
 
 import yaml
@@ -26,12 +27,13 @@ from pipeline.training.arguments import add_machine_arguments
 from pipeline.yaml_file import LARGEST
 
 log = logging.getLogger(__name__)
+THREADS = "those of the run, where it had no GPU and as many cores are here"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder of the shorter run")
     add_length_arguments(parser)
-    add_machine_arguments(parser)
+    add_machine_arguments(parser, THREADS)
 
 
 def add_length_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,8 @@ def run(args: argparse.Namespace) -> None:
         choose_threads(args.threads)
         choose_device(args.device, Group.from_environment().local_rank)
     if args.threads is None and (cost := read_note(TrainingCost, args.run / COST_FILE)):
-        args.threads = cost.starts[-1].threads  # by another number weights are the same within rounding only
+        last = cost.starts[-1]  # by another number of threads weights are the same within rounding only
+        args.threads = last.threads if not last.gpu_hours and last.threads <= len(os.sched_getaffinity(0)) else None
     if args.steps >= LARGEST:
         raise UserError(f"--steps {args.steps}: no training has so many updates")
     written: RunSpec = validate(RunSpec, load_yaml(args.run / RUN_FILE), str(args.run / RUN_FILE))

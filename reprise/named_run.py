@@ -10,7 +10,7 @@ from pipeline.advice import REPAIR
 from pipeline.config import DecodingConfig, RunSpec, load_run, run_folder_above
 from pipeline.data.dataset import AnyDataset
 from pipeline.errors import UserError
-from pipeline.experiment.project import Project, is_project, load_project, require_project
+from pipeline.experiment.project import Project, is_project, load_project, require_project, require_work
 from pipeline.experiment.reports import table_products
 from pipeline.layout import RUN_FILE, WEIGHTS_FILE, path_in_run
 from pipeline.products import Averaged, RunId, Score, Trained, Tuned
@@ -64,7 +64,9 @@ class NamedDecoding:
 
 def find_project(settings: dict[str, Any]) -> Project:
     """The project of the working folder, with some keys of config.yaml replaced."""
-    return load_project(find_root(), settings)
+    project = load_project(find_root(), settings)
+    require_work(project)
+    return project
 
 
 def find_root() -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from pipeline.errors import UserError
-from pipeline.experiment.project import Project
+from pipeline.experiment.project import Project, require_work
 from pipeline.products import RunId
 from pipeline.schema import load_yaml, unknown
 from pipeline.shown_text import one_line, shown
@@ -33,7 +33,9 @@ def refuse_names_of_rules(project: Project) -> None:
 
 
 def refuse_odd_folders(project: Project) -> None:
-    """Raises UserError for a work folder in whose name Snakemake would see wildcards, and where names are no text."""
+    """Raises UserError for a work folder that is a file or in whose name Snakemake would see wildcards, and where names
+    are no text."""
+    require_work(project)
     for folder in (project.root.resolve(), project.layout.work.resolve()):
         if re.search("[\ud800-\udfff]", str(folder)):
             raise UserError(f"{one_line(str(folder))}: its name has bytes that are not UTF-8; choose another place")

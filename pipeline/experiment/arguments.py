@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.experiment.project import Project, load_project, require_project
+from pipeline.experiment.project import Project, load_project, require_project, require_work
 from pipeline.experiment.settings import parse_settings
 
 
@@ -29,6 +29,7 @@ def project_of(args: argparse.Namespace, papers: Iterable[str] = ()) -> Project:
     """Raises UserError as `load_project` does, and when it has no paper of `papers`, which --paper named."""
     require_project(args.root, "name one with --root")
     project = load_project(args.root, parse_settings(args.set))
+    require_work(project)
     for paper in papers:
         project.known(paper, project.papers, "--paper")
     return project

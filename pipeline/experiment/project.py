@@ -40,7 +40,10 @@ class Project(Catalogue):
 
     @cached_property
     def layout(self) -> Layout:
-        return Layout(Path(self.config.work), self.config.scale, self.run_content, self.corpus_content)
+        def content(run: RunId) -> str:
+            return self.run_content(run)  # also what is remembered anew
+
+        return Layout(Path(self.config.work), self.config.scale, content, self.corpus_content)
 
     def _run_content(self, run: RunId) -> str:
         """Of a run, what ends its folder's name."""
@@ -219,6 +222,13 @@ def require_project(folder: Path, otherwise: str) -> None:
         cd = f": `cd {shlex.quote(str(ROOT))}` goes to the one that this program is part of" if is_project(ROOT) else ""
         here = "here" if folder == Path() else f"in {folder}"
         raise UserError(f"no project {here} (no config.yaml beside workflow/){cd}, or {otherwise}")
+
+
+def require_work(project: Project) -> None:
+    """Raises UserError when the work folder can't be one, of those whose working directory is the project's root."""
+    work = Path(project.config.work)
+    if in_its_way := [path for path in (work, *work.parents) if path.exists() and not path.is_dir()]:
+        raise UserError(f"work: {in_its_way[-1]} is a file; allowed is a folder, which need not exist yet, got {work}")
 
 
 def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project:

@@ -56,13 +56,6 @@ class Config(Closed):
             raise ValueError("each seed may stand there once")
         return seeds
 
-    @field_validator("work")
-    @classmethod
-    def work_is_a_folder_or_can_be_made(cls, work: str) -> str:
-        if in_its_way := [path for path in (Path(work), *Path(work).parents) if os.path.isfile(path)]:
-            raise ValueError(f"{in_its_way[-1]} is a file; allowed is a folder, which need not exist yet")
-        return work
-
     @field_validator("mirror")
     @classmethod
     def mirror_is_a_folder_or_an_address(cls, mirror: str | None) -> str | None:

@@ -17,7 +17,7 @@ from reprise.named_run import find_run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="RUN", help="paper/system/dataset/seed, or a run's folder")
     longer.add_length_arguments(parser)
-    add_machine_arguments(parser)
+    add_machine_arguments(parser, longer.THREADS)
     add_settings_argument(parser)
 
 

@@ -17,6 +17,7 @@ from pipeline.data.dataset import AnyDataset
 from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
+from pipeline.products import Prepared
 from pipeline.records.scores import ScoreFile
 from pipeline.schema import known
 from reprise.named_run import decoding_of, find_run
@@ -83,11 +84,10 @@ def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:
 def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
     """Raises UserError when the training text was removed, which nothing else reads: before it is all translated."""
     if not all((prepared / f"train.{language}").exists() for language in dataset.languages):
-        report = prepared / "report.json"
-        raise UserError(
-            f"{prepared}: the text of `train` was removed to free the disk; remove {report}, too, then "
-            f"`{command(project, report)}` makes it again"
-        )
+        report = project.layout.path(Prepared(dataset.name))
+        is_todays = (project.root / report).resolve() == (prepared / "report.json").resolve()
+        again = f"; remove {report}, too, then `{command(project, report)}` makes it again" if is_todays else ""
+        raise UserError(f"{prepared}: the text of `train` was removed to free the disk{again}")
 
 
 def do(*words: object) -> None:

@@ -14,7 +14,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
@@ -27,11 +27,11 @@ from rich.text import Text
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
-from pipeline.products import Trained
+from pipeline.products import Product, Trained
 from pipeline.schema import known
 from reprise.graph import Graph
 from reprise.named_run import find_project
-from reprise.status.campaign import Campaign, Watch
+from reprise.status.campaign import Campaign, Watch, is_made
 from reprise.status.screen import coming, screen
 from reprise.targets import command
 
@@ -60,13 +60,15 @@ def run(args: argparse.Namespace) -> None:
     for paper in args.papers:
         known(paper, project.papers, "PAPER")
     papers = args.papers or list(project.papers)
-    watch = Watch(project, Graph(project).readable(papers))
+    graph = Graph(project)
+    watch, asked = Watch(project, graph.readable(papers)), graph.readable(args.papers or project.reproduced)
     to_come = ToCome(project, papers, not args.no_forecast)
     title = f"Reprise: {', '.join(papers)} at scale {project.config.scale}"
     by_slurm = project.config.scale == "paper" or watch.has_submitted
 
     def goes_on(campaign: Campaign) -> str:
-        return command_for(args.set, [*(args.papers or ["all"]), *named_too(watch, campaign)], by_slurm)
+        named = named_too(project, asked, campaign)
+        return command_for(args.set, [*(args.papers or ["all"]), *named], by_slurm)
 
     if args.json:
         campaign = watch.look()
@@ -132,11 +134,11 @@ def show(watch: Watch, to_come: ToCome, title: str, goes_on: Callable[[Campaign]
             time.sleep(every_s)
 
 
-def named_too(watch: Watch, campaign: Campaign) -> list[str]:
+def named_too(project: Project, asked: Iterable[Product], campaign: Campaign) -> list[str]:
     """Trainings that snakemake makes only if they are named: of reports that are there already, one was lost since."""
-    there, total = campaign.made["reports"]
-    lost = (Trained(one.run) for one in campaign.runs if one.state != "done")
-    return [str(watch.project.layout.path(one)) for one in lost] if there == total else []
+    if not all(is_made(project.layout.path(one)) for one in asked):
+        return []
+    return [str(project.layout.path(Trained(one.run))) for one in campaign.of_state("not run")]
 
 
 def command_for(settings: list[str], targets: list[str], by_slurm: bool) -> str:

@@ -147,7 +147,8 @@ class Corpus:
         src, tgt = src[fits], tgt[fits]
         by_length = src if self.kind == "speech" else tgt
         sentences = training.sentences_per_update
-        assert sentences, "checked when the settings were read"
+        if sentences is None:
+            raise UserError(f"updates on {self.kind} are counted in sentences; set training.sentences_per_update")
         updates = CountedUpdates(np.arange(len(tgt)), by_length, sentences, seed=1, sorted_first=False)
         rows = np.diff(updates.cuts)
         widths = [np.maximum.reduceat(side[updates.shuffled(1)], updates.cuts[:-1]) for side in (src, tgt)]

@@ -119,7 +119,7 @@ class Watch:
 
     def made(self, kinds: tuple[type[Product], ...]) -> tuple[int, int]:
         wanted = [self.project.layout.path(one) for one in self.products if isinstance(one, kinds)]
-        return sum(path.exists() and path.stat().st_mtime > WRITTEN_IN_PART for path in wanted), len(wanted)
+        return sum(map(is_made, wanted)), len(wanted)
 
     def run_folders(self) -> list[Path]:
         return [self.project.layout.run(run) for run in runs_in(self.products)]
@@ -145,6 +145,11 @@ class Watch:
             if report := read_note(Decoded, layout.path(one).with_suffix(".json")):
                 hours[report.device_name(costs[one.run])] += report.seconds / 3600
         return dict(hours)
+
+
+def is_made(path: Path) -> bool:
+    """Whether it is there, and not written in part."""
+    return path.exists() and path.stat().st_mtime > WRITTEN_IN_PART
 
 
 def was_submitted(folder: Path) -> bool:

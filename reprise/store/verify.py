@@ -6,9 +6,9 @@
 
 TARGETS are the names and files that can be asked of snakemake. With --repair a damaged file is renamed to NAME.damaged,
 and the file that stands for something missing or damaged to NAME.stale: then snakemake makes anew what is not there,
-and nothing else: the ordinary command what its results still need, the one that the last line names all of it. A file
-that can't be read is left alone. The exit status is 1 when something is wrong, after a repair only when something stays
-so. Writes no other file.
+and nothing else: the ordinary command what its results still need, the one that the last line names also weights of a
+model that is scored already. A file that can't be read is left alone. The exit status is 1 when something is wrong,
+after a repair only when something stays so. Writes no other file.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.files import note_of, set_aside, sweep
 from pipeline.products import OfDataset, OfRun, Product, Trained
-from reprise.graph import Graph
+from reprise.graph import Graph, flat
 from reprise.named_results import in_file, reports_named
 from reprise.status.drivers import noted_drivers, why_alive
 from reprise.store.file_checks import Checked
@@ -65,11 +65,12 @@ def run(args: argparse.Namespace) -> None:
         log.info(line)
     left = [one for one in wrong.values() if one.state == "unreadable"] if args.repair else wrong
     if left:
-        remedy = "check the disk" if args.repair else "run this command with --repair, then the one that it names"
+        remedy = "check the disk" if args.repair else "run this with --repair, then the command that it names"
         raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
-    lost = (project.layout.path(one.product) for one in findings if any(check.path in wrong for check in one.checks))
-    again = " ".join(shlex.quote(str(path)) for path in lost if not path.exists())
-    now = f"now `snakemake{options(project)} -- {again}` makes it again" if again else "all that is here is good"
+    if again := " ".join(shlex.quote(str(path)) for path in lost_ends(graph, findings)):
+        now = f"now `snakemake{options(project)} -- {again}` makes it again"
+    else:
+        now = "what is set aside is needed by nothing" if done.asides else "all that is here is good"
     log.info("scale %s: %s", project.config.scale, now)
 
 
@@ -90,11 +91,20 @@ def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]
     return files, of_papers
 
 
+def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
+    """Of what is not there, that of which nothing else is made that is not there: with it all comes back."""
+    path = graph.project.layout.path
+    bad = (one.product for one in findings if one.stale or any(check.state != "good" for check in one.checks))
+    lost = [product for product in bad if not path(product).exists()]
+    made_of = {path(one) for product in lost for one in flat(graph.inputs(product))}
+    return [path(product) for product in lost if path(product) not in made_of]
+
+
 def runs_beside(project: Project, findings: Iterable[Finding]) -> Iterator[str]:
     """A line on the runs of the scale that no report reads, if there are any."""
     read = {project.layout.run(one.product.run) for one in findings if isinstance(one.product, OfRun)}
     if beside := sorted(set(project.layout.runs.glob("*/*/*/seed*")) - read):
-        yield f"runs of other settings, data or seeds were not looked at: {len(beside)}, such as {beside[0]}"
+        yield f"runs that no report reads were not looked at: {len(beside)}, such as {beside[0]}"
 
 
 class Repairs:

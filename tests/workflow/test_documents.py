@@ -173,7 +173,7 @@ def try_image(root: Path, arguments: list[str]) -> None:
 def try_sinfo(root: Path, arguments: list[str]) -> None:
     """Where there is Slurm, whose daemons need not be up: a wrong option is told without them."""
     if shutil.which("sinfo"):
-        done = call(root, "sinfo", *arguments)
+        done = call(root, "env", "-u", "SLURM_CONF", "sinfo", *arguments)
         assert done.returncode == 0 or re.search("slurmctld|contact|munge|configuration source", done.stderr), (
             done.stderr
         )

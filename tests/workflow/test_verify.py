@@ -171,14 +171,16 @@ def test_a_checkpoint_that_is_lost_beside_what_says_that_the_training_is_done_is
 
 
 @pytest.mark.slow
-def test_weights_that_no_result_needs_any_more_are_back_after_the_command_that_the_repair_names(project):
-    weights = project / RUN / "model.safetensors"
-    before = weights.read_bytes()
-    weights.write_bytes(before[:-1])
+@pytest.mark.parametrize("name", [f"{RUN}/model.safetensors", f"{CORPUS}/subwords.model", f"{RUN}/run.yaml"])
+def test_what_no_result_needs_any_more_is_back_after_the_command_that_the_repair_names(name, project):
+    (spoilt := project / name).write_bytes((before := spoilt.read_bytes())[:-1])
     said = require(verify(project, "--repair"))
-    assert "Nothing to be done" in require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))
-    require(call(project, *shlex.split(re.findall("now `(snakemake .*)` makes it again", said)[-1])))
-    assert weights.read_bytes() == before
+    (command,) = re.findall("now `(snakemake .*)` makes it again", said)
+    assert shlex.split(command)[shlex.split(command).index("--") + 1 :] == [f"{RUN}/trained.json"]
+    require(call(project, *shlex.split(command)))
+    assert spoilt.read_bytes() == before and (project / RUN / "model.safetensors").exists()
+    assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
+    require(verify(project))
 
 
 def test_a_damaged_checkpoint_is_set_aside_beside_a_record_that_is_written_again(project):
@@ -237,7 +239,7 @@ def test_runs_that_no_report_reads_are_said_not_to_be_looked_at(project):
     assert "were not looked at" not in require(verify(project, of=[]))
     shutil.copytree(project / RUN, other := (project / RUN).with_name("seed1-0123abcd"))
     said = require(verify(project, of=[]))
-    assert f"data or seeds were not looked at: 1, such as {other.relative_to(project)}" in said
+    assert f"runs that no report reads were not looked at: 1, such as {other.relative_to(project)}" in said
 
 
 def test_of_a_paper_what_was_never_made_is_no_fault_but_what_is_damaged_or_was_deleted_is(project):
