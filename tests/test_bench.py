@@ -10,22 +10,23 @@ import pytest
 SCRIPTS = sorted((Path(__file__).resolve().parents[1] / "bench").glob("*.py"))
 
 
+def imported(tree):
+    """Modules of ours and the names that a script takes from them."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    own = [node for node in nodes if node.module and node.module.partition(".")[0] in ("pipeline", "reprise")]
+    return [(importlib.import_module(node.module), name.name) for node in own for name in node.names]
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_what_a_script_imports_is_there(script):
-    nodes = [node for node in ast.walk(ast.parse(script.read_text())) if isinstance(node, ast.ImportFrom)]
-    own = [node for node in nodes if node.module and node.module.partition(".")[0] in ("pipeline", "reprise")]
-    wanted = [(importlib.import_module(node.module), name.name) for node in own for name in node.names]
+    wanted = imported(ast.parse(script.read_text()))
     assert [f"{module.__name__}.{name}" for module, name in wanted if not hasattr(module, name)] == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_what_a_script_calls_takes_as_many_arguments_by_these_names(script):
     tree = ast.parse(script.read_text())
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    own = [node for node in nodes if node.module.partition(".")[0] in ("pipeline", "reprise")]
-    callables = {
-        name.name: getattr(importlib.import_module(node.module), name.name) for node in own for name in node.names
-    }
+    callables = {name: getattr(module, name) for module, name in imported(tree)}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in callables):
             continue

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from made_records import training_config
 from toy_corpus import write_encoded
 
-from pipeline.config import TrainingConfig
 from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.random_keys import random_keys
 from pipeline.data.split_batches import WholeSplit
@@ -33,8 +33,7 @@ def corpus(tmp_path, seed):
 def batches(corpus, **changes):
     seed = changes.pop("seed", 1)
     settings = {"tokens_per_update": BUDGET, "micro_batch_tokens": MICRO, "max_length": LONGEST} | changes
-    steps = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
-    return TrainingBatches(ParallelSplit(corpus, "train"), TrainingConfig(**steps, **settings), seed)
+    return TrainingBatches(ParallelSplit(corpus, "train"), training_config(**settings), seed)
 
 
 def same(left, right):

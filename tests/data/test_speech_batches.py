@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from made_records import speech_corpus, text_corpus
+from made_records import speech_corpus, text_corpus, training_config
 from random_speech import FEATURES, write_speech
 
 from pipeline.config import RunSpec, TrainingConfig
@@ -26,12 +26,11 @@ from pipeline.schema import validate
 from pipeline.symbols import BOS, EOS, PAD
 
 NOISE = {"noise_probability": 0.4}
-STEPS = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
 
 
 def settings(**changes) -> TrainingConfig:
     own = {"micro_batch_frames": 200, "max_frames": 10_000, "max_length": 100, "sorted_first_epoch": True}
-    return TrainingConfig(**STEPS | own | {"sentences_per_update": 8} | changes)
+    return training_config(**own | {"sentences_per_update": 8} | changes)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import math
 
+from pipeline.config import TrainingConfig
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.frame_store import FEATURES
 from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
@@ -56,6 +57,12 @@ def trained_run(**values) -> TrainedRun:
         "left_out_pairs": 0,
     }
     return TrainedRun.model_validate(made | values)
+
+
+def training_config(**values) -> TrainingConfig:
+    """For what reads no more of it than the values given."""
+    steps = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
+    return TrainingConfig(**steps | values)
 
 
 def start_cost(**values) -> StartCost:

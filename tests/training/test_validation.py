@@ -2,8 +2,8 @@ import math
 
 import pytest
 import torch
+from made_records import training_config
 
-from pipeline.config import TrainingConfig
 from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.split_batches import WholeSplit
 from pipeline.models.build import build_model
@@ -24,8 +24,7 @@ def model() -> torch.nn.Module:
 
 
 def updates(corpus) -> TrainingBatches:
-    steps = {"max_steps": 9, "schedule": "constant", "lr": 1.0, "validate_every": 9, "checkpoint_every": 9}
-    training = TrainingConfig(**steps, tokens_per_update=60, micro_batch_tokens=30, max_length=28)
+    training = training_config(tokens_per_update=60, micro_batch_tokens=30, max_length=28)
     return TrainingBatches(ParallelSplit(corpus, "train"), training, seed=1)
 
 
