@@ -6,9 +6,9 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from reprise.store.adopt import adopt
-from pipeline.schema import load_yaml
+from pipeline.core.schema import load_yaml
 
 min_version("9.0")
 

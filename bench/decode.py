@@ -30,12 +30,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pipeline.config import DecodingConfig
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.search.beam_search import beam_search
-from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
 from pipeline.training.products import TORCH_OWN, in_use, multiply_by
 from reprise.ctranslate2_export import write

@@ -20,6 +20,7 @@ import numpy as np
 import soundfile
 
 from pipeline.config import TrainingConfig
+from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, ReaderPool
 from pipeline.data.speech.features import compute_features, features_of
 from pipeline.data.speech.manifest import Utterance, write_manifest
@@ -28,7 +29,6 @@ from pipeline.data.speech.sentences import Sentence
 from pipeline.data.speech.speak import Task, read_part
 from pipeline.data.speech.text_lines import grammar_lines
 from pipeline.data.speech_batches import SpeechBatches, SpeechSplit
-from pipeline.schema import validate
 
 SECONDS, SEED = 10.0, 1
 RATES = {8000: 3800.0, 16000: 7600.0}

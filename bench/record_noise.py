@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import load_run
+from pipeline.core.records.noise import DEV_LOSS, MeasuredNoise
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.kinds.training_curves import curve_gaps, fit_curve
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
-from pipeline.records.noise import DEV_LOSS, MeasuredNoise
-from pipeline.records.scores import ScoreFile
-from pipeline.records.training import TrainedRun, TrainingCost
 
 KEPT = ("bleu_paper", "gleu", "wer", "perplexity")
 """Metrics whose statistics are kept, where there are such."""

@@ -29,10 +29,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pipeline.core.symbols import BOS, EOS
 from pipeline.data.batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
-from pipeline.symbols import BOS, EOS
 from pipeline.training.machine import prepare
 from pipeline.training.products import TORCH_OWN, in_use, multiply_by
 

@@ -37,6 +37,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.config import ModelConfig
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches import TextBatch
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model
@@ -45,7 +46,6 @@ from pipeline.models.layers.positions import sinusoids
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training.machine import prepare
 from pipeline.training.products import TORCH_OWN, in_use, multiply_by
 

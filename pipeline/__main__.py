@@ -8,8 +8,8 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from pipeline.errors import UserError
-from pipeline.shown_text import lines_shown
+from pipeline.core.errors import UserError
+from pipeline.core.shown_text import lines_shown
 from pipeline.stages import perform
 
 

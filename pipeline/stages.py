@@ -11,9 +11,9 @@ from collections.abc import Container, Mapping
 from contextlib import nullcontext
 from types import ModuleType
 
-from pipeline.digests import recording
-from pipeline.intact import looking
-from pipeline.patience import persevere
+from pipeline.core.digests import recording
+from pipeline.core.intact import looking
+from pipeline.core.patience import persevere
 
 # stage -> (module, one-line help)
 STAGES = {

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.schema import known
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.statistics.significance import RESAMPLES, SEED, Total, resampled
-from pipeline.records.scores import ScoreFile
-from pipeline.schema import known
 
 
 @dataclass(frozen=True)

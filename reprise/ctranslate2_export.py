@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import BOS, EOS, UNK
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
-from pipeline.errors import UserError
 from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
-from pipeline.symbols import BOS, EOS, UNK
 from reprise.model import Model
 from reprise.whole_folder import whole_folder
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from pipeline.config import DecodingConfig
+from pipeline.core.errors import UserError
 from pipeline.data.vocabulary import Subwords
 from pipeline.decoding.choose_search import Search
-from pipeline.errors import UserError
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import output_limits
 from reprise.ctranslate2_export import export, pieces, plain_transformer, positions

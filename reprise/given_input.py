@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.core.records.corpus import Statistics
 from pipeline.data.batches import ParallelSplit
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.speech_batches import SpeechSplit
 from pipeline.data.token_store import TokenStore
-from pipeline.records.corpus import Statistics
 
 
 class GivenTokens(TokenStore):

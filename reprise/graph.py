@@ -7,8 +7,8 @@ runs that others start from, and corpora that are only scored on.
 import logging
 from collections.abc import Iterable, Mapping
 
-from pipeline import products
-from pipeline.errors import UserError
+from pipeline.core import artifacts as products
+from pipeline.core.errors import UserError
 from pipeline.experiment import reports
 from pipeline.experiment.project import Project
 

@@ -6,7 +6,7 @@
     pipeline.table("attention", "table2", scale="small")
 
 Keyword arguments are keys of config.yaml. torch is loaded with the first model, not before. What is wrong raises
-`pipeline.errors.UserError`, in a line that says what to do.
+`pipeline.core.errors.UserError`, in a line that says what to do.
 """
 
 from pathlib import Path

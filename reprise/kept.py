@@ -11,14 +11,14 @@ from typing import ClassVar
 from pydantic import Field
 
 from pipeline.config import RunSpec
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
+from pipeline.core.records.record import Record
+from pipeline.core.records.scores import MetricValue, ScoreFile
+from pipeline.core.records.training import TrainedRun, TrainingCost
+from pipeline.core.sha256 import sha256_json
 from pipeline.experiment.comparability import OF_THE_MACHINE
 from pipeline.kinds.training_curves import loss_curve
-from pipeline.layout import COST_FILE, DONE_FILE, PROGRESS_FILE
-from pipeline.records.record import Record
-from pipeline.records.scores import MetricValue, ScoreFile
-from pipeline.records.training import TrainedRun, TrainingCost
-from pipeline.sha256 import sha256_json
 
 USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
 """Metrics that a table has where it is not told which."""

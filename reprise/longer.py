@@ -16,15 +16,15 @@ from pathlib import Path
 import yaml
 
 from pipeline.config import RunSpec
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.layout import COST_FILE, DONE_FILE, RUN_FILE
+from pipeline.core.records.record import read_note
+from pipeline.core.records.training import TrainedRun, TrainingCost
+from pipeline.core.schema import load_yaml, validate
+from pipeline.core.yaml_file import LARGEST
 from pipeline.experiment.content import DIGITS, run_content
-from pipeline.files import atomic_write
-from pipeline.layout import COST_FILE, DONE_FILE, RUN_FILE
-from pipeline.records.record import read_note
-from pipeline.records.training import TrainedRun, TrainingCost
-from pipeline.schema import load_yaml, validate
 from pipeline.training.arguments import add_machine_arguments
-from pipeline.yaml_file import LARGEST
 
 log = logging.getLogger(__name__)
 THREADS = "those of the run, where it had no GPU and as many cores are here"

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.config import DecodingConfig
+from pipeline.core.errors import UserError
+from pipeline.core.layout import CORPUS_FILE
+from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import normalised_as, vocabularies
 from pipeline.data.linearisation import rebuild
@@ -18,9 +21,6 @@ from pipeline.decoding.choose_search import Search, search_for
 from pipeline.decoding.decode_split import decode_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
-from pipeline.errors import UserError
-from pipeline.layout import CORPUS_FILE
-from pipeline.records.corpus import SpeechCorpus
 from reprise.given_input import GivenSpeech, GivenText
 from reprise.named_run import FoundRun, decoding_of
 from reprise.preparation import Preparation

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import Product, Report
+from pipeline.core.errors import UserError
+from pipeline.core.layout import RESULTS
 from pipeline.experiment.project import Project
-from pipeline.layout import RESULTS
-from pipeline.products import Product, Report
 from reprise.graph import Graph
 from reprise.targets import unknown_target
 

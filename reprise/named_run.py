@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.advice import REPAIR
 from pipeline.config import DecodingConfig, RunSpec, load_run, run_folder_above
+from pipeline.core.advice import REPAIR
+from pipeline.core.artifacts import Averaged, RunId, Score, Trained, Tuned
+from pipeline.core.errors import UserError
+from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE, path_in_run
+from pipeline.core.provenance import ROOT
+from pipeline.core.records.decoding import Tuned as TunedWeights
+from pipeline.core.schema import known, refuse_unread, validate
+from pipeline.core.yaml_file import parse_yaml
 from pipeline.data.dataset import AnyDataset
-from pipeline.errors import UserError
 from pipeline.experiment.project import Project, is_project, load_project, require_project, require_work
 from pipeline.experiment.reports import table_products
-from pipeline.layout import RUN_FILE, WEIGHTS_FILE, path_in_run
-from pipeline.products import Averaged, RunId, Score, Trained, Tuned
-from pipeline.provenance import ROOT
-from pipeline.records.decoding import Tuned as TunedWeights
-from pipeline.schema import known, refuse_unread, validate
-from pipeline.yaml_file import parse_yaml
 from reprise.targets import command
 
 PACKED_FILE = "model.json"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.files import made
-from pipeline.shown_text import one_line
+from pipeline.core.errors import UserError
+from pipeline.core.files import made
+from pipeline.core.shown_text import one_line
 
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and bytes that are not UTF-8."""

@@ -11,12 +11,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import (
+    Claims,
+    Encoded,
+    ExampleTable,
+    Figure,
+    LayerTable,
+    Product,
+    Report,
+    Table,
+    TranscriptTable,
+)
+from pipeline.core.errors import UserError
 from pipeline.kinds.claims.shared.judged import Verdict
 from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.picture import save
 from pipeline.kinds.view import PaperView
-from pipeline.products import Claims, Encoded, ExampleTable, Figure, LayerTable, Product, Report, Table, TranscriptTable
 from pipeline.reporting import claims, figure
 from pipeline.reporting.filled_table import NOT_RUN, fill
 from pipeline.reporting.markdown import render

@@ -19,21 +19,21 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.config import DecodingConfig, RunSpec
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write, writing
+from pipeline.core.layout import WEIGHTS_FILE
+from pipeline.core.provenance import commit
+from pipeline.core.records.corpus import AnyCorpus
+from pipeline.core.records.record import Record
+from pipeline.core.records.scores import MetricValue, ScoreFile
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.archives import DAMAGE, members
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
-from pipeline.errors import UserError
-from pipeline.files import atomic_write, writing
-from pipeline.layout import WEIGHTS_FILE
 from pipeline.models.build import size_of
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.provenance import commit
-from pipeline.records.corpus import AnyCorpus
-from pipeline.records.record import Record
-from pipeline.records.scores import MetricValue, ScoreFile
-from pipeline.sha256 import sha256_file
 from pipeline.training.machine import ready
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipeline.core.schema import Closed
 from pipeline.data.cleaning import BadPairError, decode, tokenised
 from pipeline.data.dataset import AnyDataset, SampleRate
 from pipeline.data.moses import detokenise
-from pipeline.schema import Closed
 
 BRACKETS = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 """What treebanks write in the place of words that could be taken for a tree's own brackets."""

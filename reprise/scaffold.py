@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
 from pipeline.experiment.project import Project
-from pipeline.files import atomic_write
 from reprise.targets import names_of_rules
 
 SCAFFOLD = "workflow/scaffold"

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
+from pipeline.core.schema import load_yaml, unknown
+from pipeline.core.shown_text import one_line, shown
 from pipeline.experiment.project import Project, require_work
-from pipeline.products import RunId
-from pipeline.schema import load_yaml, unknown
-from pipeline.shown_text import one_line, shown
 
 PLANS = {"plan", "cost"}
 """Of all papers at a scale; rules of these names write them anew each time."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.files import writing
+from pipeline.core.files import writing
 
 ANOTHER_PLACE = "name another place"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import cast
 
-from pipeline.products import OfRun, Product, RunId
+from pipeline.core.artifacts import OfRun, Product, RunId
 
 
 def product_of(kind: type[Product], values: Mapping[str, str]) -> Product:

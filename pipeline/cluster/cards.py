@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from pipeline.disk import own_folder
+from pipeline.core.disk import own_folder
 
 log = logging.getLogger(__name__)
 HELD: dict[str, int] = {}

@@ -7,12 +7,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.digests import noted
-from pipeline.errors import UserError
-from pipeline.layout import DONE_FILE
-from pipeline.records.jobs import Command, Done
-from pipeline.records.record import read_note
-from pipeline.sha256 import sha256_json
+from pipeline.core.digests import noted
+from pipeline.core.errors import UserError
+from pipeline.core.layout import DONE_FILE
+from pipeline.core.records.jobs import Command, Done
+from pipeline.core.records.record import read_note
+from pipeline.core.sha256 import sha256_json
 from pipeline.stages import perform
 from pipeline.training.key import run_key
 

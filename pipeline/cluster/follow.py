@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.files import tail
+from pipeline.core.files import tail
 
 BACKLOG_BYTES = 4096  # of a job that was running before we came
 

@@ -33,10 +33,10 @@ from pipeline.cluster.orders import perform_orders
 from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.this_job import job_name, node_name, rank, world_size
 from pipeline.cluster.version import code_digest
-from pipeline.errors import LostPeer, UserError
-from pipeline.layout import DONE_FILE
-from pipeline.patience import persevere
-from pipeline.records.jobs import StartLine
+from pipeline.core.errors import LostPeer, UserError
+from pipeline.core.layout import DONE_FILE
+from pipeline.core.patience import persevere
+from pipeline.core.records.jobs import StartLine
 from pipeline.training.ownership import Ownership, TakenOver
 
 log = logging.getLogger(__name__)

@@ -39,11 +39,11 @@ from pipeline.cluster.resources import add_resource_arguments, resources_from
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
-from pipeline.disk import own_folder
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
-from pipeline.layout import DONE_FILE
-from pipeline.records.jobs import Command
+from pipeline.core.disk import own_folder
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.layout import DONE_FILE
+from pipeline.core.records.jobs import Command
 from pipeline.stages import perform as perform_stage
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from pathlib import Path
 from pipeline.cluster.job_process import Exit, JobOrder
 from pipeline.cluster.queue import QueuedJob
 from pipeline.cluster.version import PROJECT
-from pipeline.records.jobs import Submission
+from pipeline.core.records.jobs import Submission
 
 log = logging.getLogger(__name__)
 

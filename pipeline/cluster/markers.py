@@ -7,7 +7,7 @@ starts.jsonl            one line per start and per stop of the process that work
 unfit-nodes/NODE.json   a node that failed its check
 checkpoints/step-N…     written by the job's function; N tells whether a restart got further
 
-What they hold is in pipeline/records/jobs.py.
+What they hold is in pipeline/core/records/jobs.py.
 """
 
 import re
@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from pipeline.cluster.this_job import job_name, node_name, rank
-from pipeline.files import append_line
-from pipeline.layout import DONE_FILE, WEIGHTS_FILE
-from pipeline.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
-from pipeline.records.record import read_lines_as, read_note
+from pipeline.core.files import append_line
+from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
+from pipeline.core.records.jobs import Done, Failure, StartLine, Submission, UnfitNode
+from pipeline.core.records.record import read_lines_as, read_note
 
 UNFIT_FOR_S = 24 * 3600  # after a day a node may have been repaired
 

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 log = logging.getLogger(__name__)
 

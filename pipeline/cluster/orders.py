@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pipeline.cluster.command import order_command
 from pipeline.cluster.markers import is_done, note_failure
-from pipeline.layout import DONE_FILE, TRAINED_FILE
-from pipeline.records.jobs import Command, Done
-from pipeline.records.record import read_note
+from pipeline.core.layout import DONE_FILE, TRAINED_FILE
+from pipeline.core.records.jobs import Command, Done
+from pipeline.core.records.record import read_note
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.reasons import Reason, explain
-from pipeline.disk import own_folder
-from pipeline.errors import UserError
-from pipeline.records.jobs import QueueSnapshot
+from pipeline.core.disk import own_folder
+from pipeline.core.errors import UserError
+from pipeline.core.records.jobs import QueueSnapshot
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pipeline.schema import Closed, validate
+from pipeline.core.schema import Closed, validate
 
 TABLE = Path(__file__).with_name("reasons.csv")
 

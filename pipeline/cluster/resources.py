@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.cluster.site import gres_of, parse_options
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
 

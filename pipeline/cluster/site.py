@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from pipeline.errors import UserError
-from pipeline.schema import Closed, load_yaml, validate
+from pipeline.core.errors import UserError
+from pipeline.core.schema import Closed, load_yaml, validate
 
 SITE = Path("slurm/site.yaml")
 

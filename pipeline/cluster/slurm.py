@@ -19,8 +19,8 @@ from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.cluster.reasons import Reason, explain
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.version import PROJECT
-from pipeline.errors import UserError
-from pipeline.records.jobs import Submission
+from pipeline.core.errors import UserError
+from pipeline.core.records.jobs import Submission
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Protocol
 from pipeline.cluster.follow import LogTail, last_lines
 from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, read_failure, read_starts, unfit_nodes
 from pipeline.cluster.queue import QueuedJob
-from pipeline.errors import UserError
-from pipeline.records.jobs import UnfitNode
+from pipeline.core.errors import UserError
+from pipeline.core.records.jobs import UnfitNode
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.schema import NUMBER, Closed, Count, Number
+from pipeline.core.schema import NUMBER, Closed, Count, Number
 
 
 class DecodingSettings(Closed):

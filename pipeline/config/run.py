@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 from pydantic import Field, NonNegativeInt, model_validator
 
 from pipeline.config.training import TrainingConfig
-from pipeline.layout import RUN_FILE
+from pipeline.core.layout import RUN_FILE
+from pipeline.core.schema import Closed, load_yaml, validate
 from pipeline.models.architectures import architectures
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
 from pipeline.models.settings import ModelSettings
-from pipeline.schema import Closed, load_yaml, validate
 
 if TYPE_CHECKING:
     ModelConfig = ModelSettings

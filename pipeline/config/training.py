@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from pipeline.schema import Closed, Count, Number, Positive, Probability
+from pipeline.core.schema import Closed, Count, Number, Positive, Probability
 
 
 class TrainingConfig(Closed):

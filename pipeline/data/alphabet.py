@@ -12,7 +12,7 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from pipeline.symbols import BOS, EOS, PAD, UNK
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 
 CHARACTERS = " '" + ascii_lowercase
 FIRST = EOS + 1

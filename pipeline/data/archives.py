@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from pipeline.disk import require_space
-from pipeline.errors import UserError
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UserError
 
 log = logging.getLogger(__name__)
 

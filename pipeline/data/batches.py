@@ -21,12 +21,12 @@ import torch
 from torch import Tensor
 
 from pipeline.config import TrainingConfig
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import EOS, PAD
 from pipeline.data.random_keys import random_keys
 from pipeline.data.split_batches import Batch, EncodedSplit, UpdateBatches
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
-from pipeline.errors import UserError
-from pipeline.symbols import EOS, PAD
 
 
 @dataclass(frozen=True)

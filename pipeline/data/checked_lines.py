@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.decoding import Decoded
 from pipeline.data.text_files import lines_of
-from pipeline.errors import UserError
-from pipeline.records.decoding import Decoded
 
 # Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")

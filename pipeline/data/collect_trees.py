@@ -21,6 +21,8 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
 from pipeline.data.archives import undamaged
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
@@ -28,8 +30,6 @@ from pipeline.data.download import fetch
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.transfer import DownloadError, fetch_url
 from pipeline.data.trees import bracketings
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
 
 log = logging.getLogger(__name__)
 add_arguments = partial(corpus_arguments, fetches=True, packages=True)

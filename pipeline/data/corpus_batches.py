@@ -1,6 +1,6 @@
 """What follows from the kind of a corpus, and is decided nowhere else: the batches of a run, and its vocabularies.
 
-`corpus.json` says the kind (pipeline/records/corpus.py).
+`corpus.json` says the kind (pipeline/core/records/corpus.py).
 """
 
 from pathlib import Path
@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import RunSpec, load_run
+from pipeline.core.errors import UserError
+from pipeline.core.layout import RUN_FILE
+from pipeline.core.records.corpus import read_corpus
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.batches import ParallelSplit, TextBatch, TrainingBatches
 from pipeline.data.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit
 from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
 from pipeline.data.vocabulary import Subwords, load_vocabularies
-from pipeline.errors import UserError
-from pipeline.layout import RUN_FILE
 from pipeline.models.settings import Reads as Kind
-from pipeline.records.corpus import read_corpus
 
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
 AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches

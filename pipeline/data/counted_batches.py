@@ -3,10 +3,10 @@
 import numpy as np
 
 from pipeline.config import TrainingConfig
+from pipeline.core.errors import UserError
 from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.random_keys import random_keys
 from pipeline.data.split_batches import AnyBatch, Split, UpdateBatches
-from pipeline.errors import UserError
 
 
 class CountedBatches(CountedUpdates, UpdateBatches[Split, AnyBatch]):

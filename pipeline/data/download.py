@@ -16,14 +16,14 @@ import logging
 from functools import partial
 from pathlib import Path
 
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UserError
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, load_one_of, sources_of
 from pipeline.data.packages import existing_files, package_folders
 from pipeline.data.raw_text import write_raw_splits
 from pipeline.data.transfer import DownloadError, fetch_url
 from pipeline.data.verified import fault_of, note
-from pipeline.disk import require_space
-from pipeline.errors import UserError
 
 log = logging.getLogger(__name__)
 add_arguments = partial(corpus_arguments, fetches=True, packages=True)

@@ -20,6 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit
+from pipeline.core.sha256 import sha256_file
+from pipeline.core.symbols import UNK
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import TokenisedDataset, TokenisedRecord, load_one_of
 from pipeline.data.encoded_files import encoded_stores
@@ -28,11 +33,6 @@ from pipeline.data.sequence_store import digest_of
 from pipeline.data.text_files import lines_of
 from pipeline.data.token_store import token_type, write_tokens
 from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
-from pipeline.disk import require_space
-from pipeline.errors import UserError
-from pipeline.records.corpus import ParallelCorpus, ParallelSplit
-from pipeline.sha256 import sha256_file
-from pipeline.symbols import UNK
 
 log = logging.getLogger(__name__)
 

@@ -4,16 +4,16 @@ import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.advice import REPAIR
+from pipeline.core.advice import REPAIR
+from pipeline.core.errors import UserError
+from pipeline.core.files import reading
+from pipeline.core.records.corpus import Kind, read_corpus
+from pipeline.core.records.preparation import VerifiedCorpus
+from pipeline.core.records.record import read_note
 from pipeline.data.frame_store import frame_files
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.token_store import token_files
-from pipeline.errors import UserError
-from pipeline.files import reading
-from pipeline.records.corpus import Kind, read_corpus
-from pipeline.records.preparation import VerifiedCorpus
-from pipeline.records.record import read_note
 
 
 def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tuple[Path, Path]]:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.core.errors import UserError
 from pipeline.data.trees import TOP, Builder, Tree, events
-from pipeline.errors import UserError
 
 OPEN, CLOSE = "(", "/"
 UNKNOWN_TAG = "XX"  # of a word for which no tag was written

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.core.errors import UserError
 from pipeline.data.dataset import DownloadedDataset, ManifestDataset, OwnText, SplitName, TreebankDataset
-from pipeline.errors import UserError
 
 NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
 MISSING_SHOWN = 5

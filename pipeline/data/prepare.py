@@ -21,17 +21,17 @@ from pathlib import Path
 
 import sacremoses
 
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write, reading
+from pipeline.core.records.preparation import PairsReport, PreparedPairs
+from pipeline.core.sha256 import require_digest
 from pipeline.data.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.text_files import count_lines
-from pipeline.disk import require_space
-from pipeline.errors import UserError
-from pipeline.files import atomic_write, reading
-from pipeline.records.preparation import PairsReport, PreparedPairs
-from pipeline.sha256 import require_digest
 
 log = logging.getLogger(__name__)
 

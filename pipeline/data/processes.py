@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
 
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
 from pipeline.data.archives import undamaged, unpack
 from pipeline.data.dataset import DownloadedDataset, Part, Side
-from pipeline.disk import require_space
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
 
 log = logging.getLogger(__name__)
 

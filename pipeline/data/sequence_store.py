@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.advice import REPAIR
+from pipeline.core.advice import REPAIR
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write, reading
+from pipeline.core.patience import patiently
+from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.staging import nearest
-from pipeline.errors import UserError
-from pipeline.files import atomic_write, reading
-from pipeline.patience import patiently
-from pipeline.sha256 import sha256_file, sha256_json
 
 
 class SequenceStore:

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from pipeline.config import TrainingConfig
+from pipeline.core.errors import UserError
+from pipeline.core.layout import CORPUS_FILE
+from pipeline.core.records.corpus import SpeechCorpus
+from pipeline.core.symbols import PAD
 from pipeline.data.counted_batches import CountedBatches, chosen
 from pipeline.data.frame_store import FrameStore
 from pipeline.data.noise_mixing import NoiseMixer
 from pipeline.data.split_batches import Batch, EncodedSplit
-from pipeline.errors import UserError
-from pipeline.layout import CORPUS_FILE
 from pipeline.models.settings import ModelSettings
-from pipeline.records.corpus import SpeechCorpus
-from pipeline.symbols import PAD
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.token_store import TokenStore
-from pipeline.errors import UserError
-from pipeline.symbols import BOS, EOS, PAD
 
 ALIGNED = 16
 """Bytes of which the begin of a tensor in memory is a multiple."""

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.disk import own_folder, size
-from pipeline.sha256 import sha256_json
+from pipeline.core.disk import own_folder, size
+from pipeline.core.sha256 import sha256_json
 
 log = logging.getLogger(__name__)
 

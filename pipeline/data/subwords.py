@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.records.preparation import Sampled, Vocabularies, Vocabulary
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
 from pipeline.data.text_files import count_lines, lines_of
 from pipeline.data.vocabulary import MODEL, TGT_MODEL
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
-from pipeline.records.preparation import Sampled, Vocabularies, Vocabulary
-from pipeline.symbols import BOS, EOS, PAD, UNK
 
 log = logging.getLogger(__name__)
 

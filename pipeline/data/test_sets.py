@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.preparation import PreparedPairs
+from pipeline.core.sha256 import require_digest
 from pipeline.data.dataset import CorpusRecord, DatasetRecord, SplitName, TreebankRecord
-from pipeline.errors import UserError
-from pipeline.records.preparation import PreparedPairs
-from pipeline.sha256 import require_digest
 
 
 def name_of_split(dataset: DatasetRecord, split: SplitName) -> str:

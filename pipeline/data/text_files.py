@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.files import reading
+from pipeline.core.errors import UserError
+from pipeline.core.files import reading
 
 
 def lines_of(path: Path, otherwise: str) -> Iterator[str]:

@@ -20,8 +20,8 @@ from typing import IO
 import requests
 from urllib3.exceptions import HTTPError
 
-from pipeline.disk import require_space, size
-from pipeline.files import sync_folder, writing
+from pipeline.core.disk import require_space, size
+from pipeline.core.files import sync_folder, writing
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 TOP = "TOP"
 TOP_LABELS = frozenset({"", "TOP", "ROOT", "S1"})

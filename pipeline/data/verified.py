@@ -6,11 +6,11 @@ A note, `<downloads>/.verified/<checksum>.json`, counts as long as the file has 
 import logging
 from pathlib import Path
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.preparation import VerifiedFile
+from pipeline.core.records.record import read_note
 from pipeline.data.dataset import Source
 from pipeline.data.transfer import mismatch
-from pipeline.errors import UserError
-from pipeline.records.preparation import VerifiedFile
-from pipeline.records.record import read_note
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from pipeline.errors import UserError
-from pipeline.symbols import BOS, EOS, PAD, UNK
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 
 MODEL = "subwords.model"
 """In a corpus' folder: the model of both sides, or of the source side."""

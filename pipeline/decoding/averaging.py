@@ -15,13 +15,13 @@ from typing import Any
 
 from torch import Tensor
 
-from pipeline.advice import REPAIR
 from pipeline.config import load_run
-from pipeline.errors import UserError
-from pipeline.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FILE
-from pipeline.records.decoding import Averaged, AveragedFile
-from pipeline.records.record import read_lines_as
-from pipeline.records.training import AnyProgress, TrainedRun, ValidationLine
+from pipeline.core.advice import REPAIR
+from pipeline.core.errors import UserError
+from pipeline.core.layout import DONE_FILE, PROGRESS_FILE, RUN_FILE, WEIGHTS_FILE
+from pipeline.core.records.decoding import Averaged, AveragedFile
+from pipeline.core.records.record import read_lines_as
+from pipeline.core.records.training import AnyProgress, TrainedRun, ValidationLine
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import read_weights, write_tensor_file

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.config import DecodingConfig, load_run
+from pipeline.core.errors import UserError
+from pipeline.core.layout import RUN_FILE
 from pipeline.data.alphabet import IDS
 from pipeline.data.batches import TextBatch
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.data.token_store import TokenStore
 from pipeline.decoding.trained_model import TrainedModel
-from pipeline.errors import UserError
-from pipeline.layout import RUN_FILE
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.language_model.model import LanguageModel

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import DecodingConfig
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.records.decoding import Decoded
+from pipeline.core.schema import parse_json
 from pipeline.data.split_batches import WholeSplit
 from pipeline.decoding.choose_search import Search
 from pipeline.decoding.trained_model import TrainedModel
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
-from pipeline.records.decoding import Decoded
-from pipeline.schema import parse_json
 from pipeline.training.machine import precision_on
 
 log = logging.getLogger(__name__)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.advice import REPAIR
 from pipeline.config import RunSpec, load_run, run_folder_above
+from pipeline.core.advice import REPAIR
+from pipeline.core.errors import UserError
+from pipeline.core.layout import DONE_FILE, RUN_FILE
+from pipeline.core.records.corpus import AnyCorpus, read_corpus
+from pipeline.core.records.training import TrainedRun
 from pipeline.data.encoded_files import require_whole
-from pipeline.errors import UserError
-from pipeline.layout import DONE_FILE, RUN_FILE
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.records.corpus import AnyCorpus, read_corpus
-from pipeline.records.training import TrainedRun
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key
 from pipeline.training.machine import autocast, ready

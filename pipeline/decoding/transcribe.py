@@ -13,14 +13,14 @@ import argparse
 from pathlib import Path
 
 from pipeline.config import DecodingConfig
+from pipeline.core.errors import UserError
+from pipeline.core.records.decoding import Tuned
 from pipeline.data.corpus_batches import normalised_as, source_split, vocabularies
 from pipeline.data.encoded_files import require_whole
 from pipeline.data.split_batches import WholeSplit
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
-from pipeline.errors import UserError
-from pipeline.records.decoding import Tuned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,16 +15,16 @@ import argparse
 import json
 from pathlib import Path
 
+from pipeline.core.errors import UserError
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.test_sets import check_references
 from pipeline.data.trees import parse_tree
 from pipeline.data.vocabulary import load_vocabularies
-from pipeline.errors import UserError
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.phenomena import GrammarSentence, GrammarTranslations
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.sha256 import sha256_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,13 +16,13 @@ The test set has to be the one that the dataset file describes, by line count an
 import argparse
 from pathlib import Path
 
+from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.checked_lines import check_untokenised, read_lines
 from pipeline.data.dataset import CorpusRecord, load_one_of
 from pipeline.data.test_sets import check_references
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations
-from pipeline.sha256 import sha256_file, sha256_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,8 @@ statistics, references, inputs, training}, and test.npz: edits and lengths of ea
 import argparse
 from pathlib import Path
 
+from pipeline.core.records.preparation import PreparedSpeech
+from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.checked_lines import read_lines
 from pipeline.data.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
@@ -19,8 +21,6 @@ from pipeline.data.token_store import TokenStore, token_files
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.records.preparation import PreparedSpeech
-from pipeline.sha256 import sha256_file, sha256_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

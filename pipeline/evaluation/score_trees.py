@@ -19,6 +19,9 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import TreebankRecord, load_one_of
 from pipeline.data.linearisation import rebuild
@@ -26,12 +29,9 @@ from pipeline.data.tag_alignment import TagLexicon, aligned
 from pipeline.data.test_sets import check_pairs
 from pipeline.data.text_files import lines_of
 from pipeline.data.trees import Tree, parse_tree, words
-from pipeline.errors import UserError
 from pipeline.evaluation.scored import scored, scoring_arguments
-from pipeline.files import atomic_write
 from pipeline.metrics.statistics.brackets import Parses, precision, recall
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.sha256 import sha256_file
 
 log = logging.getLogger(__name__)
 EXAMPLES = 100_000  # training trees that say which words bear which tags, gold ones first

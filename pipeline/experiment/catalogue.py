@@ -4,9 +4,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.schema import known, load_yaml, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
-from pipeline.errors import UserError
 from pipeline.experiment.claims import Claims, load_claims
 from pipeline.experiment.content import CorpusContents
 from pipeline.experiment.paper import Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
@@ -15,8 +17,6 @@ from pipeline.experiment.settings import Config
 from pipeline.kinds.cells.shared.cell import Row
 from pipeline.kinds.figures.shared.figure import Figure
 from pipeline.kinds.floors import Floors, load_floors
-from pipeline.records.noise import MeasuredNoise
-from pipeline.schema import known, load_yaml, validate
 
 
 class Catalogue:

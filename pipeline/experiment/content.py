@@ -13,12 +13,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipeline.config import RunSpec
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json, write_json
+from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.dataset import AnyDataset, Source, sources_of
 from pipeline.data.dataset.base import LicensedPackages
 from pipeline.data.packages import expanded
-from pipeline.errors import UserError
-from pipeline.json_file import read_json, write_json
-from pipeline.sha256 import sha256_file, sha256_json
 
 DIGITS = 8
 PREPARATION = TRAINING = 1

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.config import DecodingConfig
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.schema import known, validate
 from pipeline.experiment.paper import DecodingEntry, Paper
-from pipeline.schema import known, validate
 
 
 def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> DecodingConfig:

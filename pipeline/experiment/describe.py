@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from pipeline.config import RunSpec
-from pipeline.files import atomic_write
-from pipeline.schema import parse_json
+from pipeline.core.files import atomic_write
+from pipeline.core.schema import parse_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

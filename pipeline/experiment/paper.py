@@ -12,7 +12,9 @@ from pydantic import BeforeValidator, Field
 import pipeline.kinds.cells
 import pipeline.kinds.figures
 from pipeline.config import DecodingSettings
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.schema import Closed, Count, load_yaml, nearest, validate
+from pipeline.core.shown_text import one_line, shown
 from pipeline.experiment.reading import Reading
 from pipeline.kinds.cells.shared.cell import Cell, Row
 from pipeline.kinds.discovery import kinds_in
@@ -28,8 +30,6 @@ from pipeline.kinds.names import (
     TrainedName,
 )
 from pipeline.kinds.scored import ScoredSplit
-from pipeline.schema import Closed, Count, load_yaml, nearest, validate
-from pipeline.shown_text import one_line, shown
 
 if TYPE_CHECKING:
     AnyCell = Cell

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
-from pipeline.errors import UserError
+from pipeline.core.artifacts import Encoded, RunId, Score, Transcript, Translation
+from pipeline.core.errors import UserError
+from pipeline.core.layout import Layout
+from pipeline.core.provenance import ROOT
+from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
 from pipeline.experiment import reports
 from pipeline.experiment.catalogue import Catalogue
 from pipeline.experiment.content import run_content
 from pipeline.experiment.decodings import paper_decoding
 from pipeline.experiment.references import check_references
-from pipeline.layout import Layout
 from pipeline.models.fusion.settings import FusionConfig
-from pipeline.products import Encoded, RunId, Score, Transcript, Translation
-from pipeline.provenance import ROOT
-from pipeline.schema import Closed, load_yaml, refuse_unread, validate
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Settings of a run by the record that they have to be."""

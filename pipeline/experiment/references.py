@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 
+from pipeline.core.errors import UserError
+from pipeline.core.schema import MOST_FAULTS, unknown
+from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import LicensedPackages
-from pipeline.errors import UserError
 from pipeline.experiment.named import Named, names_in
 from pipeline.experiment.paper import SystemEntry
 from pipeline.experiment.rule_faults import RECORDS, rule_faults
@@ -20,8 +22,6 @@ from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
 from pipeline.kinds.names import Names
 from pipeline.kinds.scored import ScoredSplits
 from pipeline.metrics import metric_named, metric_names
-from pipeline.schema import MOST_FAULTS, unknown
-from pipeline.shown_text import one_line
 
 if TYPE_CHECKING:
     from pipeline.experiment.project import Project

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from pipeline.core.artifacts import Encoded, Product, RunId, Score, Transcript, Translation
 from pipeline.kinds.view import PaperView
-from pipeline.products import Encoded, Product, RunId, Score, Transcript, Translation
 
 if TYPE_CHECKING:
     from pipeline.experiment.project import Project

@@ -7,9 +7,9 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.config import DecodingConfig, ModelConfig, TrainingConfig
+from pipeline.core.schema import shown, unknown
 from pipeline.experiment.scale import Rule, Rules
 from pipeline.models.fusion.settings import FusionConfig
-from pipeline.schema import shown, unknown
 
 RECORDS: dict[str, tuple[type[BaseModel], ...]] = {
     "model": get_args(get_args(ModelConfig)[0]),

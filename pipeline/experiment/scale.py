@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from pipeline.schema import NUMBER, Closed, Count, Number
+from pipeline.core.schema import NUMBER, Closed, Count, Number
 
 Factor = Annotated[float, Field(ge=1e-6, le=1e9, strict=False), NUMBER]
 

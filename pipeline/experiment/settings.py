@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from pipeline.errors import UserError
-from pipeline.schema import Closed
-from pipeline.yaml_file import parse_yaml
+from pipeline.core.errors import UserError
+from pipeline.core.schema import Closed
+from pipeline.core.yaml_file import parse_yaml
 
 MOST_SEEDS = 1000
 Seed = Annotated[int, Field(ge=0, lt=2**31)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
-from pipeline.files import atomic_write
+from pipeline.core.files import atomic_write
 from pipeline.grammar.chains import endless_chains
 from pipeline.grammar.corpus import LANGUAGES, Domain, Limits, Sentence, endless, next_unseen
 

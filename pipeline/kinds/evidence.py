@@ -20,7 +20,7 @@ from itertools import groupby
 
 import numpy as np
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.metrics.statistics.significance import Total, resampled
 
 Scale = Total

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pydantic import Field
 
+from pipeline.core.schema import Closed, Number, load_yaml, validate
 from pipeline.kinds.names import MetricName
 from pipeline.metrics import metric_named
-from pipeline.schema import Closed, Number, load_yaml, validate
 
 
 class Floor(Closed):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.core.records.probes import LayerCosts
 from pipeline.kinds.evidence import Evidence, over_seeds
-from pipeline.records.probes import LayerCosts
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import LayerTimes, ModelSizes, RunId, Score, Trained
+from pipeline.core.errors import UserError
+from pipeline.core.layout import COST_FILE
+from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.probes import ModelSizes as ModelSizesFile
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.kinds.evidence import Sample, sample
 from pipeline.kinds.scored import ScoredSplits
 from pipeline.kinds.view import PaperView
-from pipeline.layout import COST_FILE
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
-from pipeline.products import LayerTimes, ModelSizes, RunId, Score, Trained
-from pipeline.records.probes import LayerCosts
-from pipeline.records.probes import ModelSizes as ModelSizesFile
-from pipeline.records.scores import ScoreFile
-from pipeline.records.training import TrainedRun, TrainingCost
 
 
 @dataclass(frozen=True)

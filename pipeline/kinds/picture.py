@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.files import atomic_write
+from pipeline.core.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

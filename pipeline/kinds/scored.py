@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipeline.core.schema import Closed
 from pipeline.kinds.names import DatasetName, MetricName
 from pipeline.metrics import metric_named
-from pipeline.schema import Closed
 
 ScoredSplit = Literal["dev", "test", "test2", "test3", "test4", "test5"]
 

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipeline.errors import UserError
-from pipeline.layout import PROGRESS_FILE
-from pipeline.records.record import Record, read_lines_as
-from pipeline.records.training import AnyProgress, MonitorLine, TrainedRun, ValidationLine
+from pipeline.core.errors import UserError
+from pipeline.core.layout import PROGRESS_FILE
+from pipeline.core.records.record import Record, read_lines_as
+from pipeline.core.records.training import AnyProgress, MonitorLine, TrainedRun, ValidationLine
 
 Line = TypeVar("Line", bound=Record)
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.config import RunSpec
+from pipeline.core.artifacts import Product, RunId, Score, Trained
+from pipeline.core.layout import Layout
+from pipeline.core.records.noise import MeasuredNoise
 from pipeline.kinds.floors import Floors
 from pipeline.kinds.scored import ScoredSplits, measure_of
-from pipeline.layout import Layout
-from pipeline.products import Product, RunId, Score, Trained
-from pipeline.records.noise import MeasuredNoise
 
 
 class Described(Protocol):

@@ -9,9 +9,9 @@ import pkgutil
 from functools import cache
 from typing import Any
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.schema import known
 from pipeline.metrics.statistics.metric import Inputs, Metric
-from pipeline.schema import known
 
 
 def metric_names() -> list[str]:

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import get_args
 
 import pipeline.models
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.settings import ModelSettings
 
 FUNCTIONS = {"flops": "forward_products", "model": "build"}

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal
 
-from pipeline.schema import Closed
+from pipeline.core.schema import Closed
 
 Reads = Literal["parallel", "speech", "text"]
 """Sentence pairs; features and transcripts; or sentences without a source, for language models."""

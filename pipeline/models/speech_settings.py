@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
+from pipeline.core.schema import Count, Probability
 from pipeline.models.settings import ModelSettings, Reads
-from pipeline.schema import Count, Probability
 
 
 class SpeechSettings(ModelSettings):

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 from pipeline.config import load_run
+from pipeline.core.errors import UserError
+from pipeline.core.layout import RUN_FILE
+from pipeline.core.records.probes import AlignmentMaps
+from pipeline.core.symbols import PAD
 from pipeline.data.corpus_batches import evaluation_split, normalised_as, vocabularies
-from pipeline.errors import UserError
-from pipeline.layout import RUN_FILE
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.records.probes import AlignmentMaps
-from pipeline.symbols import PAD
 from pipeline.training.checkpoint import load_weights, weight_files
 from pipeline.training.key import run_key
 from pipeline.training.machine import ready

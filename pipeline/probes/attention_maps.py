@@ -28,13 +28,13 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 import torch
 from torch import Tensor
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.probes import AttentionMap
+from pipeline.core.symbols import EOS
 from pipeline.data.batches import ParallelSplit, TextBatch
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import Subwords
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
-from pipeline.errors import UserError
-from pipeline.records.probes import AttentionMap
-from pipeline.symbols import EOS
 
 log = logging.getLogger(__name__)
 

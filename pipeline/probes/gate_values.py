@@ -26,17 +26,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.probes import Gates, GateValue
 from pipeline.data.batches import ParallelSplit, TextBatch
 from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
-from pipeline.errors import UserError
 from pipeline.grammar.chinese import FUNCTION_WORDS
 from pipeline.kinds.claims.gate_values import WordKind
 from pipeline.metrics.statistics.score_file import write_statistics
-from pipeline.records.probes import Gates, GateValue
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from pipeline.core.provenance import provenance
+from pipeline.core.records.probes import LayerCosts, LayerTime
 from pipeline.models.transformer.multi_head_attention import attend
-from pipeline.provenance import provenance
-from pipeline.records.probes import LayerCosts, LayerTime
 from pipeline.training.machine import choose_device, facts, prepare
 
 log = logging.getLogger(__name__)

@@ -15,6 +15,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import read_corpus
+from pipeline.core.records.scores import Scored
 from pipeline.data.corpus_batches import AnyBatch, AnySplit, check_targets, evaluation_split, kind_read, normalised_as
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
 from pipeline.data.encoded_files import require_whole
@@ -22,11 +25,8 @@ from pipeline.data.split_batches import WholeSplit
 from pipeline.data.test_sets import check_pairs, name_of_split
 from pipeline.data.text_only_batches import TextOnlySplit
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
-from pipeline.errors import UserError
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.statistics.score_file import write_score
-from pipeline.records.corpus import read_corpus
-from pipeline.records.scores import Scored
 
 ONE_SENTENCE = 1
 """Source symbols of a batch at most; it always has a sentence. Models sum over batches, and sentences are compared."""

@@ -14,10 +14,11 @@ from functools import partial
 
 import numpy as np
 
+from pipeline.core.artifacts import RunId, Score, Translation
+from pipeline.core.errors import UserError
 from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.test_sets import name_of_split
-from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import Examples
 from pipeline.experiment.project import Project
@@ -25,7 +26,6 @@ from pipeline.experiment.reports import example_runs
 from pipeline.kinds.lengths import source_lengths
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
-from pipeline.products import RunId, Score, Translation
 from pipeline.reporting.markup import grid, paragraphs, write_twins
 
 log = logging.getLogger(__name__)

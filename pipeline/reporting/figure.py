@@ -9,7 +9,7 @@ import argparse
 import logging
 from functools import partial
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.experiment.reports import figure_products

@@ -6,14 +6,14 @@ from typing import Any
 
 from pandas import DataFrame, concat
 
+from pipeline.core.artifacts import RunId, Trained
+from pipeline.core.records.training import TrainedRun
 from pipeline.experiment.comparability import Comparability, Reason, in_words
 from pipeline.experiment.paper import TableEntry
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, Place, PrintedTable, is_ours
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
-from pipeline.products import RunId, Trained
-from pipeline.records.training import TrainedRun
 
 NOT_RUN, CITED = "not run", "cited"
 AGREES, HIGHER, LOWER = "agrees", "higher", "lower"

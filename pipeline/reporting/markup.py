@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.csv_file import write_csv
-from pipeline.files import atomic_write
+from pipeline.core.csv_file import write_csv
+from pipeline.core.files import atomic_write
 
 if TYPE_CHECKING:
     from pandas import DataFrame

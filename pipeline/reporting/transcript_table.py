@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
+from pipeline.core.artifacts import Transcript
+from pipeline.core.errors import UserError
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.checked_lines import read_lines
 from pipeline.data.token_store import TokenStore
-from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import TranscriptTable
 from pipeline.experiment.project import Project
 from pipeline.experiment.reports import transcripts
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.wer import METRIC as WER
-from pipeline.products import Transcript
 from pipeline.reporting.markup import literal, paragraphs, write_twins
 
 log = logging.getLogger(__name__)

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 from pipeline.config import DecodingConfig
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.interface import SourceBatch, output_limits, rows_on, select_hypotheses, select_sentences, tree_map
 from pipeline.search.scorers import ModelScores, Prior, ShallowFusion
 from pipeline.search.selection import Candidates, best_continuations
-from pipeline.symbols import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

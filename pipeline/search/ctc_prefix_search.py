@@ -16,11 +16,11 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.models.layers.reading import numbers_on
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import select_hypotheses
 from pipeline.search.scorers import Prior
-from pipeline.symbols import BOS, EOS, PAD, UNK
 
 BLANK = PAD
 NEVER_WRITTEN = [PAD, UNK, BOS, EOS]

@@ -5,10 +5,10 @@ Q(y) = γ log P_CTC(y | x) + (1 - γ) log P_attention(y | x) + λ log P_LM(y) + 
 
 import torch
 
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.ctc_prefix_search import TextScores, best_texts, prefix_beam
-from pipeline.symbols import BOS, EOS, PAD
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pipeline.symbols import BOS, EOS, PAD, UNK
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 
 NEVER = 1e-30
 """Stands for the probability of what is never written, so that no weight times it is no number."""

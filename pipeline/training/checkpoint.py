@@ -22,13 +22,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.advice import REPAIR
-from pipeline.disk import require_space
-from pipeline.errors import UserError
-from pipeline.files import set_aside
-from pipeline.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
-from pipeline.records.training import Machine, Outcome, Return, TrainedRun
-from pipeline.schema import validate
+from pipeline.core.advice import REPAIR
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UserError
+from pipeline.core.files import set_aside
+from pipeline.core.layout import COST_FILE, DONE_FILE, WEIGHTS_FILE
+from pipeline.core.records.training import Machine, Outcome, Return, TrainedRun
+from pipeline.core.schema import validate
 from pipeline.training.background import Background
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.resume_point import ResumePoint, everything

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from pipeline.layout import COST_FILE
-from pipeline.records.training import Machine, StartCost, TotalCost, TrainingCost
+from pipeline.core.layout import COST_FILE
+from pipeline.core.records.training import Machine, StartCost, TotalCost, TrainingCost
 
 
 class CostCounter:

@@ -14,7 +14,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from pipeline.errors import LostPeer, UserError
+from pipeline.core.errors import LostPeer, UserError
 
 TIMEOUT = datetime.timedelta(minutes=10)
 """How long processes wait for one: longer than the first takes to save, and to write samples, while others wait."""

@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import UserError
-from pipeline.layout import EVENTS
-from pipeline.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
+from pipeline.core.errors import UserError
+from pipeline.core.layout import EVENTS
+from pipeline.core.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
 
 
 class EventFile:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 
 from pipeline.config import TrainingConfig
+from pipeline.core.errors import UserError
 from pipeline.data.corpus_batches import AnyBatch
 from pipeline.data.speech_batches import SpeechBatch
-from pipeline.errors import UserError
 from pipeline.training.state import TrainingState
 
 log = logging.getLogger(__name__)

@@ -24,6 +24,12 @@ from pathlib import Path
 import torch
 
 from pipeline.config import RunSpec, load_run
+from pipeline.core.errors import UserError
+from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, SAMPLES_FILE, TOLD, WEIGHTS_FILE
+from pipeline.core.patience import patiently
+from pipeline.core.provenance import provenance
+from pipeline.core.records.training import Machine, Outcome, Parameters, TrainedRun
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.corpus_batches import (
     AnyBatch,
     AnySplit,
@@ -37,13 +43,7 @@ from pipeline.data.corpus_batches import (
 from pipeline.data.encoded_files import require_whole, training_stores
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.staging import stage
-from pipeline.errors import UserError
-from pipeline.layout import DONE_FILE, EVENTS, RUN_FILE, SAMPLES_FILE, TOLD, WEIGHTS_FILE
 from pipeline.models.seq2seq import count_parameters
-from pipeline.patience import patiently
-from pipeline.provenance import provenance
-from pipeline.records.training import Machine, Outcome, Parameters, TrainedRun
-from pipeline.sha256 import sha256_file
 from pipeline.training import machine
 from pipeline.training.arguments import SAVE_EVERY_S, add_machine_arguments
 from pipeline.training.checkpoint import Checkpoints, key_of

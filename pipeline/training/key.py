@@ -5,10 +5,10 @@ from pathlib import Path
 from pydantic import Field
 
 from pipeline.config import RunSpec, load_run
-from pipeline.layout import RUN_FILE
-from pipeline.records.corpus import read_corpus
-from pipeline.records.record import Record
-from pipeline.sha256 import sha256_json
+from pipeline.core.layout import RUN_FILE
+from pipeline.core.records.corpus import read_corpus
+from pipeline.core.records.record import Record
+from pipeline.core.sha256 import sha256_json
 
 ADOPTED_FILE = "adopted.json"
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import torch
 
 from pipeline.config import RunSpec
-from pipeline.disk import cache_folder
-from pipeline.errors import UserError
-from pipeline.provenance import processor
-from pipeline.records.training import Machine
+from pipeline.core.disk import cache_folder
+from pipeline.core.errors import UserError
+from pipeline.core.provenance import processor
+from pipeline.core.records.training import Machine
 from pipeline.training.products import choose, in_use, multiply_by
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from typing import Any
 from torch import Tensor
 
 from pipeline.config import RunSpec, load_run, neighbours
-from pipeline.errors import UserError
-from pipeline.files import sync_folder
-from pipeline.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TOLD, WEIGHTS_FILE
+from pipeline.core.errors import UserError
+from pipeline.core.files import sync_folder
+from pipeline.core.layout import DONE_FILE, EVENTS, OLD_RUN, RUN_FILE, TOLD, WEIGHTS_FILE
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.key import key_of, run_key
 from pipeline.training.step_files import RESUME, WEIGHTS, numbered

@@ -18,9 +18,9 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.records.jobs import Claim
-from pipeline.records.record import read_note
+from pipeline.core.errors import UserError
+from pipeline.core.records.jobs import Claim
+from pipeline.core.records.record import read_note
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import torch
 
 from pipeline.config import RunSpec, load_run
-from pipeline.errors import UserError
-from pipeline.layout import RUN_FILE, WEIGHTS_FILE
+from pipeline.core.errors import UserError
+from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
+from pipeline.core.records.corpus import EncodedCorpus, read_corpus
 from pipeline.models.build import build_model
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import Seq2Seq, TaskModel
-from pipeline.records.corpus import EncodedCorpus, read_corpus
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import read_weights
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pipeline.errors import UserError
-from pipeline.provenance import processor
-from pipeline.records.record import Record, read_note
-from pipeline.records.training import Products
+from pipeline.core.errors import UserError
+from pipeline.core.provenance import processor
+from pipeline.core.records.record import Record, read_note
+from pipeline.core.records.training import Products
 
 log = logging.getLogger(__name__)
 Multiply = Callable[..., Tensor]

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.files import append_line, atomic_write, whole_lines, writing
-from pipeline.layout import PROGRESS_FILE
-from pipeline.records.record import Record
-from pipeline.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
+from pipeline.core.errors import UserError
+from pipeline.core.files import append_line, atomic_write, whole_lines, writing
+from pipeline.core.layout import PROGRESS_FILE
+from pipeline.core.records.record import Record
+from pipeline.core.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
 from pipeline.training.event_file import EventFile
 from pipeline.training.state import Sums, TrainingState
 

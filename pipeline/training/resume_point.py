@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import load_into, read_tensor_file, tensors_of

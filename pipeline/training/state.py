@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipeline.config import TrainingConfig
-from pipeline.records.training import BestLoss, Loss, Return, UpdatesLoss
+from pipeline.core.records.training import BestLoss, Loss, Return, UpdatesLoss
 
 INSANE = 10
 """Times the loss of a uniform guess, or the best so far: an exploded model is beyond, an overfitted one is not."""

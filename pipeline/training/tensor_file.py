@@ -14,9 +14,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
-from pipeline.patience import read_patiently
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.patience import read_patiently
 from pipeline.training.tensor_header import FACTS, DamagedFileError, facts_in
 
 

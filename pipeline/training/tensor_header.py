@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import IO, Any
 
-from pipeline.patience import read_patiently
+from pipeline.core.patience import read_patiently
 
 FACTS = "reprise"  # a single entry: the order of several is not fixed, and equal content should give equal bytes
 

@@ -12,11 +12,11 @@ import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pipeline.config import RunSpec
+from pipeline.core.layout import SAMPLES_FILE
+from pipeline.core.records.training import Machine, Return, SampleLine
 from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
-from pipeline.layout import SAMPLES_FILE
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.records.training import Machine, Return, SampleLine
 from pipeline.training.checkpoint import Checkpoints, load_weights
 from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group

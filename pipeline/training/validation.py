@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from pipeline.config import DecodingConfig
+from pipeline.core.records.training import Loss
 from pipeline.data.batches import ParallelSplit, TextBatch
 from pipeline.data.corpus_batches import AnyBatch, AnySplit, AnyTrainingBatches, vocabularies
 from pipeline.data.speech_batches import SpeechBatch, SpeechSplit
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.text_only_batches import TextOnlySplit
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
-from pipeline.records.training import Loss
 from pipeline.search.beam_search import beam_search
 from pipeline.training.distributed import Group
 from pipeline.training.state import perplexity

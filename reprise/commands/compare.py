@@ -8,14 +8,14 @@ Compares what the workflow has scored, or two score files of the same test set.
 import argparse
 from pathlib import Path
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import Score
+from pipeline.core.errors import UserError
+from pipeline.core.layout import path_in_run
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.schema import known
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from pipeline.kinds.scored import measure_of
-from pipeline.layout import path_in_run
-from pipeline.products import Score
-from pipeline.records.scores import ScoreFile
-from pipeline.schema import known
 from reprise.comparison import compare_scores
 from reprise.named_run import FoundRun, find_run, usual_decoding
 from reprise.targets import command

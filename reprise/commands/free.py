@@ -27,15 +27,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.core.artifacts import Encoded, OfRun, Raw, RunId, Spoken
+from pipeline.core.disk import size
+from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
+from pipeline.core.records.training import TrainedRun
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import sources_of
-from pipeline.disk import size
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.content import DIGITS
 from pipeline.experiment.project import Project
-from pipeline.layout import DONE_FILE, WEIGHTS_FILE
-from pipeline.products import Encoded, OfRun, Raw, RunId, Spoken
-from pipeline.records.training import TrainedRun
-from pipeline.sha256 import sha256_file
 from reprise.graph import Graph, datasets_in
 from reprise.planning.data_files import is_extracted
 from reprise.store.held import is_held

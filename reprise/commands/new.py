@@ -19,10 +19,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.errors import UserError
+from pipeline.core.files import MADE, atomic_write
 from pipeline.data.dataset import load_dataset
-from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.files import MADE, atomic_write
 from reprise.named_run import find_root
 from reprise.new_data import recordings, text, trees
 from reprise.new_data.shares import read_shares

@@ -12,7 +12,7 @@ import logging
 import shutil
 from pathlib import Path
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.experiment.settings import parse_settings
 from reprise.named_run import find_run
 from reprise.opening import add_run_argument

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from pipeline.core.artifacts import Encoded, Prepared
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json
+from pipeline.core.records.corpus import read_corpus
+from pipeline.core.schema import known
+from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
-from pipeline.errors import UserError
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
-from pipeline.json_file import read_json
-from pipeline.products import Encoded, Prepared
-from pipeline.records.corpus import read_corpus
-from pipeline.schema import known
-from pipeline.shown_text import one_line
 from reprise.named_run import find_project
 from reprise.targets import command
 

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from pipeline.digests import recording
+from pipeline.core.digests import recording
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.settings import parse_settings
 from reprise.commands.make import reports as reports_of

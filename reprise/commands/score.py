@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline import stages
+from pipeline.core.artifacts import Prepared
+from pipeline.core.errors import UserError
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
-from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
-from pipeline.products import Prepared
-from pipeline.records.scores import ScoreFile
-from pipeline.schema import known
 from reprise.named_run import decoding_of, find_run
 from reprise.opening import add_run_argument, add_threads_argument
 from reprise.targets import command

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import accumulate, combinations
 from textwrap import fill as fill_text
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.score import ScoreCell

@@ -24,11 +24,11 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from pipeline.core.artifacts import Product, Trained
+from pipeline.core.schema import known
 from pipeline.experiment.arguments import add_settings_argument
 from pipeline.experiment.project import Project
 from pipeline.experiment.settings import parse_settings
-from pipeline.products import Product, Trained
-from pipeline.schema import known
 from reprise.graph import Graph
 from reprise.named_run import find_project
 from reprise.status.campaign import Campaign, Watch, is_made

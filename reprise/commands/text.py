@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from reprise.opening import add_model_arguments, opened
 from reprise.own_files import lines_of, not_text
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import soundfile
 
+from pipeline.core.errors import UserError
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
-from pipeline.errors import UserError
 from reprise.new_data.shares import SPLITS, by_split
 from reprise.new_data.text import flow
 from reprise.own_files import beside_own, lines_of, place_of

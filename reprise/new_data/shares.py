@@ -6,7 +6,7 @@ Decided by a digest of what must not be in two splits (a sentence, a speaker): t
 import hashlib
 from collections.abc import Collection, Sequence
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 SPLITS = ("train", "dev", "test")
 

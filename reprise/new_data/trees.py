@@ -6,12 +6,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.sha256 import sha256_file
+from pipeline.core.symbols import EOS
 from pipeline.data.linearisation import linearise
 from pipeline.data.trees import bracketings, clean, parse_tree, words
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
-from pipeline.sha256 import sha256_file
-from pipeline.symbols import EOS
 from reprise.new_data.shares import by_split
 from reprise.new_data.text import (
     LARGEST_VOCABULARY,

@@ -9,6 +9,16 @@ from typing import get_args
 import numpy as np
 
 from pipeline.config import TrainingConfig
+from pipeline.core.errors import UserError
+from pipeline.core.layout import CORPUS_FILE
+from pipeline.core.records.corpus import (
+    ParallelCorpus,
+    ParallelSplit,
+    SpeechCorpus,
+    SpeechSplit,
+    TextCorpus,
+    read_corpus,
+)
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.counted_updates import CountedUpdates
 from pipeline.data.dataset import (
@@ -25,10 +35,7 @@ from pipeline.data.dataset.speech import SpeechSize, TextSize
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, FrameStore
 from pipeline.data.token_store import TokenStore
 from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
-from pipeline.errors import UserError
-from pipeline.layout import CORPUS_FILE
 from pipeline.models.settings import Reads
-from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, SpeechSplit, TextCorpus, read_corpus
 
 SAMPLED_PAIRS = 100_000
 LENGTH_SPREAD = 0.55  # standard deviation of the logarithm of sentence lengths, as in news text

@@ -16,14 +16,14 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from pipeline.csv_file import write_csv
+from pipeline.core.artifacts import RunId
+from pipeline.core.csv_file import write_csv
+from pipeline.core.files import reading
+from pipeline.core.layout import COST_FILE
+from pipeline.core.records.decoding import Decoded
+from pipeline.core.records.training import TrainingCost
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
-from pipeline.files import reading
-from pipeline.layout import COST_FILE
-from pipeline.products import RunId
-from pipeline.records.decoding import Decoded
-from pipeline.records.training import TrainingCost
 from reprise.planning.devices import load_devices
 from reprise.targets import command
 

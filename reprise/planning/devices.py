@@ -7,8 +7,8 @@ from pydantic import Field
 
 from pipeline.cluster.site import gres_of
 from pipeline.cluster.version import PROJECT
-from pipeline.errors import UserError
-from pipeline.schema import Closed, Positive, load_yaml, validate
+from pipeline.core.errors import UserError
+from pipeline.core.schema import Closed, Positive, load_yaml, validate
 
 Share = Annotated[float, Field(gt=0, le=1, strict=False)]
 

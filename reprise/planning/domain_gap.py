@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pipeline.core.artifacts import RunId
 from pipeline.data.alphabet import CHARACTERS
 from pipeline.data.dataset import DomainGap, ReadAloudDataset
 from pipeline.data.frame_store import FRAMES_PER_SECOND
@@ -20,7 +21,6 @@ from pipeline.data.speech.sentences import select
 from pipeline.data.text_files import lines_of
 from pipeline.experiment.project import Project
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
-from pipeline.products import RunId
 from reprise.planning.corpus_size import Corpus
 
 ORDER = 6

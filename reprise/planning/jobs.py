@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pipeline import products
 from pipeline.cluster.markers import newest_checkpoint
+from pipeline.core import artifacts as products
+from pipeline.core.artifacts import Encoded, OfRun, Prepared, Product, RunId, Spoken
+from pipeline.core.layout import DONE_FILE, TRAINED_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.project import Project
-from pipeline.layout import DONE_FILE, TRAINED_FILE
-from pipeline.products import Encoded, OfRun, Prepared, Product, RunId, Spoken
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.data_files import fetched_files, is_extracted

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.disk import size
+from pipeline.core.artifacts import Calibration as Measured
+from pipeline.core.disk import size
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
-from pipeline.products import Calibration as Measured
 from pipeline.reporting.markup import grid, paragraphs, write_twins
 from reprise.planning.designs import Design, designs
 from reprise.planning.devices import Device, load_devices

@@ -3,12 +3,12 @@
 import torch
 
 from pipeline.config import RunSpec
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches import TextBatch
 from pipeline.data.corpus_batches import AnyBatch, kind_read
 from pipeline.data.frame_store import FEATURES
 from pipeline.data.speech_batches import SpeechBatch
 from pipeline.data.text_only_batches import TextOnlyBatch
-from pipeline.symbols import BOS, EOS, PAD
 from reprise.planning.corpus_size import Corpus
 
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 
 from pipeline.config import RunSpec
-from pipeline.records.record import Record
-from pipeline.schema import Closed
+from pipeline.core.records.record import Record
+from pipeline.core.schema import Closed
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.run_forecast import RunForecast
 

@@ -14,12 +14,12 @@ from pydantic import TypeAdapter
 
 from pipeline.cluster.site import Site
 from pipeline.config import RunSpec
+from pipeline.core.files import atomic_write
 from pipeline.data.dataset import Dataset, Origin
 from pipeline.experiment.claims import Claims
 from pipeline.experiment.paper import Paper
 from pipeline.experiment.scale import Scale
 from pipeline.experiment.settings import Config
-from pipeline.files import atomic_write
 from pipeline.kinds.floors import Floors
 from reprise.planning.devices import Devices
 

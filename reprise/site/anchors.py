@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.experiment.project import load_project
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import is_ours

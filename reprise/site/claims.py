@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.kinds.claims.shared.judged import Judged, Verdict
 from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.view import PaperView

@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import numpy as np
 
+from pipeline.core.artifacts import Parse, Score, Translation
+from pipeline.core.errors import UserError
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import CorpusRecord, SplitName, TokenisedRecord
 from pipeline.data.test_sets import name_of_split
 from pipeline.data.token_store import TokenStore
-from pipeline.errors import UserError
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.metric import Metric
 from pipeline.metrics.statistics.score_file import read_statistics
-from pipeline.products import Parse, Score, Translation
 from reprise.site.charts import Chart, Row, by_group
 from reprise.site.pages import Pages
 from reprise.site.present import Present, Written, run_page, system_name, written

@@ -11,8 +11,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
 from reprise.site.present import Present, run_page
 
 MARK = "assets/site.css"

@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from pipeline.core.artifacts import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
+from pipeline.core.records.jobs import Failure
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.experiment.project import Project
-from pipeline.products import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
-from pipeline.records.jobs import Failure
 from reprise.graph import Graph
 
 Made = TypeVar("Made", bound=OfRun)

@@ -3,16 +3,16 @@
 import os
 
 from pipeline.config import RunSpec
+from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score, Trained
+from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
+from pipeline.core.records.decoding import Decoded
+from pipeline.core.records.probes import AlignmentMaps, AttentionMap
+from pipeline.core.records.record import read_lines_as, read_note
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
+from pipeline.core.shown_text import lines_shown
 from pipeline.experiment.comparability import AsPrinted
 from pipeline.kinds.training_curves import read_events
-from pipeline.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
-from pipeline.products import Alignments, AttentionMaps, RunId, Score, Trained
-from pipeline.records.decoding import Decoded
-from pipeline.records.probes import AlignmentMaps, AttentionMap
-from pipeline.records.record import read_lines_as, read_note
-from pipeline.records.scores import ScoreFile
-from pipeline.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
-from pipeline.shown_text import lines_shown
 from reprise.site.charts import Chart, Row, curves, heat, thinned
 from reprise.site.pages import Pages
 from reprise.site.present import Present, Written, run_page, system_name, written

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, Table, TranscriptTable
+from pipeline.core.errors import UserError
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import is_ours, short
 from pipeline.metrics import metric_named
-from pipeline.products import ExampleTable, LayerTable, RunId, Table, TranscriptTable
 from pipeline.reporting.filled_table import NOT_RUN, FilledTable, fill
 from pipeline.reporting.markdown import note, scale_rules
 from reprise.site.charts import Chart, comparison

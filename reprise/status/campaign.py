@@ -10,12 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.queue import Queue, QueuedJob
+from pipeline.core.artifacts import (
+    Claims,
+    Figure,
+    Parse,
+    Product,
+    RunId,
+    Score,
+    Table,
+    Trained,
+    Transcript,
+    Translation,
+)
+from pipeline.core.layout import COST_FILE
+from pipeline.core.records.decoding import Decoded
+from pipeline.core.records.record import read_note
+from pipeline.core.records.training import TrainingCost
 from pipeline.experiment.project import Project
-from pipeline.layout import COST_FILE
-from pipeline.products import Claims, Figure, Parse, Product, RunId, Score, Table, Trained, Transcript, Translation
-from pipeline.records.decoding import Decoded
-from pipeline.records.record import read_note
-from pipeline.records.training import TrainingCost
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.status.drivers import Driver, drives, is_here, noted_drivers
 from reprise.status.failures import Failed, failures

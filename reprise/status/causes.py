@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import cache
 
-from pipeline.products import OfDataset, OfRun, Product, Trained
+from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained
 from reprise.graph import Graph, flat
 from reprise.status.campaign import Campaign
 from reprise.status.failures import Failed, failures, first_line

@@ -15,8 +15,8 @@ from pathlib import Path
 from pydantic import Field
 
 from pipeline.cluster.queue import ask_slurm
-from pipeline.errors import UserError
-from pipeline.records.record import Record, read_note
+from pipeline.core.errors import UserError
+from pipeline.core.records.record import Record, read_note
 
 DRIVERS = Path(".snakemake/drivers")
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.cluster.markers import read_starts
-from pipeline.errors import UserError
-from pipeline.files import tail
-from pipeline.records.jobs import Failure
-from pipeline.records.record import read_note
-from pipeline.shown_text import one_line
+from pipeline.core.errors import UserError
+from pipeline.core.files import tail
+from pipeline.core.records.jobs import Failure
+from pipeline.core.records.record import read_note
+from pipeline.core.shown_text import one_line
 
 MAKE_LOG = "logs/make.log"
 TAIL_BYTES = 1 << 16

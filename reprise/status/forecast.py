@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable
 from functools import cached_property
 
+from pipeline.core.artifacts import Calibration
+from pipeline.core.layout import Layout
 from pipeline.experiment.project import Project
-from pipeline.layout import Layout
-from pipeline.products import Calibration
 from reprise.planning.devices import load_devices
 from reprise.planning.jobs import Job, Jobs
 from reprise.planning.plan import gpu_hours

@@ -13,9 +13,9 @@ from typing import Any
 
 from rich.live import Live
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.files import writing
 from pipeline.experiment.project import Project
-from pipeline.files import writing
 from pipeline.training.progress import clock
 from reprise.status.campaign import Campaign, Watch
 from reprise.status.failures import MAKE_LOG

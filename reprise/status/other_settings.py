@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.config import RunSpec, load_run, neighbours
-from pipeline.errors import UserError
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
+from pipeline.core.layout import COST_FILE, RUN_FILE, TRAINED_FILE
+from pipeline.core.records.record import read_note
+from pipeline.core.records.training import TrainingCost
+from pipeline.core.schema import validate
 from pipeline.experiment.project import Project
-from pipeline.layout import COST_FILE, RUN_FILE, TRAINED_FILE
-from pipeline.products import RunId
-from pipeline.records.record import read_note
-from pipeline.records.training import TrainingCost
-from pipeline.schema import validate
 
 NAMED = 3
 """Settings that differ; of more their number is said."""

@@ -4,11 +4,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.files import tail
-from pipeline.layout import PROGRESS_FILE
-from pipeline.records.record import parsed
-from pipeline.records.training import AnyProgress, ProgressLine
+from pipeline.core.errors import UserError
+from pipeline.core.files import tail
+from pipeline.core.layout import PROGRESS_FILE
+from pipeline.core.records.record import parsed
+from pipeline.core.records.training import AnyProgress, ProgressLine
 
 TAIL_BYTES = 1 << 16
 

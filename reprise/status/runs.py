@@ -8,8 +8,8 @@ from typing import Literal
 
 from pipeline.cluster.markers import newest_checkpoint, read_submission
 from pipeline.cluster.queue import WAITING, QueuedJob
-from pipeline.layout import TRAINED_FILE
-from pipeline.products import OfDataset, OfRun, Product, RunId, Trained
+from pipeline.core.artifacts import OfDataset, OfRun, Product, RunId, Trained
+from pipeline.core.layout import TRAINED_FILE
 from reprise.graph import Graph, flat
 from reprise.status.failures import Failed, failures
 from reprise.status.other_settings import trained_otherwise

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.layout import Layout
-from pipeline.products import (
+from pipeline.core.artifacts import (
     Alignments,
     AttentionMaps,
     Averaged,
@@ -27,6 +26,7 @@ from pipeline.products import (
     Tuned,
     Vocabulary,
 )
+from pipeline.core.layout import Layout
 
 OF_CORPORA: dict[type[OfDataset], tuple[str, ...]] = {
     Raw: ("generate", "download", "collect", "collect-text", "collect-recordings"),

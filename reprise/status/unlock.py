@@ -12,7 +12,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from reprise.status.drivers import forget_dead
 
 log = logging.getLogger(__name__)

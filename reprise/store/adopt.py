@@ -16,17 +16,17 @@ from pathlib import Path
 import yaml
 
 from pipeline.config import RunSpec, load_run
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.layout import DONE_FILE, RUN_FILE
+from pipeline.core.records.corpus import read_corpus
+from pipeline.core.records.jobs import Submission
+from pipeline.core.records.record import read_note
+from pipeline.core.records.training import TrainedRun
+from pipeline.core.schema import load_yaml, validate
+from pipeline.core.sha256 import sha256_json
 from pipeline.experiment.content import run_content
 from pipeline.experiment.project import Project
-from pipeline.files import atomic_write
-from pipeline.layout import DONE_FILE, RUN_FILE
-from pipeline.records.corpus import read_corpus
-from pipeline.records.jobs import Submission
-from pipeline.records.record import read_note
-from pipeline.records.training import TrainedRun
-from pipeline.schema import load_yaml, validate
-from pipeline.sha256 import sha256_json
 from pipeline.training.key import ADOPTED_FILE, Adopted, key_from
 from reprise.store.held import is_held
 

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from pipeline.config.training import TrainingConfig
-from pipeline.layout import DONE_FILE, WEIGHTS_FILE
-from pipeline.records.record import read_note
-from pipeline.records.training import Outcome, TrainedRun
+from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
+from pipeline.core.records.record import read_note
+from pipeline.core.records.training import Outcome, TrainedRun
 from pipeline.training.state import TrainingState
 from pipeline.training.step_files import RESUME, numbered
 from pipeline.training.tensor_header import DamagedFileError, read_facts

@@ -7,15 +7,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.config import load_run
-from pipeline.digests import digest_of, noted
-from pipeline.errors import UnreadableError, UserError
-from pipeline.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
-from pipeline.patience import patiently
-from pipeline.products import Alignments, AttentionMaps, Gates, LayerTimes, ModelSizes, Product, Score, Spoken, Tuned
-from pipeline.records import decoding, preparation, probes, training
-from pipeline.records.corpus import AnyCorpus
-from pipeline.records.record import read_as, read_lines_as
-from pipeline.records.scores import ScoreFile
+from pipeline.core.artifacts import (
+    Alignments,
+    AttentionMaps,
+    Gates,
+    LayerTimes,
+    ModelSizes,
+    Product,
+    Score,
+    Spoken,
+    Tuned,
+)
+from pipeline.core.digests import digest_of, noted
+from pipeline.core.errors import UnreadableError, UserError
+from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
+from pipeline.core.patience import patiently
+from pipeline.core.records import decoding, preparation, probes, training
+from pipeline.core.records.corpus import AnyCorpus
+from pipeline.core.records.record import read_as, read_lines_as
+from pipeline.core.records.scores import ScoreFile
 from pipeline.training.tensor_header import DamagedFileError
 from reprise.store.tensor_check import check_tensors
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from os.path import exists
 from pathlib import Path
 
-from pipeline.digests import digest_of
-from pipeline.files import note_of, set_aside
-from pipeline.layout import DONE_FILE, TRAINED_FILE, WEIGHTS_FILE
-from pipeline.records.record import read_note
-from pipeline.records.training import TrainedRun
+from pipeline.core.digests import digest_of
+from pipeline.core.files import note_of, set_aside
+from pipeline.core.layout import DONE_FILE, TRAINED_FILE, WEIGHTS_FILE
+from pipeline.core.records.record import read_note
+from pipeline.core.records.training import TrainedRun
 from pipeline.training.tensor_header import read_facts
 from reprise.store.checkpoints_due import outcome_in
 from reprise.store.file_checks import checked

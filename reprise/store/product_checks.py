@@ -10,15 +10,7 @@ from dataclasses import dataclass, field, replace
 from os.path import exists, getsize
 from pathlib import Path
 
-from pipeline.data.dataset import sources_of
-from pipeline.data.encoded_files import encoded_stores
-from pipeline.data.sequence_store import digest_of
-from pipeline.data.transfer import mismatch
-from pipeline.data.verified import wrong_size
-from pipeline.digests import noted
-from pipeline.errors import UserError
-from pipeline.layout import DONE_FILE, IN_CORPUS, RESULTS, TOLD
-from pipeline.products import (
+from pipeline.core.artifacts import (
     Alignments,
     Averaged,
     Encoded,
@@ -33,10 +25,18 @@ from pipeline.products import (
     Trained,
     Vocabulary,
 )
-from pipeline.records.corpus import read_corpus
-from pipeline.records.preparation import Vocabularies
-from pipeline.records.scores import ScoreFile
-from pipeline.records.training import TrainedRun
+from pipeline.core.digests import noted
+from pipeline.core.errors import UserError
+from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, TOLD
+from pipeline.core.records.corpus import read_corpus
+from pipeline.core.records.preparation import Vocabularies
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.training import TrainedRun
+from pipeline.data.dataset import sources_of
+from pipeline.data.encoded_files import encoded_stores
+from pipeline.data.sequence_store import digest_of
+from pipeline.data.transfer import mismatch
+from pipeline.data.verified import wrong_size
 from reprise.graph import Graph, flat
 from reprise.store.checkpoints_due import weights_due
 from reprise.store.file_checks import MARKS, Checked, checked, hashed

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import IO, Any
 
-from pipeline.patience import read_patiently
+from pipeline.core.patience import read_patiently
 from pipeline.training.tensor_header import DamagedFileError, facts_in, length_of_head
 
 TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "U8": "uint8"}

@@ -21,12 +21,12 @@ from collections.abc import Iterable, Iterator
 from os.path import exists
 from pathlib import Path
 
-from pipeline.disk import size
-from pipeline.errors import UserError
+from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained
+from pipeline.core.disk import size
+from pipeline.core.errors import UserError
+from pipeline.core.files import note_of, set_aside, sweep
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project
-from pipeline.files import note_of, set_aside, sweep
-from pipeline.products import OfDataset, OfRun, Product, Trained
 from reprise.graph import Graph, flat
 from reprise.named_results import in_file, reports_named
 from reprise.status.drivers import noted_drivers, why_alive

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+from pipeline.core.artifacts import Product
 from pipeline.experiment.project import load_project
-from pipeline.products import Product
 from reprise.graph import Graph
 from tests.campaign import faults
 from tests.campaign.project import SETTINGS

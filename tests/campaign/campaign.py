@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.cluster.markers import newest_checkpoint, read_starts, read_submission
+from pipeline.core.artifacts import OfRun, Product, RunId
 from pipeline.experiment.project import load_project
-from pipeline.products import OfRun, Product, RunId
 from reprise.graph import Graph, runs_in
 from tests.campaign.project import SETTINGS, STEPS
 from tests.cluster.tracing import submitted

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from random import Random
 
-from pipeline.products import RunId
+from pipeline.core.artifacts import RunId
 from tests.campaign.campaign import Campaign
 from tests.cluster.own_slurm import SCRIPT, STATE
 from tests.cluster.tracing import starts

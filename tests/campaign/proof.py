@@ -8,7 +8,7 @@ from random import Random
 from subprocess import run
 
 from pipeline.cluster.markers import read_starts
-from pipeline.products import Product
+from pipeline.core.artifacts import Product
 from tests.campaign.campaign import Campaign, Watch
 from tests.campaign.checks import contradictions, differing, steps_done_twice, too_often
 from tests.campaign.faults import NODES, Fault, clock_step

@@ -13,7 +13,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from pipeline.products import Product
+from pipeline.core.artifacts import Product
 from tests.chaos.cases import FAILURES, IN_VAIN, LOST, NOT_MET, REFUSED, SAME, TRACEBACK, Case, End, Judge, draw
 from tests.chaos.injection import Injector
 from tests.chaos.server import Server

@@ -45,7 +45,7 @@ class Server:
 
 def serve() -> None:
     from pipeline import __main__ as main
-    from pipeline import patience
+    from pipeline.core import patience
     from pipeline.stages import STAGES
 
     for module, _ in STAGES.values():

@@ -14,9 +14,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.experiment.project import load_project
-from pipeline.files import note_of
-from pipeline.products import (
+from pipeline.core.artifacts import (
     Claims,
     ExampleTable,
     Figure,
@@ -30,6 +28,8 @@ from pipeline.products import (
     TranscriptTable,
     Tuned,
 )
+from pipeline.core.files import note_of
+from pipeline.experiment.project import load_project
 from tests.chaos.injection import Fault, Injector
 from tests.chaos.server import ROOT, Server
 from tests.chaos.sources import add_fetched

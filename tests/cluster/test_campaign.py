@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.products import Table
+from pipeline.core.artifacts import Table
 from tests.campaign.faults import driver_killed, preemption, training_killed
 from tests.campaign.proof import fetched_projects, nodes_that_reach_servers_here, prove, undisturbed
 

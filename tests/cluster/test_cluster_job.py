@@ -14,8 +14,8 @@ from launching import HERE, PROJECT
 from pipeline.cluster.job_process import fruitless_starts
 from pipeline.cluster.markers import mark_unfit, newest_checkpoint, read_starts, record_start, unfit_nodes
 from pipeline.cluster.node_check import UnfitNode, check_folder, check_gpu, check_node
-from pipeline.errors import UserError
-from pipeline.records.jobs import StartLine
+from pipeline.core.errors import UserError
+from pipeline.core.records.jobs import StartLine
 
 
 def test_a_start_cut_by_a_crash_is_left_out_and_the_next_one_is_whole(tmp_path):

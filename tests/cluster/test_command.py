@@ -6,7 +6,7 @@ from pipeline.__main__ import main
 from pipeline.cluster import command as commands
 from pipeline.cluster.command import job_key, order_command, perform_command
 from pipeline.cluster.markers import is_done
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from pipeline.cluster.node_check import UnfitNode
 from pipeline.cluster.queue import Queue
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.wait import Waiter
-from pipeline.errors import LostPeer, UserError
-from pipeline.json_file import write_json
+from pipeline.core.errors import LostPeer, UserError
+from pipeline.core.json_file import write_json
 from pipeline.training.ownership import TakenOver
 from reprise.store.held import is_held
 

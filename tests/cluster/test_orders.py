@@ -8,8 +8,8 @@ from pipeline.cluster import orders
 from pipeline.cluster.launch import settled
 from pipeline.cluster.markers import is_done
 from pipeline.cluster.orders import perform_orders, place, ready_orders
-from pipeline.errors import UserError
-from pipeline.records.jobs import Command, Failure
+from pipeline.core.errors import UserError
+from pipeline.core.records.jobs import Command, Failure
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from launching import PROJECT
 
 from pipeline.cluster.queue import Queue, grown
-from pipeline.errors import UserError
-from pipeline.records.jobs import QueueSnapshot
+from pipeline.core.errors import UserError
+from pipeline.core.records.jobs import QueueSnapshot
 
 
 @pytest.fixture

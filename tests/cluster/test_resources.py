@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.cluster.resources import add_resource_arguments, resources_from
 from pipeline.cluster.site import parse_options
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 
 def resources(*options: str):

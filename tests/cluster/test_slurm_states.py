@@ -15,9 +15,9 @@ from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.cluster.resources import Resources
 from pipeline.cluster.slurm import SlurmJobs, delays, job_name
 from pipeline.cluster.wait import Waiter
-from pipeline.errors import UserError
-from pipeline.json_file import write_json
-from pipeline.records.jobs import Submission
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import write_json
+from pipeline.core.records.jobs import Submission
 
 KEY = "the run's key"
 LOST = "NODE_FAIL|NodeDown|n2"

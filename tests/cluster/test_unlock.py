@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from reprise.status import drivers, unlock
 from reprise.status.drivers import DRIVERS, Driver, drive, forget_driver, noted_drivers
 

@@ -15,7 +15,7 @@ from launching import PATIENCE_S, PROJECT, made, until
 from tracing import outcomes, starts, submitted
 
 from pipeline.cluster.markers import read_submission
-from pipeline.json_file import read_json
+from pipeline.core.json_file import read_json
 
 pytestmark = pytest.mark.cluster
 

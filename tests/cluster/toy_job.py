@@ -14,8 +14,8 @@ from pathlib import Path
 from tracing import CHECKPOINT_EVERY, record_step
 
 from pipeline.config import load_run
-from pipeline.json_file import write_json
-from pipeline.layout import WEIGHTS_FILE
+from pipeline.core.json_file import write_json
+from pipeline.core.layout import WEIGHTS_FILE
 from pipeline.training.key import run_key
 
 

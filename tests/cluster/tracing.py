@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from pipeline.cluster.markers import read_starts
-from pipeline.records.jobs import StartLine
+from pipeline.core.records.jobs import StartLine
 
 CHECKPOINT_EVERY = 20
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, ManifestDataset
-from pipeline.schema import validate
 
 RATE = 8000
 

@@ -8,12 +8,12 @@ import torch
 from made_records import training_config
 from toy_corpus import write_encoded
 
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.random_keys import random_keys
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.update_cuts import cut, even_cuts
-from pipeline.errors import UserError
-from pipeline.symbols import BOS, EOS, PAD
 
 torch.set_num_threads(1)
 

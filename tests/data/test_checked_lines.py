@@ -3,9 +3,9 @@ import hashlib
 import pytest
 from made_records import decoded
 
+from pipeline.core.errors import UserError
+from pipeline.core.sha256 import require_digest
 from pipeline.data.checked_lines import check_untokenised, read_lines, training_behind
-from pipeline.errors import UserError
-from pipeline.sha256 import require_digest
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):

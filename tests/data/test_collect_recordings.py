@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import soundfile
 
+from pipeline.core.errors import UserError
+from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, RecordedDataset, TextPart
 from pipeline.data.speech.collect_recordings import collect
 from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import manifest_path, read_manifest
 from pipeline.data.speech.text_lines import joined_clitics, lines_of
-from pipeline.errors import UserError
-from pipeline.schema import validate
 
 RATE = 8000
 

@@ -8,6 +8,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 from toy_corpus import make_dataset, record
 
+from pipeline.core.errors import UserError
 from pipeline.data.dataset import (
     Dataset,
     DownloadedDataset,
@@ -18,7 +19,6 @@ from pipeline.data.dataset import (
     sources_of,
 )
 from pipeline.data.dataset.files import Documents
-from pipeline.errors import UserError
 
 SHIPPED = sorted((Path(__file__).parents[2] / "workflow/datasets").glob("*.yaml"))
 FILES = SHIPPED[0].parents[1] / "files"

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from toy_corpus import make_dataset, write_toy_raw
 
-from pipeline import disk
+from pipeline.core import disk
+from pipeline.core.disk import SPARE_BYTES, cache_folder, own_folder, require_space, size
+from pipeline.core.errors import UserError
 from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
 from pipeline.data.subwords import learn_subwords
-from pipeline.disk import SPARE_BYTES, cache_folder, own_folder, require_space, size
-from pipeline.errors import UserError
 
 
 @pytest.fixture

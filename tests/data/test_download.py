@@ -12,13 +12,13 @@ import pytest
 from bad_server import CONTENT, serving
 from toy_corpus import record
 
+from pipeline.core.errors import UserError
+from pipeline.core.schema import validate
 from pipeline.data import download, transfer
 from pipeline.data.archives import unpack
 from pipeline.data.dataset import Dataset, Source
 from pipeline.data.download import fetch, fetch_all
 from pipeline.data.raw_text import write_raw_splits
-from pipeline.errors import UserError
-from pipeline.schema import validate
 
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 

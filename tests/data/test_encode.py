@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from toy_corpus import make_dataset, random_lines, write_toy_raw
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import read_corpus
+from pipeline.core.sha256 import sha256_file
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.dataset import BpeSubwords
 from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
 from pipeline.data.subwords import learn_subwords, sample, sampled_lines, train
 from pipeline.data.token_store import TokenStore
 from pipeline.data.vocabulary import Subwords
-from pipeline.errors import UserError
-from pipeline.records.corpus import read_corpus
-from pipeline.sha256 import sha256_file
-from pipeline.symbols import BOS, EOS, PAD, UNK
 
 
 @pytest.fixture

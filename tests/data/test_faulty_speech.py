@@ -8,12 +8,12 @@ import pytest
 import soundfile
 from own_speech import RATE, own, write_noise
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import Statistics
 from pipeline.data.frame_store import FEATURES, FrameStore
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
-from pipeline.errors import UserError
-from pipeline.records.corpus import Statistics
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 from random_trees import LABELS, TAGS, random_tree
 
+from pipeline.core.errors import UserError
 from pipeline.data.linearisation import Repairs, linearise, rebuild
 from pipeline.data.trees import TOP, Tree, parse_tree, words
-from pipeline.errors import UserError
 
 
 def repaired(symbols: str, sentence: str) -> tuple[str, dict[str, int]]:

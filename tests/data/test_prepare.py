@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from toy_corpus import make_dataset, random_lines, write_raw, write_toy_raw
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.preparation import PreparedPairs
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.cleaning import prepare_chunk
 from pipeline.data.prepare import prepare
-from pipeline.errors import UserError
-from pipeline.records.preparation import PreparedPairs
-from pipeline.sha256 import sha256_file
 
 GOOD = (b"two dogs run", b"zwei Hunde laufen")
 BAD = {

@@ -7,6 +7,8 @@ import pytest
 from random_trees import annotated, random_tree
 from treebank_records import grammar_treebank, make_treebank
 
+from pipeline.core.errors import UserError
+from pipeline.core.records.preparation import PreparedTrees
 from pipeline.data.batches import ParallelSplit
 from pipeline.data.encode import encode
 from pipeline.data.linearisation import Repairs, linearise, rebuild
@@ -14,10 +16,8 @@ from pipeline.data.prepare_trees import prepare_trees, with_errors
 from pipeline.data.subwords import learn_subwords
 from pipeline.data.trees import Tree, clean, parse_tree, words
 from pipeline.data.vocabulary import load_vocabularies
-from pipeline.errors import UserError
 from pipeline.metrics.f1 import METRIC as F1
 from pipeline.metrics.statistics.brackets import Parses
-from pipeline.records.preparation import PreparedTrees
 
 SPLITS = ("train", "dev", "test")
 PLAIN = {

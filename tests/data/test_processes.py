@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
+from pipeline.core.errors import UserError
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech import speak
-from pipeline.errors import UserError
 
 
 def square(number: int) -> int:

@@ -7,6 +7,8 @@ import json
 import pytest
 from toy_corpus import make_dataset, record
 
+from pipeline.core.errors import UserError
+from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset
 from pipeline.data.download import fetch_all
 from pipeline.data.encode import encode
@@ -14,9 +16,7 @@ from pipeline.data.prepare import prepare
 from pipeline.data.raw_text import write_raw_splits
 from pipeline.data.subwords import learn_subwords
 from pipeline.data.test_sets import name_of_split
-from pipeline.errors import UserError
 from pipeline.grammar.splits import write_splits
-from pipeline.schema import validate
 
 LINES = [f"line {number} of a file ." for number in range(40)]
 XML = """<dataset id="x"><doc id="d1"><src lang="en"><p><seg id="1">One &amp; all</seg><seg id="2">Two

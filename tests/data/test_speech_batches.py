@@ -9,6 +9,9 @@ from made_records import speech_corpus, text_corpus, training_config
 from random_speech import FEATURES, write_speech
 
 from pipeline.config import RunSpec, TrainingConfig
+from pipeline.core.errors import UserError
+from pipeline.core.schema import validate
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.corpus_batches import batch_size, evaluation_split, training_batches, vocabularies
 from pipeline.data.counted_batches import random_share
@@ -19,11 +22,8 @@ from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, utterances_
 from pipeline.data.split_batches import WholeSplit
 from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlySplit
 from pipeline.data.token_store import write_tokens
-from pipeline.errors import UserError
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
-from pipeline.schema import validate
-from pipeline.symbols import BOS, EOS, PAD
 
 NOISE = {"noise_probability": 0.4}
 

@@ -8,6 +8,9 @@ import pytest
 import soundfile
 from own_speech import RATE, own, record, write_noise
 
+from pipeline.core.errors import UserError
+from pipeline.core.schema import validate
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.alphabet import Alphabet, spelt
 from pipeline.data.dataset import Dataset, ReadAloudDataset
 from pipeline.data.frame_store import FEATURES, FrameStore
@@ -22,9 +25,6 @@ from pipeline.data.speech.readers import reader_of
 from pipeline.data.speech.sentences import select
 from pipeline.data.speech.speak import speak
 from pipeline.data.token_store import TokenStore
-from pipeline.errors import UserError
-from pipeline.schema import validate
-from pipeline.sha256 import sha256_file
 
 
 def grammar(domains=("search",), **sizes) -> dict:

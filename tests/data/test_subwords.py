@@ -2,8 +2,8 @@
 
 import pytest
 
+from pipeline.core.errors import UserError
 from pipeline.data.subwords import train
-from pipeline.errors import UserError
 
 
 @pytest.mark.parametrize("kind", ["bpe", "word"])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from pipeline.core.errors import UserError
 from pipeline.data.token_store import TokenStore, token_type, write_tokens
-from pipeline.errors import UserError
 
 
 def write(stem, sentences, vocab_size):

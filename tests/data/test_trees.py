@@ -6,8 +6,8 @@ from random import Random
 import pytest
 from random_trees import annotated, random_tree
 
+from pipeline.core.errors import UserError
 from pipeline.data.trees import Tree, bracketings, clean, events, parse_tree, tags, words
-from pipeline.errors import UserError
 
 
 def cleaned(text: str) -> str:

@@ -6,12 +6,12 @@ from collections import Counter
 import pytest
 from toy_corpus import make_dataset, random_lines, write_toy_raw
 
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.encode import encode
 from pipeline.data.prepare import prepare
 from pipeline.data.subwords import learn_subwords, train
 from pipeline.data.vocabulary import UNKNOWN_WORD, Subwords, load_vocabularies
-from pipeline.errors import UserError
-from pipeline.symbols import BOS, EOS, PAD, UNK
 
 
 def vocabulary(folder, lines, size):

@@ -4,8 +4,8 @@ import gzip
 import hashlib
 from pathlib import Path
 
+from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, Treebank
-from pipeline.schema import validate
 
 
 def treebank_record(**changes) -> dict:

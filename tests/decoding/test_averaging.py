@@ -6,8 +6,8 @@ import torch
 from toy_run import write_corpus, write_run
 
 from pipeline.__main__ import main
-from pipeline.files import append_line
-from pipeline.records.training import Loss, UpdatesLoss, ValidationLine
+from pipeline.core.files import append_line
+from pipeline.core.records.training import Loss, UpdatesLoss, ValidationLine
 from pipeline.training.tensor_file import read_tensor_file, write_tensor_file
 
 

@@ -12,11 +12,11 @@ from speech_runs import FEATURES, write_corpus
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
+from pipeline.core.artifacts import Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
+from pipeline.core.json_file import read_json
 from pipeline.data.frame_store import write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.experiment.project import load_project
-from pipeline.json_file import read_json
-from pipeline.products import Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_tensor_file
 from reprise.graph import Graph, flat

@@ -11,6 +11,11 @@ from speech_runs import COLD, CTC, JOINT, LM, RECOGNISER, UTTERANCES, write_corp
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig, load_run
+from pipeline.core.json_file import read_json
+from pipeline.core.records.corpus import SpeechCorpus
+from pipeline.core.records.decoding import Tuned, TunedPoint
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.symbols import BOS
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_batches import evaluation_split, normalised_as, training_batches
 from pipeline.data.split_batches import WholeSplit
@@ -18,14 +23,9 @@ from pipeline.data.token_store import TokenStore
 from pipeline.decoding.choose_search import load_used
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.tune import sample
-from pipeline.json_file import read_json
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.wer import METRIC as WER
-from pipeline.records.corpus import SpeechCorpus
-from pipeline.records.decoding import Tuned, TunedPoint
-from pipeline.records.scores import ScoreFile
-from pipeline.symbols import BOS
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
 DECODING = {"beam_size": 3, "length_normalisation": "none", "max_extra_length": 1, "batch_tokens": 200}

@@ -10,6 +10,7 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches import ParallelSplit
 from pipeline.data.moses import detokenise
 from pipeline.data.split_batches import WholeSplit
@@ -19,7 +20,6 @@ from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.search.beam_search import beam_search
-from pipeline.symbols import BOS, EOS, PAD
 from pipeline.training import machine
 
 PAIRS = 23

@@ -8,13 +8,13 @@ import yaml
 from made_records import parallel_corpus, trained_run
 
 from pipeline.config import load_run
+from pipeline.core.sha256 import sha256_json
 from pipeline.data.subwords import train
 from pipeline.data.token_store import write_tokens
 from pipeline.data.vocabulary import Subwords
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.sha256 import sha256_json
 from pipeline.training.key import run_key
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 

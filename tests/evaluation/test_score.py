@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from pipeline.__main__ import main
+from pipeline.core.errors import UserError
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import GrammarDataset
-from pipeline.errors import UserError
 from pipeline.metrics.statistics.score_file import read_statistics
-from pipeline.sha256 import sha256_file
 from reprise.__main__ import main as reprise
 from reprise.comparison import compare_scores
 

@@ -2,7 +2,7 @@ import functools
 
 import pytest
 
-from pipeline import yaml_file
+from pipeline.core import yaml_file
 
 
 @pytest.fixture(scope="module")

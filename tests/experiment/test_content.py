@@ -9,11 +9,11 @@ import pytest
 import yaml
 from fabricated import folder_of
 
+from pipeline.core.artifacts import RunId
+from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import load_dataset
 from pipeline.experiment.content import CorpusContents, LocalFiles
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId
-from pipeline.sha256 import sha256_file
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from pipeline.config import DecodingConfig
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.schema import validate
 from pipeline.experiment.decodings import paper_decoding
 from pipeline.experiment.paper import DecodingEntry
-from pipeline.schema import validate
 
 
 def papers(**written):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from mutations import mutations
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.experiment.project import load_project
 from reprise.planning.devices import load_devices
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.experiment.project import load_project
-from pipeline.products import (
+from pipeline.core.artifacts import (
     Averaged,
     Claims,
     Encoded,
@@ -26,6 +25,7 @@ from pipeline.products import (
     Tuned,
     Vocabulary,
 )
+from pipeline.experiment.project import load_project
 from reprise.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]

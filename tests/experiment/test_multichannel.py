@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.core.artifacts import RunId
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

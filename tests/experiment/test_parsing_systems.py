@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from cell_runs import cell_runs
 
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
 from pipeline.data.dataset import TreebankRecord
-from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from pipeline.experiment.scale import Scale
-from pipeline.products import RunId
 from pipeline.reporting.filled_table import fill
 
 ROOT = Path(__file__).resolve().parents[2]

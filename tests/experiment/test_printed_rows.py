@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.experiment.paper import read_table, require_columns
 
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from cell_runs import cell_runs
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
 from pipeline.experiment.project import load_project, require_work
 from pipeline.experiment.scale import Rule, SystemRules
-from pipeline.products import RunId
 from reprise.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
 from pipeline.experiment.named import names_in
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId
 from reprise.targets import unknown_target
 
 pytestmark = pytest.mark.usefixtures("parsed_once")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.core.artifacts import RunId
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId
 from pipeline.training.schedule import Schedule
 
 ROOT = Path(__file__).resolve().parents[2]

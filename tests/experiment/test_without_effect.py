@@ -8,7 +8,7 @@ import yaml
 
 from pipeline.config import TrainingConfig
 from pipeline.config.run import load_run
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.experiment.project import load_project
 from reprise.named_run import changed
 

@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from trainings import batches_of, spec_of, vocabulary
 
 from pipeline.config import DecodingConfig
+from pipeline.core.symbols import EOS
 from pipeline.data.split_batches import Batch
 from pipeline.decoding.choose_search import fitting_search
 from pipeline.models.language_model.model import LanguageModel
@@ -18,7 +19,6 @@ from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search import beam_search
 from pipeline.search.scorers import Prior
-from pipeline.symbols import EOS
 from pipeline.training.parts import build_run
 
 POSITIONS = ANSWER + 1

@@ -24,7 +24,7 @@ import trainings
 from cases import DECODINGS, TRAININGS, Case, Decoding
 from torch.profiler import ProfilerActivity, profile
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.training.machine import choose_device, prepare
 from pipeline.training.updates import Numbers, Update
 

@@ -15,9 +15,9 @@ from cases import CHARACTERS, DECODINGS, TRAININGS, WORDS
 from planning_project import project_at
 from roofline import CARDS
 
+from pipeline.core.artifacts import RunId
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import size_of
-from pipeline.products import RunId
 from pipeline.training.parts import build_run
 from pipeline.training.run_flops import run_flops
 from reprise.planning.corpus_size import UpdateShape

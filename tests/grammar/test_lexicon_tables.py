@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.grammar.lexicon import tables
 from pipeline.grammar.lexicon.reading import noun
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from pipeline.core.artifacts import RunId, Score, Trained
 from pipeline.experiment.project import Project
 from pipeline.kinds.view import PaperView
-from pipeline.products import RunId, Score, Trained
 
 
 @dataclass(frozen=True)

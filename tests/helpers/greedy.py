@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search.interface import SourceBatch, output_limits, rows_on, select_hypotheses, select_sentences
-from pipeline.symbols import BOS, EOS, PAD
 
 
 @torch.no_grad()

@@ -3,15 +3,13 @@
 import math
 
 from pipeline.config import TrainingConfig
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.frame_store import FEATURES
-from pipeline.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
-from pipeline.records.decoding import Decoded
-from pipeline.records.noise import MeasuredNoise
-from pipeline.records.preparation import PreparedSpeech
-from pipeline.records.probes import LayerCosts
-from pipeline.records.scores import ScoreFile
-from pipeline.records.training import (
+from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit, SpeechCorpus, Statistics, TextCorpus
+from pipeline.core.records.decoding import Decoded
+from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.records.preparation import PreparedSpeech
+from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.training import (
     Loss,
     Machine,
     Parameters,
@@ -22,6 +20,8 @@ from pipeline.records.training import (
     UpdatesLoss,
     ValidationLine,
 )
+from pipeline.data.alphabet import Alphabet
+from pipeline.data.frame_store import FEATURES
 
 UPDATES = UpdatesLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)
 MACHINE = Machine(device="toy processor", threads=1, processes=1, torch="2")

@@ -9,6 +9,10 @@ import numpy as np
 from fabricated import append, folder_of, write_training
 from made_records import decoded
 
+from pipeline.core.artifacts import Parse, RunId, Score, Transcript, Translation
+from pipeline.core.records.jobs import Failure
+from pipeline.core.records.scores import Scored
+from pipeline.core.records.training import ProgressLine, SampleLine
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.linearisation import Repairs
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -20,10 +24,6 @@ from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.metric import Inputs
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations
-from pipeline.products import Parse, RunId, Score, Transcript, Translation
-from pipeline.records.jobs import Failure
-from pipeline.records.scores import Scored
-from pipeline.records.training import ProgressLine, SampleLine
 
 WORDS = ["the", "old", "baker", "of", "our", "town", "sold", "a", "warm", "loaf", "to", "first", "guest", "train"]
 SENTENCES = 40

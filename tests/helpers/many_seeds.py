@@ -13,6 +13,11 @@ import numpy as np
 from fabricated import write_score, write_training
 from made_records import start_cost, training_cost
 
+from pipeline.core.artifacts import RunId
+from pipeline.core.layout import Layout
+from pipeline.core.records import record
+from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.schema import validate
 from pipeline.experiment.claims import Claims
 from pipeline.kinds import evidence, measured
 from pipeline.kinds.claims.shared import judged, measurements
@@ -20,11 +25,6 @@ from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import Pools
 from pipeline.kinds.floors import Floors
 from pipeline.kinds.view import PaperView
-from pipeline.layout import Layout
-from pipeline.products import RunId
-from pipeline.records import record
-from pipeline.records.noise import MeasuredNoise
-from pipeline.schema import validate
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = "data"

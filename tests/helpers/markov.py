@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pipeline.symbols import BOS
+from pipeline.core.symbols import BOS
 
 
 @dataclass(frozen=True)

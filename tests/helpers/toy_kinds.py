@@ -27,7 +27,7 @@ CELL = dedent('''
 
     from pipeline.kinds.cells.shared.cell import Place, Row, RunCell
     from pipeline.kinds.view import PaperView
-    from pipeline.products import Product, Trained
+    from pipeline.core.artifacts import Product, Trained
 
 
     class LettersCell(RunCell):
@@ -71,7 +71,7 @@ FIGURE = dedent('''
     from pipeline.kinds.figures.shared.figure import Drawing, Figure
     from pipeline.kinds.picture import new_figure
     from pipeline.kinds.view import PaperView
-    from pipeline.products import Product
+    from pipeline.core.artifacts import Product
 
 
     class Line(Figure):

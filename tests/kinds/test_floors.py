@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.kinds.floors import Floor, below_floor, load_floors
 
 

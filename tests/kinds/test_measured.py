@@ -3,7 +3,7 @@
 import pytest
 from made_records import score_file
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.kinds.measured import require_one_basis
 
 SIGNATURE = "text:moses|case:mixed|version:2.6.0"

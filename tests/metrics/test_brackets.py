@@ -5,9 +5,9 @@ from random import Random
 import numpy as np
 import pytest
 
+from pipeline.core.errors import UserError
 from pipeline.data.linearisation import rebuild
 from pipeline.data.trees import clean, parse_tree, words
-from pipeline.errors import UserError
 from pipeline.metrics import metric_named
 from pipeline.metrics.f1 import METRIC as F1
 from pipeline.metrics.statistics.brackets import Parses, precision, recall, sentence_counts

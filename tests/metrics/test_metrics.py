@@ -13,14 +13,14 @@ import yaml
 
 import pipeline.metrics
 from pipeline.__main__ import main
-from pipeline.errors import UserError
+from pipeline.core.artifacts import RunId, Score
+from pipeline.core.errors import UserError
+from pipeline.core.layout import path_in_run
 from pipeline.kinds.scored import measure_of
-from pipeline.layout import path_in_run
 from pipeline.metrics import metric_named, metric_names, metrics_of
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
 from pipeline.metrics.statistics.texts import Texts, Translations
-from pipeline.products import RunId, Score
 from reprise.__main__ import main as reprise
 
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"

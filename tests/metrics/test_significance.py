@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.metrics.statistics.bleu import bleu
 from pipeline.metrics.statistics.significance import bootstrap_interval, resampled
 from reprise.comparison import paired_bootstrap

@@ -2,10 +2,10 @@
 
 import torch
 
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches import TextBatch
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.symbols import BOS, EOS, PAD
 
 VOCAB = 40
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pipeline.models
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.architectures import architectures
 
 TOY = Path(__file__).resolve().parents[1] / "helpers/architectures/bag_of_words"

@@ -1,7 +1,7 @@
 import pytest
 from small_models import transformer_config, weighted_config
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
 
 

@@ -8,7 +8,7 @@ from recurrent_models import convolutional_config
 from small_models import VOCAB, pairs
 from torch.nn import functional as F
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.models.convolutional.model import GatedConvolution, ScaledGradient
 from pipeline.models.convolutional.normed_linear import NormedLinear

@@ -10,6 +10,7 @@ from recurrent_models import convolutional_config, recurrent_config
 from small_models import pairs, transformer_config
 from speech_batches import FUSIONS, VOCAB, attention_config, fusion_config, lm_config, speech
 
+from pipeline.core.symbols import BOS
 from pipeline.models.build import build_model
 from pipeline.models.fusion.model import FusedModel, FusionLayer
 from pipeline.models.language_model.model import LanguageModel
@@ -18,7 +19,6 @@ from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.models.transformer.model import Transformer
 from pipeline.search.ngram import Ngram
-from pipeline.symbols import BOS
 
 
 @pytest.fixture(params=FUSIONS)

@@ -4,9 +4,9 @@ import pytest
 import torch
 from speech_batches import VOCAB, joint_config, speech
 
+from pipeline.core.symbols import PAD
 from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.layers.frames_read import centred, masked, of_deviation_one, stretches
-from pipeline.symbols import PAD
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_models import VOCAB, transformer_config
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.models.layers.positions import LearnedPositions, SinusoidPositions, sinusoids
 from pipeline.models.transformer.settings import TransformerConfig

@@ -7,13 +7,13 @@ import pytest
 import torch
 from speech_batches import FEATURES, VOCAB, attention_config, ctc_config, lm_config, speech
 
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse, ctc_loss
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.unrolling import Inputs, log_clocks, sampled, unrolled_logits
 from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEncoder, pooled
 from pipeline.models.speech_attention.hybrid_attention import HybridAttention
 from pipeline.models.speech_attention.model import AttentionRecogniser
-from pipeline.symbols import BOS, EOS, PAD
 
 
 def test_each_way_of_a_bidirectional_layer_equals_torch_on_every_utterance_alone():

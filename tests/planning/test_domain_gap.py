@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
 from pipeline.data.dataset import DomainGap, load_dataset
 from pipeline.data.speech.text_lines import keywords
-from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId
 from reprise.planning.check_data import check_gaps
 from reprise.planning.domain_gap import (
     ORDER,

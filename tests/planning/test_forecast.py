@@ -9,17 +9,17 @@ from made_records import parallel_corpus, parallel_split
 from planning_project import ROOT, project_at
 
 from pipeline.config import RunSpec, TrainingConfig
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import EOS
 from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.token_store import write_tokens
-from pipeline.errors import UserError
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model, size_of
 from pipeline.models.flops import training_flops
 from pipeline.models.seq2seq import count_parameters
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.products import RunId
-from pipeline.symbols import EOS
 from pipeline.training.validation import FITTED_UPDATES
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.devices import load_devices

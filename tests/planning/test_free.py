@@ -7,9 +7,9 @@ from made_records import trained_run
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
-from pipeline.digests import note
-from pipeline.products import Claims, Encoded, OfRun, Prepared, RunId
-from pipeline.sha256 import sha256_file
+from pipeline.core.artifacts import Claims, Encoded, OfRun, Prepared, RunId
+from pipeline.core.digests import note
+from pipeline.core.sha256 import sha256_file
 from reprise.commands.free import unneeded
 from reprise.graph import Graph
 from reprise.store.product_checks import Inspection

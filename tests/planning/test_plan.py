@@ -11,8 +11,7 @@ from made_records import decoded, start_cost, training_cost
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
-from pipeline.errors import UserError
-from pipeline.products import (
+from pipeline.core.artifacts import (
     Alignments,
     AttentionMaps,
     Averaged,
@@ -25,7 +24,8 @@ from pipeline.products import (
     Translation,
     Tuned,
 )
-from pipeline.products import Calibration as Measured
+from pipeline.core.artifacts import Calibration as Measured
+from pipeline.core.errors import UserError
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.cost_table import compare, read_plan
 from reprise.planning.data_files import DataFile

@@ -7,7 +7,7 @@ import torch
 from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
-from pipeline.products import RunId
+from pipeline.core.artifacts import RunId
 from reprise.planning import calibrate
 from reprise.planning.calibrate import bisected, measure, shapes, spread_out
 from reprise.planning.corpus_size import Corpus

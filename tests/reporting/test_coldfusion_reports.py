@@ -10,12 +10,12 @@ from fabricated import folder_of, table_rows, write_score, write_training
 from scipy import stats
 
 from pipeline.__main__ import main
+from pipeline.core.records.probes import AlignmentMaps
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.token_store import write_tokens
 from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import transcripts
 from pipeline.metrics.statistics.edits import domain_gap
-from pipeline.records.probes import AlignmentMaps
 from reprise.interface import claim_rows
 
 ROOT = Path(__file__).resolve().parents[2]

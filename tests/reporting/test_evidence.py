@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.kinds.evidence import contrast, over_seeds, sample, smaller_factor, trainings
 
 

@@ -9,6 +9,7 @@ import pytest
 from fabricated import write_branches, write_training
 
 from pipeline.__main__ import main
+from pipeline.core.records.probes import AttentionMap
 from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import figure_products
 from pipeline.kinds.figures.attention_heads import shown_as
@@ -17,7 +18,6 @@ from pipeline.kinds.figures.dev_curves import DevCurves
 from pipeline.kinds.figures.loss_curves import LossCurves
 from pipeline.kinds.picture import COLOURS
 from pipeline.kinds.view import PaperView
-from pipeline.records.probes import AttentionMap
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.kinds.training_curves import (
     BranchCurve,
     LossCurve,

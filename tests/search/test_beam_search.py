@@ -7,9 +7,9 @@ from greedy import greedy
 from markov import Markov, Sentences
 
 from pipeline.config import DecodingConfig
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.search.beam_search import beam_search
-from pipeline.symbols import BOS, EOS, PAD, UNK
 
 VOCABULARY = 5  # PAD, UNK, BOS, EOS and one word
 NORMALISATIONS = ["gnmt", "length", "none"]

@@ -8,10 +8,10 @@ import pytest
 import torch
 from random_lm import language_model, log_prob
 
+from pipeline.core.symbols import EOS
 from pipeline.models.ctc.model import collapse
 from pipeline.search.ctc_prefix_search import BLANK, TextScores, prefix_search
 from pipeline.search.scorers import Prior
-from pipeline.symbols import EOS
 
 SPACE, A, B = EOS + 1, EOS + 2, EOS + 3
 VOCABULARY = EOS + 4

@@ -5,10 +5,10 @@ import itertools
 import pytest
 import torch
 
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.ctc.model import collapse
 from pipeline.search.ctc_prefix_search import BLANK, TextScores, prefix_search
 from pipeline.search.joint_search import joint_search
-from pipeline.symbols import BOS, EOS, PAD
 
 A, B = EOS + 1, EOS + 2
 VOCAB, FRAMES = EOS + 3, 4

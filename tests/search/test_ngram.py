@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.core.symbols import BOS, EOS
 from pipeline.search.ctc_prefix_search import TextScores, prefix_search
 from pipeline.search.ngram import Ngram
 from pipeline.search.scorers import Prior
-from pipeline.symbols import BOS, EOS
 
 A, B = EOS + 1, EOS + 2
 VOCAB = EOS + 3

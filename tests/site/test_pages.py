@@ -17,9 +17,9 @@ from copied_project import ROOT, copy_project
 from fabricated import bleu_statistics, perplexity_statistics, write_score, write_training
 from made_site import make_results, sentences
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import Score
+from pipeline.core.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.products import Score
 from pipeline.reporting.filled_table import fill
 from pipeline.stages import parse
 from reprise.__main__ import main

@@ -9,9 +9,9 @@ import time
 import pytest
 from copied_project import ROOT
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import Claims, Figure, Table
+from pipeline.core.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.products import Claims, Figure, Table
 from pipeline.stages import parse
 from reprise.commands import COMMANDS
 from reprise.commands.make import reports

@@ -10,9 +10,9 @@ import pytest
 from copied_project import ROOT, call, require
 from fabricated import folder_of, write_training
 
+from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained
+from pipeline.core.records.jobs import Failure
 from pipeline.experiment.project import load_project
-from pipeline.products import Claims, Figure, Score, Table, Trained
-from pipeline.records.jobs import Failure
 from reprise.__main__ import main
 from reprise.graph import Graph, flat
 from reprise.partial import mark_in_part

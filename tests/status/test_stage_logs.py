@@ -6,7 +6,7 @@ from itertools import product
 
 from copied_project import ROOT
 
-from pipeline import products
+from pipeline.core import artifacts as products
 from reprise.status.stage_logs import stages_of
 from reprise.wildcards import Placeholders, product_of
 

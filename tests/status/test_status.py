@@ -15,10 +15,10 @@ from fabricated import append, folder_of, write_training, write_training_beside
 from made_records import decoded, start_cost, training_cost
 
 from pipeline.cluster.queue import Queue, QueuedJob
+from pipeline.core.artifacts import Encoded, Specification, Trained, Translation
+from pipeline.core.records.jobs import Failure, Submission
+from pipeline.core.records.training import ProgressLine
 from pipeline.experiment.project import load_project
-from pipeline.products import Encoded, Specification, Trained, Translation
-from pipeline.records.jobs import Failure, Submission
-from pipeline.records.training import ProgressLine
 from reprise.__main__ import main
 from reprise.commands.status import command_for
 from reprise.graph import Graph, datasets_in, runs_in

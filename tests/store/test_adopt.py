@@ -10,10 +10,10 @@ from made_records import parallel_corpus, trained_run
 from planning_project import project_at
 
 from pipeline.config import RunSpec
-from pipeline.errors import UserError
-from pipeline.json_file import read_json
-from pipeline.products import RunId
-from pipeline.sha256 import sha256_json
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json
+from pipeline.core.sha256 import sha256_json
 from pipeline.training.key import run_key
 from reprise.store.adopt import adopt
 

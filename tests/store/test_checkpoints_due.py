@@ -6,7 +6,7 @@ import pytest
 from made_records import trained_run
 
 from pipeline.config.training import TrainingConfig
-from pipeline.records.training import BestLoss, Outcome, Return
+from pipeline.core.records.training import BestLoss, Outcome, Return
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import write_tensor_file
 from reprise.store.checkpoints_due import weights_due

@@ -4,7 +4,7 @@ import pytest
 from copied_project import ROOT
 
 from pipeline.__main__ import main
-from pipeline.advice import advised
+from pipeline.core.advice import advised
 from pipeline.experiment.project import load_project
 from reprise.targets import stage_command
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from made_records import MACHINE
 
-import pipeline.disk as disk
+import pipeline.core.disk as disk
 from pipeline.config import TrainingConfig
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.checkpoint import Checkpoints, load_weights, weight_files

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from pipeline.json_file import read_json
-from pipeline.records.training import Machine
+from pipeline.core.json_file import read_json
+from pipeline.core.records.training import Machine
 from pipeline.training.cost import CostCounter
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")

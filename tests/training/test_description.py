@@ -6,7 +6,7 @@ import pytest
 from made_records import MACHINE
 
 from pipeline.config import load_run
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.training.description import describe
 

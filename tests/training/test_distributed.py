@@ -14,8 +14,8 @@ from made_records import MACHINE
 from safetensors.torch import load_file
 
 from pipeline.config import load_run
-from pipeline.errors import LostPeer, UserError
-from pipeline.json_file import read_json
+from pipeline.core.errors import LostPeer, UserError
+from pipeline.core.json_file import read_json
 from pipeline.training.checkpoint import Checkpoints
 from pipeline.training.distributed import Group
 from pipeline.training.job import build_trainer, train_run

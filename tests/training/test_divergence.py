@@ -7,9 +7,9 @@ import torch
 from safetensors.torch import load_file
 from test_survival import in_child
 
-from pipeline.errors import UserError
-from pipeline.json_file import read_json
-from pipeline.records.training import BestLoss, Loss
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json
+from pipeline.core.records.training import BestLoss, Loss
 from pipeline.training import guards
 from pipeline.training.checkpoint import weight_files
 from pipeline.training.job import train_run

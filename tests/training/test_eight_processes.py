@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pipeline.errors import UserError
-from pipeline.json_file import read_json
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json
 from pipeline.training import distributed, gradient_sums
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from pipeline.layout import EVENTS, PROGRESS_FILE
-from pipeline.records.record import read_lines_as
-from pipeline.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
+from pipeline.core.errors import UserError
+from pipeline.core.layout import EVENTS, PROGRESS_FILE
+from pipeline.core.records.record import read_lines_as
+from pipeline.core.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
 from pipeline.training.event_file import EventFile
 from pipeline.training.job import train_run
 from pipeline.training.key import run_key

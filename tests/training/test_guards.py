@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 import torch
 
-from pipeline.errors import UserError
-from pipeline.json_file import read_json
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json
 from pipeline.models.transformer.model import Transformer
 from pipeline.training import guards
 from pipeline.training.job import train_run

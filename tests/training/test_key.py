@@ -5,8 +5,8 @@ import pytest
 import yaml
 from made_records import parallel_corpus
 
-from pipeline.errors import UserError
-from pipeline.json_file import write_json
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import write_json
 from pipeline.training.key import run_key
 
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from pipeline.__main__ import main
-from pipeline.json_file import read_json
-from pipeline.layout import EVENTS
+from pipeline.core.json_file import read_json
+from pipeline.core.layout import EVENTS
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer
 

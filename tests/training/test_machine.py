@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.training import machine
 from pipeline.training.machine import (
     autocast,

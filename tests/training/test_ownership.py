@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.training import ownership
 from pipeline.training.ownership import Ownership, TakenOver
 from reprise.store.held import is_held

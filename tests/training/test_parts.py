@@ -6,7 +6,7 @@ import yaml
 from made_records import parallel_corpus
 
 from pipeline.config import load_run
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.training.key import run_key
 from pipeline.training.parts import assemble, build_run, load_language_model
 from pipeline.training.tensor_file import load_into, tensors_of, write_tensor_file

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from made_records import speech_corpus
 
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json
 from pipeline.data.alphabet import FIRST, Alphabet
 from pipeline.data.frame_store import write_frames
 from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.token_store import write_tokens
-from pipeline.errors import UserError
-from pipeline.json_file import read_json
 from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training.job import train_run
 from pipeline.training.tensor_file import read_tensor_file

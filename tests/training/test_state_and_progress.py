@@ -5,9 +5,9 @@ import random
 import pytest
 from made_records import UPDATES, data_loss
 
-from pipeline.errors import UserError
-from pipeline.records.record import read_lines_as
-from pipeline.records.training import AnyProgress, BestLoss, MonitorLine, SampleLine, UpdatesLoss
+from pipeline.core.errors import UserError
+from pipeline.core.records.record import read_lines_as
+from pipeline.core.records.training import AnyProgress, BestLoss, MonitorLine, SampleLine, UpdatesLoss
 from pipeline.training import progress
 from pipeline.training.progress import JsonLines, Progress, clock, progress_line
 from pipeline.training.state import Sums, TrainingState, perplexity

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline import patience
-from pipeline.errors import UserError
-from pipeline.json_file import read_json
+from pipeline.core import patience
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json
 from pipeline.training import trainer
 from pipeline.training.checkpoint import Checkpoints, weight_files
 from pipeline.training.job import train_run

@@ -4,11 +4,11 @@ import pytest
 import torch
 from made_records import training_config
 
+from pipeline.core.symbols import PAD
 from pipeline.data.batches import ParallelSplit, TrainingBatches
 from pipeline.data.split_batches import WholeSplit
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
-from pipeline.symbols import PAD
 from pipeline.training.distributed import Group
 from pipeline.training.trainer import micro_seed
 from pipeline.training.validation import FITTED_UPDATES, Validation

@@ -3,7 +3,7 @@
 import pytest
 from made_records import score_file
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from reprise.commands.compare import usual_metric
 
 

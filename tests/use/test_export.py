@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipeline.config import DecodingConfig
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from made_records import data_loss, score_file, start_cost, trained_run, training_cost
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import RunId
+from pipeline.core.errors import UserError
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId
 from reprise.__main__ import main as reprise
 from reprise.kept import KeptRun, keep, kept_in, metrics_shown, place, table_rows
 

@@ -16,9 +16,9 @@ import yaml
 from copied_project import add_toy_paper, call, copy_project, require
 
 from pipeline.__main__ import main
+from pipeline.core.errors import UserError
 from pipeline.data.dataset import load_dataset
 from pipeline.data.speech.manifest import read_manifest
-from pipeline.errors import UserError
 from pipeline.experiment.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.planning.check_data import check

@@ -10,9 +10,9 @@ import yaml
 from copied_project import copy_project
 
 from pipeline.__main__ import main
+from pipeline.core.errors import UserError
 from pipeline.data.moses import tokenise
 from pipeline.data.subwords import train
-from pipeline.errors import UserError
 from reprise.__main__ import main as reprise
 from reprise.commands import new
 from reprise.new_data.shares import read_shares

@@ -15,8 +15,8 @@ from cipher import cipher, write_texts
 from copied_project import ROOT, call, copy_project, require
 
 import pipeline
+from pipeline.core.errors import UserError
 from pipeline.data.split_batches import WholeSplit
-from pipeline.errors import UserError
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
 from reprise.commands.text import decoded

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from copied_project import call, copy_project, require
 
+from pipeline.core.artifacts import Prepared, Score
 from pipeline.data.linearisation import rebuild
 from pipeline.data.trees import parse_tree, words
 from pipeline.experiment.project import load_project
-from pipeline.products import Prepared, Score
 from reprise.__main__ import main as reprise
 from reprise.named_run import named
 from reprise.preparation import Preparation

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from reprise.sound import features, read_sound
 
 RATE = 16_000

@@ -9,10 +9,10 @@ import soundfile
 from copied_project import call, copy_project, require
 
 import pipeline
+from pipeline.core.artifacts import Transcript
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.data.speech_batches import SpeechSplit
 from pipeline.experiment.project import load_project
-from pipeline.products import Transcript
 from reprise.__main__ import main as reprise
 from reprise.named_run import named
 from reprise.sound import features, resampled
@@ -102,5 +102,5 @@ def test_another_rate_keeps_what_both_can_hold(rate):
     ],
 )
 def test_what_is_no_sound_is_refused_by_name(samples, rate, fault):
-    with pytest.raises(pipeline.errors.UserError, match=f"mine: .*{fault}"):
+    with pytest.raises(pipeline.core.errors.UserError, match=f"mine: .*{fault}"):
         features("mine", np.array(samples, np.float32), rate, 16000, 7600.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from reprise.named_run import split_decoding
 from reprise.opening import open_model
 from reprise.portable import pack_archive, unpack, verify

@@ -5,10 +5,10 @@ import yaml
 from copied_project import copy_project
 
 import pipeline
-import pipeline.errors
+import pipeline.core.errors
+from pipeline.core.artifacts import Trained
+from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.experiment.project import load_project
-from pipeline.layout import RUN_FILE, WEIGHTS_FILE
-from pipeline.products import Trained
 from reprise.__main__ import main
 from reprise.graph import Graph, datasets_in
 

@@ -20,9 +20,9 @@ import yaml
 from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, require
 
 from pipeline.cluster.site import Site
+from pipeline.core.schema import validate
 from pipeline.experiment.project import load_project
 from pipeline.experiment.settings import Config
-from pipeline.schema import validate
 from pipeline.stages import STAGES, parse
 from reprise.commands import COMMANDS
 

@@ -14,9 +14,9 @@ from fabricated import write_training, write_training_beside
 from lint import remaining
 from rule_files import local_rules, profile, rules_with
 
+from pipeline.core.artifacts import RunId, Table, Trained
 from pipeline.data.dataset import Dataset
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId, Table, Trained
 from reprise.graph import Graph, runs_in
 from reprise.planning.schemas import RECORDS, schema_text
 
@@ -194,7 +194,7 @@ def test_a_table_and_claims_are_written_anew_when_what_they_show_changed_and_onl
     """Of cited rows alone and a claim that is proved, so that nothing has to be trained."""
     folder = add_toy_paper(copy_project(tmp_path))
     (folder / "table1.csv").write_text("model,bleu,system,source\nTheirs,20.0,,cited\n")
-    proof = "tests/test_files.py::test_what_is_written_is_read_back_and_nothing_else_lies_beside"
+    proof = "tests/core/test_files.py::test_what_is_written_is_read_back_and_nothing_else_lies_beside"
     claim = {"kind": "test", "statement": "It is so.", "printed": "Table 1", "tests": [proof]}
     (folder / "claims.yaml").write_text(yaml.safe_dump({"scores": {}, "claims": {"one": claim}}))
     (tmp_path / "tests").symlink_to(ROOT / "tests")

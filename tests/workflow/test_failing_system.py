@@ -5,8 +5,8 @@ import csv
 import pytest
 from copied_project import add_toy_paper, call, copy_project, jobs, require
 
+from pipeline.core.artifacts import Table
 from pipeline.experiment.project import load_project
-from pipeline.products import Table
 from reprise.graph import Graph, runs_in
 
 TABLE = Table("toy", "table1")

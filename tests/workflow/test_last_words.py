@@ -7,10 +7,10 @@ import pytest
 from copied_project import ROOT, add_toy_paper, call, copy_project
 
 from pipeline.cluster.markers import record_start
-from pipeline.digests import note
+from pipeline.core.artifacts import RunId
+from pipeline.core.digests import note
+from pipeline.core.records.jobs import StartLine
 from pipeline.experiment.project import load_project
-from pipeline.products import RunId
-from pipeline.records.jobs import StartLine
 
 SPLITS = ("train", "dev", "test")
 LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pipeline.core.artifacts import Encoded
 from pipeline.experiment.project import load_project
-from pipeline.products import Encoded
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")

@@ -3,7 +3,7 @@
 import pytest
 from copied_project import ROOT, copy_project
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.experiment.project import load_project
 from reprise.targets import refuse_odd_folders
 

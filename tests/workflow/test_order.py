@@ -5,8 +5,8 @@ import re
 import pytest
 from copied_project import add_toy_paper, call, copy_project
 
+from pipeline.core.artifacts import Table
 from pipeline.experiment.project import load_project
-from pipeline.products import Table
 from reprise.graph import Graph, runs_in
 
 SYSTEMS = """\

@@ -1,4 +1,4 @@
-# How rules ask the project: what they read (reprise/graph.py), where it lies (pipeline/layout.py), and how a
+# How rules ask the project: what they read (reprise/graph.py), where it lies (pipeline/core/layout.py), and how a
 # stage is called. What the files hold is the pipeline's business.
 import json
 import os
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from reprise.planning.devices import require_bfloat16
 from pipeline.cluster.orders import place
-from pipeline.disk import require_writable
-from pipeline.errors import UserError
+from pipeline.core.disk import require_writable
+from pipeline.core.errors import UserError
 from reprise.graph import Graph, datasets_in
 from pipeline.experiment.project import Project
-from pipeline.layout import Layout
-from pipeline.products import (
+from pipeline.core.layout import Layout
+from pipeline.core.artifacts import (
     Alignments,
     AttentionMaps,
     Averaged,
@@ -62,7 +62,7 @@ try:
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
-os.environ |= {"REPRISE_SETTINGS": set_options(project)}  # of commands that stages advise (pipeline/files.py)
+os.environ |= {"REPRISE_SETTINGS": set_options(project)}  # of commands that stages advise (pipeline/core/files.py)
 SCALE, BEGUN = project.config.scale, time.time()
 DATASET = ancient("workflow/datasets/{dataset}.yaml")  # what matters of it is in the name of the corpus
 REPORTS = ("table", "example_table", "transcript_table", "layer_table", "figure", "claims")

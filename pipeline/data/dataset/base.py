@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from pipeline.schema import Closed, Count, Positive, nearest
+from pipeline.core.schema import Closed, Count, Positive, nearest
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 """A code of ISO 639; Moses has rules for most languages of Europe, and splits others at spaces and punctuation."""

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.errors import UserError
-from pipeline.schema import Closed, Count, load_yaml, nearest, validate
-from pipeline.shown_text import one_line, shown
+from pipeline.core.errors import UserError
+from pipeline.core.schema import Closed, Count, load_yaml, nearest, validate
+from pipeline.core.shown_text import one_line, shown
 
 
 def plain_name(name: str) -> str:

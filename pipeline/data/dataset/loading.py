@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from pipeline.core.errors import UserError
+from pipeline.core.schema import load_yaml, validate
 from pipeline.data.dataset.base import LicensedPackages
 from pipeline.data.dataset.files import Source, complete, load_files
 from pipeline.data.dataset.parallel import DownloadedDataset, GrammarDataset
 from pipeline.data.dataset.speech import CharacterDataset, OwnText, ReadAloudDataset, RecordedDataset, SpokenDataset
 from pipeline.data.dataset.treebank import Treebank, TreebankDataset
-from pipeline.errors import UserError
-from pipeline.schema import load_yaml, validate
 
 AnyDataset = DownloadedDataset | GrammarDataset | Treebank | SpokenDataset | CharacterDataset | OwnText
 TokenisedDataset = DownloadedDataset | GrammarDataset | Treebank

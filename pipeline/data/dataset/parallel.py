@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.core.schema import Closed, Count, Number
 from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
-from pipeline.schema import Closed, Count, Number
 
 Written = Literal["en", "de", "fr", "zh"]
 """Languages of the grammar."""

@@ -4,9 +4,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
+from pipeline.core.schema import NUMBER, Closed, Count, Number, Positive
 from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, SplitName, check_places, check_splits
 from pipeline.data.dataset.files import Sha256, Source, Sources
-from pipeline.schema import NUMBER, Closed, Count, Number, Positive
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
 Range = Annotated[tuple[float, float], Field(strict=False)]

@@ -4,9 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
+from pipeline.core.schema import Closed, Count, Number
 from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
-from pipeline.schema import Closed, Count, Number
 
 
 class TreePart(base.Placed):

@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 import soundfile
 
+from pipeline.core.patience import read_patiently
 from pipeline.data.speech.manifest import Utterance
-from pipeline.patience import read_patiently
 
 Found = TypeVar("Found")
 TOLERANCE_S = 0.02  # two frames: manifests round

@@ -14,6 +14,11 @@ import argparse
 import logging
 from pathlib import Path
 
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.records.corpus import TextCorpus, TextSplit
+from pipeline.core.records.preparation import PreparedText, SentencesReport
+from pipeline.core.sha256 import require_digest
 from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import SplitName, TextRecord, load_one_of
@@ -22,11 +27,6 @@ from pipeline.data.processes import chunks
 from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
 from pipeline.data.token_store import write_tokens
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
-from pipeline.records.corpus import TextCorpus, TextSplit
-from pipeline.records.preparation import PreparedText, SentencesReport
-from pipeline.sha256 import require_digest
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import ctypes
 import espeakng_loader
 import numpy as np
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 SAMPLE_RATE = 22050
 SYNCHRONOUS = 2

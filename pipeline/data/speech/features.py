@@ -28,6 +28,13 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.layout import CORPUS_FILE
+from pipeline.core.records.corpus import SpeechCorpus, SpeechSplit
+from pipeline.core.records.preparation import PreparedSpeech, UtterancesReport
+from pipeline.core.sha256 import require_digest
 from pipeline.data.alphabet import Alphabet, spelt
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
@@ -45,13 +52,6 @@ from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
 from pipeline.data.speech.shared_utterances import place_of, shared_speakers, shared_utterances
 from pipeline.data.token_store import write_tokens
-from pipeline.disk import require_space
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
-from pipeline.layout import CORPUS_FILE
-from pipeline.records.corpus import SpeechCorpus, SpeechSplit
-from pipeline.records.preparation import PreparedSpeech, UtterancesReport
-from pipeline.sha256 import require_digest
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import soundfile
 
+from pipeline.core.errors import UserError
 from pipeline.data.speech.audio import decoded
 from pipeline.data.speech.manifest import Utterance, number_of
 from pipeline.data.speech.text_lines import segment_text, table
 from pipeline.data.text_files import lines_of
-from pipeline.errors import UserError
 
 UNPACK = "run the stage `collect-recordings` again"
 

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
 from pipeline.data.text_files import lines_of
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
 
 UNNAMED = "unnamed"
 """Speaker of recordings of which nobody said who speaks."""

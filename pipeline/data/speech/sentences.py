@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipeline.core.errors import UserError
 from pipeline.data.alphabet import spelt
 from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord
 from pipeline.data.text_files import lines_of
-from pipeline.errors import UserError
 
 EXAMPLES = 5
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from pipeline.core.errors import UserError
 from pipeline.data.dataset import SplitName
 from pipeline.data.speech.manifest import Utterance, read_manifest
-from pipeline.errors import UserError
 
 log = logging.getLogger(__name__)
 

@@ -26,6 +26,10 @@ from pathlib import Path
 
 import soundfile
 
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UserError
+from pipeline.core.files import made
+from pipeline.core.records.preparation import Spoken, SpokenSplit
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ReadAloudDataset, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
@@ -33,10 +37,6 @@ from pipeline.data.speech.espeak import Synthesiser, version
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 from pipeline.data.speech.readers import Reader, reader_of
 from pipeline.data.speech.sentences import Sentence, select
-from pipeline.disk import require_space
-from pipeline.errors import UserError
-from pipeline.files import made
-from pipeline.records.preparation import Spoken, SpokenSplit
 
 log = logging.getLogger(__name__)
 

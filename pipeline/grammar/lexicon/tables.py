@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 Item = TypeVar("Item")
 HEADER = "== "

@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.core.artifacts import Product, RunId
 from pipeline.kinds.cells.shared.cell import Place, Row
 from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
 from pipeline.kinds.names import DecodingName, SystemName
 from pipeline.kinds.view import PaperView
 from pipeline.metrics.statistics.edits import domain_gap
-from pipeline.products import Product, RunId
 
 MEANING = "(WER - WER if trained on target) / (WER if trained on source - WER if trained on target), %, if defined"
 

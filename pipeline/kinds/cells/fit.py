@@ -1,9 +1,9 @@
 import math
 from typing import ClassVar, Literal
 
+from pipeline.core.artifacts import RunId
 from pipeline.kinds.cells.shared.cell import FactCell
 from pipeline.kinds.measured import Measured
-from pipeline.products import RunId
 
 
 class FitCell(FactCell):

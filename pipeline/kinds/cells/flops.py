@@ -3,9 +3,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from pipeline.core.artifacts import RunId
 from pipeline.kinds.cells.shared.cell import FactCell
 from pipeline.kinds.measured import Measured
-from pipeline.products import RunId
 
 
 class FlopsCell(FactCell):

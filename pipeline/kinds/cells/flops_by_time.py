@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Literal
 
+from pipeline.core.artifacts import LayerTimes, Product, RunId
+from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.training import StartCost
 from pipeline.kinds.cells.shared.cell import FactCell, Row
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
-from pipeline.products import LayerTimes, Product, RunId
-from pipeline.records.probes import LayerCosts
-from pipeline.records.training import StartCost
 
 # Sustained single-precision operations a second, as the paper gives them (footnote 5).
 PRINTED_RATES = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}

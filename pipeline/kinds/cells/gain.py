@@ -5,11 +5,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.core.schema import unknown
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import Cell, Place, PrintedTable, Row
 from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import SystemName
-from pipeline.schema import unknown
 
 
 class GainCell(Cell):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
+from pipeline.core.artifacts import Product
 from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, Place, Row
 from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
 from pipeline.kinds.view import PaperView
-from pipeline.products import Product
 
 COLUMNS = ("printed", "ours", "spread", "low", "high", "difference", "test_set", "signature")
 

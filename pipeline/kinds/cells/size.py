@@ -3,11 +3,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.core.artifacts import ModelSizes, Product
+from pipeline.core.schema import Count, Positive, unknown
 from pipeline.kinds.cells.shared.cell import Cell, Place, Row, in_our_unit, is_ours
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.view import PaperView
-from pipeline.products import ModelSizes, Product
-from pipeline.schema import Count, Positive, unknown
 
 
 class SizeCell(Cell):

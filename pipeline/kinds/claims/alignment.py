@@ -1,13 +1,13 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from pipeline.core.artifacts import Alignments, Product, RunId
+from pipeline.core.records.probes import AlignmentMaps
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import TrainedPair, mean
 from pipeline.kinds.view import PaperView
-from pipeline.products import Alignments, Product, RunId
-from pipeline.records.probes import AlignmentMaps
 
 
 class AlignmentClaim(TrainedPair):

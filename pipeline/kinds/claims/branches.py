@@ -2,13 +2,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.core.schema import Count
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.claims.shared.trainings import AboutTraining, mean
 from pipeline.kinds.evidence import within
 from pipeline.kinds.training_curves import branch_curves
-from pipeline.schema import Count
 
 
 class BranchesClaim(AboutTraining):

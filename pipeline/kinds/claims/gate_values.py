@@ -3,6 +3,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipeline.core.artifacts import Gates, Product
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.scores import RESAMPLED
@@ -11,7 +12,6 @@ from pipeline.kinds.claims.shared.trainings import AboutTraining
 from pipeline.kinds.evidence import contrast, sample
 from pipeline.kinds.view import PaperView
 from pipeline.metrics.statistics.rates import mean
-from pipeline.products import Gates, Product
 
 WordKind = Literal["names", "rare_names", "idioms", "function_words"]
 """Of source words, see pipeline/probes/gate_values.py."""

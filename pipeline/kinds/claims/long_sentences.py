@@ -2,13 +2,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.core.schema import Count
 from pipeline.kinds.claims.shared.claim import Findings
 from pipeline.kinds.claims.shared.measurements import Measurements, of_all_splits
 from pipeline.kinds.claims.shared.scores import RESAMPLED, ScoredPair, untrained
 from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import ScoreName
 from pipeline.metrics import metric_named
-from pipeline.schema import Count
 
 
 class LongSentencesClaim(ScoredPair):

@@ -3,6 +3,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from pipeline.core.artifacts import RunId
 from pipeline.kinds.claims.shared.claim import Findings, Number
 from pipeline.kinds.claims.shared.judged import PLATEAU
 from pipeline.kinds.claims.shared.measurements import Measurements
@@ -10,7 +11,6 @@ from pipeline.kinds.claims.shared.pools import Values
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import TrainedPair
 from pipeline.kinds.evidence import contrast
-from pipeline.products import RunId
 
 
 class OwnPlateausClaim(TrainedPair):

@@ -2,13 +2,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.core.artifacts import RunId
 from pipeline.kinds.claims.shared.claim import Chain, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.claims.shared.trainings import AboutTrainings
 from pipeline.kinds.evidence import contrast
 from pipeline.kinds.names import SystemName
-from pipeline.products import RunId
 
 
 class TrainingLossClaim(Chain, AboutTrainings):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
-from pipeline import products
+from pipeline.core import artifacts as products
+from pipeline.core.records.probes import AlignmentMaps
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.picture import curve_style, new_figure
 from pipeline.kinds.view import PaperView
-from pipeline.records.probes import AlignmentMaps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from pipeline.core.artifacts import AttentionMaps, Product
+from pipeline.core.records.probes import AttentionMap
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import DecodingName, SystemName
 from pipeline.kinds.picture import COLOURS, new_figure
 from pipeline.kinds.scored import ScoredSplit
 from pipeline.kinds.view import PaperView
-from pipeline.products import AttentionMaps, Product
-from pipeline.records.probes import AttentionMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

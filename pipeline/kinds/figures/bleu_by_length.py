@@ -6,6 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, NonNegativeInt
 
+from pipeline.core.artifacts import Encoded, Product, RunId, Score
+from pipeline.core.schema import Count
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.lengths import source_lengths
 from pipeline.kinds.names import DecodingName, MetricName, SystemName
@@ -15,8 +17,6 @@ from pipeline.kinds.view import PaperView
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.metrics.statistics.significance import bootstrap_interval
-from pipeline.products import Encoded, Product, RunId, Score
-from pipeline.schema import Count
 
 FEWEST = 20
 """Sentences without which a score says nothing; a point of fewer is left out."""

@@ -6,14 +6,14 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from pipeline.core.artifacts import Product
+from pipeline.core.schema import Count
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.picture import GREY, line_style, new_figure
 from pipeline.kinds.training_curves import branch_curves
 from pipeline.kinds.view import PaperView
 from pipeline.models.transformer.settings import AnyTransformerConfig
-from pipeline.products import Product
-from pipeline.schema import Count
 
 TITLES = {"kappa": "concatenation weights, κ", "alpha": "addition weights, α"}
 

@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from pipeline.core.artifacts import Product
 from pipeline.kinds.figures.shared.figure import Drawing, Figure
 from pipeline.kinds.names import SystemName
 from pipeline.kinds.picture import curve_style, new_figure
 from pipeline.kinds.training_curves import fit_curve
 from pipeline.kinds.view import PaperView
-from pipeline.products import Product
 
 
 class LossCurves(Figure):

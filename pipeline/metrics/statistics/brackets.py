@@ -19,9 +19,9 @@ from functools import cached_property
 
 import numpy as np
 
+from pipeline.core.errors import UserError
 from pipeline.data.linearisation import Repairs
 from pipeline.data.trees import TOP, Tree, events, tags
-from pipeline.errors import UserError
 from pipeline.metrics.statistics.metric import Inputs, Metric
 from pipeline.metrics.statistics.rates import per_cent, rate
 

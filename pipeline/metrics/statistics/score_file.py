@@ -8,12 +8,12 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.records.scores import MetricValue, Scored, ScoreFile
 from pipeline.metrics import metrics_of
 from pipeline.metrics.statistics.metric import Inputs
 from pipeline.metrics.statistics.significance import bootstrap_interval
-from pipeline.records.scores import MetricValue, Scored, ScoreFile
 
 log = logging.getLogger(__name__)
 

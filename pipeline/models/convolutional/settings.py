@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.core.schema import Count, Probability
 from pipeline.models.settings import ModelSettings
-from pipeline.schema import Count, Probability
 
 
 class ConvolutionalConfig(ModelSettings):

@@ -7,6 +7,7 @@ PAD, which no target holds, is the blank.
 import torch
 from torch import Tensor, nn
 
+from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.models.ctc.convolution import Convolution
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.layers.frames_read import frames_read
@@ -15,7 +16,6 @@ from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.reading import numbers_on, reordered, reversal, within
 from pipeline.models.seq2seq import FrameModel, LossSums
 from pipeline.models.settings import ModelSettings
-from pipeline.symbols import BOS, EOS, PAD, UNK
 
 BLANK = PAD
 NEVER_WRITTEN = [UNK, BOS, EOS]

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from pipeline.core.schema import Count
 from pipeline.models.speech_settings import SpeechSettings
-from pipeline.schema import Count
 
 KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
 """Width in frames and in features, stride in frames and in features, of the two convolutions."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.schema import Closed, Count, Number, Positive
+from pipeline.core.schema import Closed, Count, Number, Positive
 
 
 class FusionConfig(Closed):

@@ -5,6 +5,7 @@ Dimensions: B utterances, K texts of each, S' encoder positions, T characters, D
 
 from torch import Tensor, nn
 
+from pipeline.core.symbols import PAD
 from pipeline.models.ctc.model import ctc_loss, frame_log_probs
 from pipeline.models.joint_recogniser.encoder import ConvolutionalEncoder
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
@@ -14,7 +15,6 @@ from pipeline.models.layers.reading import within
 from pipeline.models.seq2seq import LossSums
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.multi_head_attention import attention_mask
-from pipeline.symbols import PAD
 
 
 class JointRecogniser(Transformer):

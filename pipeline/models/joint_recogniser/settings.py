@@ -4,9 +4,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.core.schema import Count, Number, Probability
 from pipeline.models.speech_settings import SpeechSettings
 from pipeline.models.transformer.settings import AnyTransformerConfig
-from pipeline.schema import Count, Number, Probability
 
 
 class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):

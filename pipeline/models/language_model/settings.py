@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from pipeline.core.schema import Count, Probability
 from pipeline.models.settings import ModelSettings, Reads
-from pipeline.schema import Count, Probability
 
 
 class LanguageModelConfig(ModelSettings):

@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 
 def sinusoids(first: int, last: int, d_model: int, device: torch.device | None = None) -> Tensor:

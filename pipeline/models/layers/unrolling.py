@@ -12,10 +12,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.layers.loss import smoothed_cross_entropy
 from pipeline.models.layers.reading import numbers_on
 from pipeline.models.seq2seq import LossSums, Seq2Seq
-from pipeline.symbols import BOS, EOS, PAD
 
 NEVER_READ = (PAD, BOS, EOS)
 

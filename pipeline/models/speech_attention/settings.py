@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
 
+from pipeline.core.schema import Count
 from pipeline.models.speech_settings import SpeechSettings
-from pipeline.schema import Count
 
 
 class AttentionRecogniserConfig(SpeechSettings):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.modules import Modules

@@ -4,8 +4,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.core.schema import Count
 from pipeline.models.transformer.settings import AnyTransformerConfig
-from pipeline.schema import Count
 
 
 class WeightedTransformerConfig(AnyTransformerConfig):

@@ -8,10 +8,10 @@ from made_claims import NOT_RUN, claims_of, direction, put_perplexities, row_of,
 from made_records import trained_run
 
 from pipeline.__main__ import main
-from pipeline.errors import UserError
+from pipeline.core.artifacts import Score, Trained
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json, write_json
 from pipeline.experiment.reports import claim_products
-from pipeline.json_file import read_json, write_json
-from pipeline.products import Score, Trained
 
 
 def test_a_claim_for_other_scales_is_not_run(project_with):

@@ -27,12 +27,12 @@ from made_claims import (
 )
 from made_records import measured_noise
 
+from pipeline.core.artifacts import Score
+from pipeline.core.errors import UserError
+from pipeline.core.records.scores import ScoreFile
 from pipeline.data.token_store import write_tokens
-from pipeline.errors import UserError
 from pipeline.experiment.project import Project
 from pipeline.metrics.gleu import gleu_statistics
-from pipeline.products import Score
-from pipeline.records.scores import ScoreFile
 from reprise.interface import claim_rows
 
 

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from pipeline.core.artifacts import Product, RunId, Trained
+from pipeline.core.schema import Closed, Positive
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.names import DatasetName
 from pipeline.kinds.view import PaperView
-from pipeline.products import Product, RunId, Trained
-from pipeline.schema import Closed, Positive
 
 Row = dict[str, str]
 """A row of a printed table, by column."""

@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from pipeline.core.artifacts import Product
+from pipeline.core.schema import Closed
+from pipeline.core.schema import Number as Number
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.evidence import Evidence
 from pipeline.kinds.names import ScaleName
 from pipeline.kinds.view import PaperView
-from pipeline.products import Product
-from pipeline.schema import Closed
-from pipeline.schema import Number as Number
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from typing import Literal
 
 import numpy as np
 
+from pipeline.core.artifacts import Trained
 from pipeline.kinds.claims.shared.claim import Claim, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import NotRun
 from pipeline.kinds.training_curves import LossCurve
-from pipeline.products import Trained
 
 LEVEL = 0.05
 ENOUGH_SEEDS = 3

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from pipeline.core.artifacts import LayerTimes, Product
 from pipeline.kinds.claims.shared.claim import Claim
 from pipeline.kinds.claims.shared.terms import Scores
 from pipeline.kinds.view import PaperView
-from pipeline.products import LayerTimes, Product
 
 
 class AboutLayers(Claim):

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.errors import UserError
+from pipeline.core.artifacts import Gates, Product, RunId, Trained
+from pipeline.core.artifacts import LayerTimes as LayerTimesFile
+from pipeline.core.errors import UserError
+from pipeline.core.layout import COST_FILE
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.training import TrainingCost
 from pipeline.kinds.claims.shared.pools import NotRun, Pools, Values
 from pipeline.kinds.claims.shared.terms import NamedScore, Scores, Term
 from pipeline.kinds.evidence import Sample, sample, seed_scores, trainings
@@ -15,13 +20,8 @@ from pipeline.kinds.lengths import longest_trained_on, source_lengths
 from pipeline.kinds.measured import Measured, require_one_basis
 from pipeline.kinds.training_curves import LossCurve, fit_curve, loss_curve
 from pipeline.kinds.view import PaperView
-from pipeline.layout import COST_FILE
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
-from pipeline.products import Gates, Product, RunId, Trained
-from pipeline.products import LayerTimes as LayerTimesFile
-from pipeline.records.scores import ScoreFile
-from pipeline.records.training import TrainingCost
 
 OfRuns = Callable[[list[RunId]], Values]
 """A number of each of some trainings."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 from pipeline.kinds.evidence import freedom
 from pipeline.kinds.view import PaperView
 

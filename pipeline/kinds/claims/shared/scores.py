@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
+from pipeline.core.artifacts import Product
+from pipeline.core.schema import nearest
 from pipeline.kinds.claims.shared.claim import Claim, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import NotRun
@@ -14,8 +16,6 @@ from pipeline.kinds.floors import below_floor
 from pipeline.kinds.names import ScoreName, SystemName
 from pipeline.kinds.view import PaperView
 from pipeline.metrics import metric_named
-from pipeline.products import Product
-from pipeline.schema import nearest
 
 RESAMPLED = "paired bootstrap over sentences"
 """How such claims are tested, in words."""

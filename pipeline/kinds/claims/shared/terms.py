@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from pipeline.core.schema import Closed
 from pipeline.kinds.names import DecodingName, SystemName
 from pipeline.kinds.scored import ScoredSplits
-from pipeline.schema import Closed
 
 
 class NamedScore(ScoredSplits):

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from pipeline.core.artifacts import Product, RunId
+from pipeline.core.records.noise import DEV_LOSS
 from pipeline.kinds.claims.shared.claim import Claim, Findings
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import Values
@@ -15,8 +17,6 @@ from pipeline.kinds.evidence import Evidence, Sample, contrast
 from pipeline.kinds.floors import below_floor
 from pipeline.kinds.names import DatasetName, SystemName
 from pipeline.kinds.view import PaperView
-from pipeline.products import Product, RunId
-from pipeline.records.noise import DEV_LOSS
 
 
 class AboutTrainings(Claim):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from pipeline.core.artifacts import Product
+from pipeline.core.schema import Closed
 from pipeline.kinds.names import DatasetName
 from pipeline.kinds.view import PaperView
-from pipeline.products import Product
-from pipeline.schema import Closed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture

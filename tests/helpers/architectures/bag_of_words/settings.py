@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.core.schema import Count
 from pipeline.models.settings import ModelSettings
-from pipeline.schema import Count
 
 
 class BagOfWordsConfig(ModelSettings):

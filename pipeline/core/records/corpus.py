@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, FiniteFloat, Tag
 
-from pipeline.layout import CORPUS_FILE
-from pipeline.records.record import Record, read_as
-from pipeline.schema import Closed, Count
+from pipeline.core.layout import CORPUS_FILE
+from pipeline.core.records.record import Record, read_as
+from pipeline.core.schema import Closed, Count
 
 Kind = Literal["parallel", "speech", "text"]
 

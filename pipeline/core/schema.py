@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from pipeline.errors import UserError
-from pipeline.shown_text import one_line, shown
-from pipeline.yaml_file import load_yaml as load_yaml
+from pipeline.core.errors import UserError
+from pipeline.core.shown_text import one_line, shown
+from pipeline.core.yaml_file import load_yaml as load_yaml
 
 MOST_FAULTS = 20
 """Lines of an error; how many more there are is counted."""

@@ -4,9 +4,9 @@ from typing import Any
 
 from pydantic import Field
 
-from pipeline.records.record import Record
-from pipeline.records.training import TrainingCost
-from pipeline.schema import Closed
+from pipeline.core.records.record import Record
+from pipeline.core.records.training import TrainingCost
+from pipeline.core.schema import Closed
 
 
 class Decoded(Record):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.files import atomic_write
+from pipeline.core.files import atomic_write
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 
 def sha256_file(path: Path) -> str:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import UserError
-from pipeline.files import atomic_write
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
 
 
 def write_json(path: Path, value: Any) -> None:

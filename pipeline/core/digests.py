@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.files import MADE, note_of, writing
-from pipeline.sha256 import sha256_file, sha256_json
+from pipeline.core.errors import UserError
+from pipeline.core.files import MADE, note_of, writing
+from pipeline.core.sha256 import sha256_file, sha256_json
 
 
 @contextlib.contextmanager

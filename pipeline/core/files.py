@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from pipeline.errors import UserError
+from pipeline.core.errors import UserError
 
 log = logging.getLogger(__name__)
 ORPHAN_AFTER_S = 24 * 3600
@@ -117,7 +117,7 @@ def made(path: Path) -> None:
 
 
 def note_of(path: Path) -> Path:
-    """Where the digest of a file, or of a folder's files, is noted (pipeline/digests.py)."""
+    """Where the digest of a file, or of a folder's files, is noted (pipeline/core/digests.py)."""
     return path.parent / ".digests" / path.name
 
 

@@ -5,12 +5,12 @@ import random
 
 import pytest
 
-from pipeline import patience
-from pipeline.digests import recording
-from pipeline.errors import UserError
-from pipeline.files import atomic_write, note_of, set_aside
-from pipeline.intact import looking
-from pipeline.patience import LastingError, persevere
+from pipeline.core import patience
+from pipeline.core.digests import recording
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write, note_of, set_aside
+from pipeline.core.intact import looking
+from pipeline.core.patience import LastingError, persevere
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
-from pipeline.errors import UserError
-from pipeline.json_file import read_json
-from pipeline.schema import (
+from pipeline.core.errors import UserError
+from pipeline.core.json_file import read_json
+from pipeline.core.schema import (
     MOST_FAULTS,
     Closed,
     Count,

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
 
-from pipeline.errors import UserError
-from pipeline.files import reading, whole_lines
-from pipeline.json_file import write_json
-from pipeline.schema import Closed, adapter
+from pipeline.core.errors import UserError
+from pipeline.core.files import reading, whole_lines
+from pipeline.core.json_file import write_json
+from pipeline.core.schema import Closed, adapter
 
 Note = TypeVar("Note", bound="Record")
 

@@ -14,11 +14,11 @@ from made_records import (
     validation_line,
 )
 
-from pipeline.errors import UserError
-from pipeline.files import append_line
-from pipeline.records.corpus import read_corpus
-from pipeline.records.record import Record, read_lines_as
-from pipeline.records.training import AnyProgress, Return, SampleLine, TrainedRun, TrainingCost
+from pipeline.core.errors import UserError
+from pipeline.core.files import append_line
+from pipeline.core.records.corpus import read_corpus
+from pipeline.core.records.record import Record, read_lines_as
+from pipeline.core.records.training import AnyProgress, Return, SampleLine, TrainedRun, TrainingCost
 
 DONE = trained_run(steps=7, fit=data_loss(0.1), provenance={"commit": "abc", "cores": 2})
 

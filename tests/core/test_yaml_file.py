@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.errors import UserError
-from pipeline.yaml_file import MAX_BYTES, load_yaml, parse_yaml
+from pipeline.core.errors import UserError
+from pipeline.core.yaml_file import MAX_BYTES, load_yaml, parse_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [*ROOT.glob("workflow/**/*.yaml"), ROOT / "config.yaml", *ROOT.glob("slurm/*.yaml")]

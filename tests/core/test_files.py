@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import digests, files
-from pipeline.errors import UserError
-from pipeline.files import append_line, atomic_write, note_of, set_aside, whole_lines
+from pipeline.core import digests, files
+from pipeline.core.errors import UserError
+from pipeline.core.files import append_line, atomic_write, note_of, set_aside, whole_lines
 from reprise.store.product_checks import noted_in
 
 
@@ -125,7 +125,7 @@ def test_a_folder_that_is_read_only_is_said_in_one_line(call, tmp_path, monkeypa
 
 
 def test_a_write_that_was_killed_leaves_a_temporary_file_that_the_next_one_sweeps(tmp_path):
-    code = "import sys, os\nfrom pathlib import Path\nfrom pipeline.files import atomic_write\n"
+    code = "import sys, os\nfrom pathlib import Path\nfrom pipeline.core.files import atomic_write\n"
     code += "with atomic_write(Path(sys.argv[1])) as handle:\n    os.kill(os.getpid(), 9)"
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "big")], check=False)
     assert killed.returncode == -signal.SIGKILL and len(os.listdir(tmp_path)) == 1

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pipeline.errors import UnreadableError, UserError
+from pipeline.core.errors import UnreadableError, UserError
 
 Found = TypeVar("Found")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline import products
+from pipeline.core import artifacts as products
 
 RESULTS = Path("results")
 RUN_FILE, TRAINED_FILE, DONE_FILE = "run.yaml", "trained.json", "done.json"

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from pipeline.records.record import Record
-from pipeline.schema import Closed
+from pipeline.core.records.record import Record
+from pipeline.core.schema import Closed
 
 
 class SplitReport(Closed):

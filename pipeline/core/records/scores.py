@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pipeline.errors import UserError
-from pipeline.records.record import Record
-from pipeline.schema import Closed
+from pipeline.core.errors import UserError
+from pipeline.core.records.record import Record
+from pipeline.core.schema import Closed
 
 
 class MetricValue(Closed):

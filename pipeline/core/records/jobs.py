@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from pipeline.records.record import Record
+from pipeline.core.records.record import Record
 
 
 class Done(Record):

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pipeline.records.record import Record
+from pipeline.core.records.record import Record
 
 DEV_LOSS = "dev_loss"
 """Among the metrics: nats a symbol at the end of a training."""

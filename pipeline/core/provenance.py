@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 PACKAGES = ("torch", "numpy", "sentencepiece", "sacrebleu", "sacremoses")
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @functools.cache

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from pipeline.records.record import Record
-from pipeline.records.training import Machine
-from pipeline.schema import Closed
+from pipeline.core.records.record import Record
+from pipeline.core.records.training import Machine
+from pipeline.core.schema import Closed
 
 
 class GateValue(Closed):

@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipeline.advice import advised
-from pipeline.digests import noted
-from pipeline.errors import UserError
-from pipeline.files import note_of
-from pipeline.sha256 import sha256_file
+from pipeline.core.advice import advised
+from pipeline.core.digests import noted
+from pipeline.core.errors import UserError
+from pipeline.core.files import note_of
+from pipeline.core.sha256 import sha256_file
 
 LARGEST = 1 << 28
 """Bytes: a quarter of a second."""

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from pipeline.records.record import Record
-from pipeline.schema import Closed
+from pipeline.core.records.record import Record
+from pipeline.core.schema import Closed
 
 
 class UpdatesLoss(Closed):

@@ -5,8 +5,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from pipeline.advice import advised
-from pipeline.errors import UserError
+from pipeline.core.advice import advised
+from pipeline.core.errors import UserError
 
 SPARE_BYTES = 64 << 20
 """Left to logs and to what else writes there."""

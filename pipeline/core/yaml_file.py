@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from pipeline.errors import UserError
-from pipeline.shown_text import one_line, shown
+from pipeline.core.errors import UserError
+from pipeline.core.shown_text import one_line, shown
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same language, read in C where PyYAML was built so
 MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
