@@ -21,6 +21,7 @@ import soundfile
 
 from pipeline.config import TrainingConfig
 from pipeline.core.schema import validate
+from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import Dataset, ReaderPool
 from pipeline.data.speech.features import compute_features, features_of
 from pipeline.data.speech.manifest import Utterance, write_manifest
@@ -28,7 +29,6 @@ from pipeline.data.speech.readers import reader_of
 from pipeline.data.speech.sentences import Sentence
 from pipeline.data.speech.speak import Task, read_part
 from pipeline.data.speech.text_lines import grammar_lines
-from pipeline.data.speech_batches import SpeechBatches, SpeechSplit
 
 SECONDS, SEED = 10.0, 1
 RATES = {8000: 3800.0, 16000: 7600.0}

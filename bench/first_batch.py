@@ -21,7 +21,7 @@ MEASURED = """\
 import json, resource, sys, time
 from pathlib import Path
 from pipeline.config import TrainingConfig
-from pipeline.data.batches import ParallelSplit, TrainingBatches
+from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
 seconds = [time.process_time()]
 training = TrainingConfig(max_steps=1, schedule="constant", lr=1, validate_every=1, checkpoint_every=1,
                           tokens_per_update=25000, micro_batch_tokens=8192, max_length=256)

@@ -27,7 +27,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from train_recurrent import measure, speeds, stepper
 
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.speech_batches import SpeechBatch
+from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.models.build import build_model
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig

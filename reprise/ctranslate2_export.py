@@ -8,7 +8,7 @@ import torch
 
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, UNK
-from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
+from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
 from reprise.model import Model
 from reprise.whole_folder import whole_folder

@@ -8,7 +8,7 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.data.vocabulary import Subwords
+from pipeline.data.text.vocabulary import Subwords
 from pipeline.decoding.choose_search import Search
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import output_limits

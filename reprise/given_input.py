@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.core.records.corpus import Statistics
-from pipeline.data.batches import ParallelSplit
-from pipeline.data.frame_store import FrameStore
-from pipeline.data.speech_batches import SpeechSplit
-from pipeline.data.token_store import TokenStore
+from pipeline.data.batches.batches import ParallelSplit
+from pipeline.data.batches.speech_batches import SpeechSplit
+from pipeline.data.store.frame_store import FrameStore
+from pipeline.data.store.token_store import TokenStore
 
 
 class GivenTokens(TokenStore):

@@ -27,10 +27,10 @@ from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.record import Record
 from pipeline.core.records.scores import MetricValue, ScoreFile
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.archives import DAMAGE, members
 from pipeline.data.dataset import may_be_passed_on
-from pipeline.data.vocabulary import MODEL, TGT_MODEL, load_vocabularies
+from pipeline.data.fetch.archives import DAMAGE, members
+from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.build import size_of
 from pipeline.models.seq2seq import Seq2Seq

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline.core.schema import Closed
-from pipeline.data.cleaning import BadPairError, decode, tokenised
 from pipeline.data.dataset import AnyDataset, SampleRate
-from pipeline.data.moses import detokenise
+from pipeline.data.text.cleaning import BadPairError, decode, tokenised
+from pipeline.data.text.moses import detokenise
 
 BRACKETS = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 """What treebanks write in the place of words that could be taken for a tree's own brackets."""

@@ -7,10 +7,10 @@ import soundfile
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
-from pipeline.data.frame_store import STORED
 from pipeline.data.speech.audio import LARGEST
 from pipeline.data.speech.cmvn import Moments, normalised
 from pipeline.data.speech.mel import MelFilters
+from pipeline.data.store.frame_store import STORED
 
 HIGHEST_RATE = 1_000_000
 """Hz, above which nobody records; what a damaged header says would be filled up with gigabytes of silence."""

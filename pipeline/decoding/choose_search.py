@@ -6,10 +6,10 @@ from pathlib import Path
 from pipeline.config import DecodingConfig, load_run
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
-from pipeline.data.alphabet import IDS
-from pipeline.data.batches import TextBatch
-from pipeline.data.speech_batches import SpeechBatch
-from pipeline.data.token_store import TokenStore
+from pipeline.data.batches.batches import TextBatch
+from pipeline.data.batches.speech_batches import SpeechBatch
+from pipeline.data.store.token_store import TokenStore
+from pipeline.data.text.alphabet import IDS
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.joint_recogniser.model import JointRecogniser

@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.decoding import Decoded
 from pipeline.core.schema import parse_json
-from pipeline.data.split_batches import WholeSplit
+from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.decoding.choose_search import Search
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.training.machine import precision_on

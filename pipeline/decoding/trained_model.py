@@ -14,7 +14,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, RUN_FILE
 from pipeline.core.records.corpus import AnyCorpus, read_corpus
 from pipeline.core.records.training import TrainedRun
-from pipeline.data.encoded_files import require_whole
+from pipeline.data.store.encoded_files import require_whole
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.checkpoint import load_weights
 from pipeline.training.key import run_key

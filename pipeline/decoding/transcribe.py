@@ -15,9 +15,9 @@ from pathlib import Path
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Tuned
-from pipeline.data.corpus_batches import normalised_as, source_split, vocabularies
-from pipeline.data.encoded_files import require_whole
-from pipeline.data.split_batches import WholeSplit
+from pipeline.data.batches.corpus_batches import normalised_as, source_split, vocabularies
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.store.encoded_files import require_whole
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments

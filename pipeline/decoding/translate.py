@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.data.batches import ParallelSplit
-from pipeline.data.moses import detokenise
-from pipeline.data.split_batches import WholeSplit
-from pipeline.data.vocabulary import load_vocabularies
+from pipeline.data.batches.batches import ParallelSplit
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.text.moses import detokenise
+from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments

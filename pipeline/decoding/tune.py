@@ -18,9 +18,9 @@ import numpy as np
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Tuned, TunedPoint
-from pipeline.data.batches import TextBatch
-from pipeline.data.corpus_batches import normalised_as, source_split, vocabularies
-from pipeline.data.speech_batches import SpeechBatch
+from pipeline.data.batches.batches import TextBatch
+from pipeline.data.batches.corpus_batches import normalised_as, source_split, vocabularies
+from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.decoding.choose_search import load_used, weighted_search
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel, model_arguments

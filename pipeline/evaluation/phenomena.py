@@ -17,11 +17,11 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import GrammarDataset, load_dataset
-from pipeline.data.test_sets import check_references
-from pipeline.data.trees import parse_tree
-from pipeline.data.vocabulary import load_vocabularies
+from pipeline.data.text.checked_lines import read_lines
+from pipeline.data.text.test_sets import check_references
+from pipeline.data.text.vocabulary import load_vocabularies
+from pipeline.data.trees.trees import parse_tree
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.phenomena import GrammarSentence, GrammarTranslations
 from pipeline.metrics.statistics.score_file import write_score

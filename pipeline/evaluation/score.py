@@ -17,9 +17,9 @@ import argparse
 from pathlib import Path
 
 from pipeline.core.sha256 import sha256_file, sha256_json
-from pipeline.data.checked_lines import check_untokenised, read_lines
 from pipeline.data.dataset import CorpusRecord, load_one_of
-from pipeline.data.test_sets import check_references
+from pipeline.data.text.checked_lines import check_untokenised, read_lines
+from pipeline.data.text.test_sets import check_references
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from pipeline.core.records.preparation import PreparedSpeech
 from pipeline.core.sha256 import sha256_file, sha256_json
-from pipeline.data.checked_lines import read_lines
-from pipeline.data.corpus_batches import vocabularies
+from pipeline.data.batches.corpus_batches import vocabularies
 from pipeline.data.dataset import load_dataset
-from pipeline.data.encoded_files import require_whole
-from pipeline.data.token_store import TokenStore, token_files
+from pipeline.data.store.encoded_files import require_whole
+from pipeline.data.store.token_store import TokenStore, token_files
+from pipeline.data.text.checked_lines import read_lines
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import write_score

@@ -22,13 +22,13 @@ from pathlib import Path
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import TreebankRecord, load_one_of
-from pipeline.data.linearisation import rebuild
-from pipeline.data.tag_alignment import TagLexicon, aligned
-from pipeline.data.test_sets import check_pairs
-from pipeline.data.text_files import lines_of
-from pipeline.data.trees import Tree, parse_tree, words
+from pipeline.data.text.checked_lines import read_lines
+from pipeline.data.text.test_sets import check_pairs
+from pipeline.data.text.text_files import lines_of
+from pipeline.data.trees.linearisation import rebuild
+from pipeline.data.trees.tag_alignment import TagLexicon, aligned
+from pipeline.data.trees.trees import Tree, parse_tree, words
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.brackets import Parses, precision, recall
 from pipeline.metrics.statistics.score_file import write_score

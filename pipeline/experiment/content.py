@@ -18,7 +18,7 @@ from pipeline.core.json_file import read_json, write_json
 from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.dataset import AnyDataset, Source, sources_of
 from pipeline.data.dataset.base import LicensedPackages
-from pipeline.data.packages import expanded
+from pipeline.data.fetch.packages import expanded
 
 DIGITS = 8
 PREPARATION = TRAINING = 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.token_store import TokenStore
+from pipeline.data.store.token_store import TokenStore
 
 
 def source_lengths(corpus: Path, splits: Iterable[str]) -> np.ndarray:

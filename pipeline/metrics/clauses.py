@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipeline.data.trees import Tree
+from pipeline.data.trees.trees import Tree
 from pipeline.metrics.statistics.heads import head_noun, main_verb, phrases
 from pipeline.metrics.statistics.phenomena import found, in_order
 

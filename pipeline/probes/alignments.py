@@ -21,7 +21,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.probes import AlignmentMaps
 from pipeline.core.symbols import PAD
-from pipeline.data.corpus_batches import evaluation_split, normalised_as, vocabularies
+from pipeline.data.batches.corpus_batches import evaluation_split, normalised_as, vocabularies
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.checkpoint import load_weights, weight_files

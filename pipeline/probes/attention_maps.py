@@ -31,9 +31,9 @@ from torch import Tensor
 from pipeline.core.errors import UserError
 from pipeline.core.records.probes import AttentionMap
 from pipeline.core.symbols import EOS
-from pipeline.data.batches import ParallelSplit, TextBatch
-from pipeline.data.split_batches import WholeSplit
-from pipeline.data.vocabulary import Subwords
+from pipeline.data.batches.batches import ParallelSplit, TextBatch
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.text.vocabulary import Subwords
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 
 log = logging.getLogger(__name__)

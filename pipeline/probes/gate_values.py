@@ -28,11 +28,11 @@ from torch import Tensor
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.probes import Gates, GateValue
-from pipeline.data.batches import ParallelSplit, TextBatch
-from pipeline.data.checked_lines import read_lines
+from pipeline.data.batches.batches import ParallelSplit, TextBatch
+from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.dataset import GrammarDataset, load_dataset
-from pipeline.data.split_batches import WholeSplit
-from pipeline.data.vocabulary import load_vocabularies
+from pipeline.data.text.checked_lines import read_lines
+from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.grammar.chinese import FUNCTION_WORDS
 from pipeline.kinds.claims.gate_values import WordKind

@@ -18,12 +18,19 @@ import torch
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.scores import Scored
-from pipeline.data.corpus_batches import AnyBatch, AnySplit, check_targets, evaluation_split, kind_read, normalised_as
+from pipeline.data.batches.corpus_batches import (
+    AnyBatch,
+    AnySplit,
+    check_targets,
+    evaluation_split,
+    kind_read,
+    normalised_as,
+)
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.text_only_batches import TextOnlySplit
 from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
-from pipeline.data.encoded_files import require_whole
-from pipeline.data.split_batches import WholeSplit
-from pipeline.data.test_sets import check_pairs, name_of_split
-from pipeline.data.text_only_batches import TextOnlySplit
+from pipeline.data.store.encoded_files import require_whole
+from pipeline.data.text.test_sets import check_pairs, name_of_split
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.statistics.score_file import write_score

@@ -16,9 +16,9 @@ import numpy as np
 
 from pipeline.core.artifacts import RunId, Score, Translation
 from pipeline.core.errors import UserError
-from pipeline.data.checked_lines import read_lines
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
-from pipeline.data.test_sets import name_of_split
+from pipeline.data.text.checked_lines import read_lines
+from pipeline.data.text.test_sets import name_of_split
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import Examples
 from pipeline.experiment.project import Project

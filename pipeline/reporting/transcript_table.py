@@ -17,9 +17,9 @@ from pandas import DataFrame
 
 from pipeline.core.artifacts import Transcript
 from pipeline.core.errors import UserError
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.checked_lines import read_lines
-from pipeline.data.token_store import TokenStore
+from pipeline.data.store.token_store import TokenStore
+from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.checked_lines import read_lines
 from pipeline.experiment.arguments import add_report_arguments, project_of
 from pipeline.experiment.paper import TranscriptTable
 from pipeline.experiment.project import Project

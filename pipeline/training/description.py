@@ -4,7 +4,7 @@ import logging
 
 from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.records.training import Machine
-from pipeline.data.corpus_batches import AnyTrainingBatches
+from pipeline.data.batches.corpus_batches import AnyTrainingBatches
 from pipeline.models.seq2seq import Seq2Seq, count_parameters, parameters_by_part
 from pipeline.training.distributed import Group
 from pipeline.training.state import TrainingState

@@ -8,8 +8,8 @@ import torch
 
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
-from pipeline.data.corpus_batches import AnyBatch
-from pipeline.data.speech_batches import SpeechBatch
+from pipeline.data.batches.corpus_batches import AnyBatch
+from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.training.state import TrainingState
 
 log = logging.getLogger(__name__)

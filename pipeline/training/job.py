@@ -30,7 +30,7 @@ from pipeline.core.patience import patiently
 from pipeline.core.provenance import provenance
 from pipeline.core.records.training import Machine, Outcome, Parameters, TrainedRun
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.corpus_batches import (
+from pipeline.data.batches.corpus_batches import (
     AnyBatch,
     AnySplit,
     batch_size,
@@ -40,9 +40,9 @@ from pipeline.data.corpus_batches import (
     normalised_as,
     training_batches,
 )
-from pipeline.data.encoded_files import require_whole, training_stores
-from pipeline.data.split_batches import WholeSplit
-from pipeline.data.staging import stage
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.store.encoded_files import require_whole, training_stores
+from pipeline.data.store.staging import stage
 from pipeline.models.seq2seq import count_parameters
 from pipeline.training import machine
 from pipeline.training.arguments import SAVE_EVERY_S, add_machine_arguments

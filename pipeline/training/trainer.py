@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from pipeline.config import RunSpec
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.training import Machine, Return, SampleLine
-from pipeline.data.corpus_batches import AnyBatch, AnyTrainingBatches
+from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.checkpoint import Checkpoints, load_weights

@@ -6,7 +6,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from pipeline.data.corpus_batches import AnyBatch
+from pipeline.data.batches.corpus_batches import AnyBatch
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.checked_lines import check_untokenised
+from pipeline.data.text.checked_lines import check_untokenised
 from reprise.new_data.shares import by_split
 from reprise.own_files import beside_own, lines_of, place_of
 

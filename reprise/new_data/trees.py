@@ -10,8 +10,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import EOS
-from pipeline.data.linearisation import linearise
-from pipeline.data.trees import bracketings, clean, parse_tree, words
+from pipeline.data.trees.linearisation import linearise
+from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from reprise.new_data.shares import by_split
 from reprise.new_data.text import (
     LARGEST_VOCABULARY,

@@ -22,8 +22,8 @@ from typing import TypeVar
 import torch
 
 from pipeline.config import DecodingConfig
-from pipeline.data.corpus_batches import AnyBatch, batch_size
-from pipeline.data.text_only_batches import TextOnlyBatch
+from pipeline.data.batches.corpus_batches import AnyBatch, batch_size
+from pipeline.data.batches.text_only_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import fitting_search
 from pipeline.experiment.arguments import add_project_arguments, project_of
 from pipeline.experiment.project import Project

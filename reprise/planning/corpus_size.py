@@ -19,8 +19,8 @@ from pipeline.core.records.corpus import (
     TextCorpus,
     read_corpus,
 )
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.counted_updates import CountedUpdates
+from pipeline.data.batches.counted_updates import CountedUpdates
+from pipeline.data.batches.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.data.dataset import (
     AnyDataset,
     CorpusSize,
@@ -32,9 +32,9 @@ from pipeline.data.dataset import (
     TokenisedRecord,
 )
 from pipeline.data.dataset.speech import SpeechSize, TextSize
-from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, FrameStore
-from pipeline.data.token_store import TokenStore
-from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
+from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND, FrameStore
+from pipeline.data.store.token_store import TokenStore
+from pipeline.data.text.alphabet import Alphabet
 from pipeline.models.settings import Reads
 
 SAMPLED_PAIRS = 100_000

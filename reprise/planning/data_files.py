@@ -10,11 +10,11 @@ import requests
 from pipeline.core.artifacts import Encoded, Raw
 from pipeline.core.disk import size
 from pipeline.core.layout import IN_CORPUS
-from pipeline.data.collect_trees import documents_folder
 from pipeline.data.dataset import AnyDataset, LicensedPackages, Source, sources_of
-from pipeline.data.download import addresses, places
-from pipeline.data.packages import expanded
-from pipeline.data.verified import fault_of, is_noted, wrong_size
+from pipeline.data.fetch.collect_trees import documents_folder
+from pipeline.data.fetch.download import addresses, places
+from pipeline.data.fetch.packages import expanded
+from pipeline.data.fetch.verified import fault_of, is_noted, wrong_size
 
 HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that nobody verified yet is hashed on request
 ANSWER_S = 5.0

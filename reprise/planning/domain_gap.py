@@ -13,12 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipeline.core.artifacts import RunId
-from pipeline.data.alphabet import CHARACTERS
 from pipeline.data.dataset import DomainGap, ReadAloudDataset
-from pipeline.data.frame_store import FRAMES_PER_SECOND
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.sentences import select
-from pipeline.data.text_files import lines_of
+from pipeline.data.store.frame_store import FRAMES_PER_SECOND
+from pipeline.data.text.alphabet import CHARACTERS
+from pipeline.data.text.text_files import lines_of
 from pipeline.experiment.project import Project
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 from reprise.planning.corpus_size import Corpus

@@ -10,7 +10,7 @@ from pipeline.core import artifacts as products
 from pipeline.core.artifacts import Encoded, OfRun, Prepared, Product, RunId, Spoken
 from pipeline.core.layout import DONE_FILE, TRAINED_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
-from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
+from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.experiment.project import Project
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.corpus_size import Corpus

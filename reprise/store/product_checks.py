@@ -33,10 +33,10 @@ from pipeline.core.records.preparation import Vocabularies
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
-from pipeline.data.encoded_files import encoded_stores
-from pipeline.data.sequence_store import digest_of
-from pipeline.data.transfer import mismatch
-from pipeline.data.verified import wrong_size
+from pipeline.data.fetch.transfer import mismatch
+from pipeline.data.fetch.verified import wrong_size
+from pipeline.data.store.encoded_files import encoded_stores
+from pipeline.data.store.sequence_store import digest_of
 from reprise.graph import Graph, flat
 from reprise.store.checkpoints_due import weights_due
 from reprise.store.file_checks import MARKS, Checked, checked, hashed

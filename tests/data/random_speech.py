@@ -6,10 +6,10 @@ import numpy as np
 from made_records import speech_corpus
 
 from pipeline.core.records.corpus import SpeechSplit
-from pipeline.data.alphabet import FIRST, Alphabet
-from pipeline.data.frame_store import write_frames
-from pipeline.data.noise_mixing import NOISE_STEM
-from pipeline.data.token_store import write_tokens
+from pipeline.data.batches.noise_mixing import NOISE_STEM
+from pipeline.data.store.frame_store import write_frames
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import FIRST, Alphabet
 
 FEATURES = 5
 

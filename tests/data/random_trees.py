@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pipeline.data.trees import TOP, Tree
+from pipeline.data.trees.trees import TOP, Tree
 
 LABELS = ("S", "NP", "VP", "PP", "SBAR", "NML", "PRT", "ADVP", "PRN")
 TAGS = ("NN", "VBZ", "PRP$", ",", ".", "``", "''", ":", "-LRB-", "HYPH", "$")

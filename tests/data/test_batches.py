@@ -10,10 +10,10 @@ from toy_corpus import write_encoded
 
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches import ParallelSplit, TrainingBatches
-from pipeline.data.random_keys import random_keys
-from pipeline.data.split_batches import WholeSplit
-from pipeline.data.update_cuts import cut, even_cuts
+from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
+from pipeline.data.batches.random_keys import random_keys
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.update_cuts import cut, even_cuts
 
 torch.set_num_threads(1)
 

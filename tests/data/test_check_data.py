@@ -8,9 +8,9 @@ import pytest
 from bad_server import CONTENT, serving
 
 from pipeline.core.errors import UserError
-from pipeline.data import verified
 from pipeline.data.dataset import Source, load_dataset
-from pipeline.data.download import fetch
+from pipeline.data.fetch import verified
+from pipeline.data.fetch.download import fetch
 from pipeline.experiment.project import load_project
 from reprise.planning import data_files
 from reprise.planning.check_data import check

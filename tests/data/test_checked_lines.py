@@ -5,7 +5,7 @@ from made_records import decoded
 
 from pipeline.core.errors import UserError
 from pipeline.core.sha256 import require_digest
-from pipeline.data.checked_lines import check_untokenised, read_lines, training_behind
+from pipeline.data.text.checked_lines import check_untokenised, read_lines, training_behind
 
 
 def test_lines_end_at_the_line_feed_alone(tmp_path):

@@ -11,9 +11,9 @@ import yaml
 from treebank_records import make_treebank, sha256_lines, treebank_record, write_gz
 
 from pipeline.core.errors import UserError
-from pipeline.data import collect_trees, transfer
 from pipeline.data.dataset import load_dataset
-from pipeline.data.packages import expanded
+from pipeline.data.fetch import collect_trees, transfer
+from pipeline.data.fetch.packages import expanded
 
 TREES = [f"( (S (NN w{number}) (. .)))" for number in range(10)]
 SHIPPED = Path(__file__).parents[2] / "workflow/datasets"

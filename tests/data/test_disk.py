@@ -10,9 +10,9 @@ from toy_corpus import make_dataset, write_toy_raw
 from pipeline.core import disk
 from pipeline.core.disk import SPARE_BYTES, cache_folder, own_folder, require_space, size
 from pipeline.core.errors import UserError
-from pipeline.data.encode import encode
-from pipeline.data.prepare import prepare
-from pipeline.data.subwords import learn_subwords
+from pipeline.data.text.encode import encode
+from pipeline.data.text.prepare import prepare
+from pipeline.data.text.subwords import learn_subwords
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from toy_corpus import record
 
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
-from pipeline.data import download, transfer
-from pipeline.data.archives import unpack
 from pipeline.data.dataset import Dataset, Source
-from pipeline.data.download import fetch, fetch_all
-from pipeline.data.raw_text import write_raw_splits
+from pipeline.data.fetch import download, transfer
+from pipeline.data.fetch.archives import unpack
+from pipeline.data.fetch.download import fetch, fetch_all
+from pipeline.data.fetch.raw_text import write_raw_splits
 
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 

@@ -11,11 +11,11 @@ from pipeline.core.records.corpus import read_corpus
 from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.dataset import BpeSubwords
-from pipeline.data.encode import encode
-from pipeline.data.prepare import prepare
-from pipeline.data.subwords import learn_subwords, sample, sampled_lines, train
-from pipeline.data.token_store import TokenStore
-from pipeline.data.vocabulary import Subwords
+from pipeline.data.store.token_store import TokenStore
+from pipeline.data.text.encode import encode
+from pipeline.data.text.prepare import prepare
+from pipeline.data.text.subwords import learn_subwords, sample, sampled_lines, train
+from pipeline.data.text.vocabulary import Subwords
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 from made_records import parallel_corpus, parallel_split
 
 from pipeline.core.errors import UserError
-from pipeline.data import encoded_files, sequence_store
-from pipeline.data.encoded_files import encoded_stores, require_whole
-from pipeline.data.sequence_store import digest_of
-from pipeline.data.token_store import write_tokens
+from pipeline.data.store import encoded_files, sequence_store
+from pipeline.data.store.encoded_files import encoded_stores, require_whole
+from pipeline.data.store.sequence_store import digest_of
+from pipeline.data.store.token_store import write_tokens
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 from random_trees import LABELS, TAGS, random_tree
 
 from pipeline.core.errors import UserError
-from pipeline.data.linearisation import Repairs, linearise, rebuild
-from pipeline.data.trees import TOP, Tree, parse_tree, words
+from pipeline.data.trees.linearisation import Repairs, linearise, rebuild
+from pipeline.data.trees.trees import TOP, Tree, parse_tree, words
 
 
 def repaired(symbols: str, sentence: str) -> tuple[str, dict[str, int]]:

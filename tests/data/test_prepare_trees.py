@@ -9,13 +9,13 @@ from treebank_records import grammar_treebank, make_treebank
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedTrees
-from pipeline.data.batches import ParallelSplit
-from pipeline.data.encode import encode
-from pipeline.data.linearisation import Repairs, linearise, rebuild
-from pipeline.data.prepare_trees import prepare_trees, with_errors
-from pipeline.data.subwords import learn_subwords
-from pipeline.data.trees import Tree, clean, parse_tree, words
-from pipeline.data.vocabulary import load_vocabularies
+from pipeline.data.batches.batches import ParallelSplit
+from pipeline.data.text.encode import encode
+from pipeline.data.text.subwords import learn_subwords
+from pipeline.data.text.vocabulary import load_vocabularies
+from pipeline.data.trees.linearisation import Repairs, linearise, rebuild
+from pipeline.data.trees.prepare_trees import prepare_trees, with_errors
+from pipeline.data.trees.trees import Tree, clean, parse_tree, words
 from pipeline.metrics.f1 import METRIC as F1
 from pipeline.metrics.statistics.brackets import Parses
 

@@ -4,8 +4,8 @@ import pytest
 from toy_corpus import make_dataset
 
 from pipeline.core.errors import UserError
-from pipeline.data.cleaning import prepare_chunk
-from pipeline.data.segmentation import segment
+from pipeline.data.text.cleaning import prepare_chunk
+from pipeline.data.text.segmentation import segment
 
 LINES = ["我 喜欢北京。", "Anna Keller去年买了3.5公斤苹果，好吗？", "他说：“OK”……", "她在二〇二〇年㐀来了", "𠀀字"]
 

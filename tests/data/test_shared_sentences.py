@@ -7,9 +7,9 @@ from own_speech import own, write_noise
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedSpeech
-from pipeline.data.shared_sentences import shared_sentences
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
+from pipeline.data.text.shared_sentences import shared_sentences
 
 
 def test_shared_sentences_are_those_that_sets_of_lines_have_in_common(tmp_path, caplog):

@@ -12,16 +12,16 @@ from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.alphabet import FIRST, Alphabet
-from pipeline.data.corpus_batches import batch_size, evaluation_split, training_batches, vocabularies
-from pipeline.data.counted_batches import random_share
-from pipeline.data.counted_updates import CountedUpdates
-from pipeline.data.frame_store import FrameStore, frame_files, write_frames
-from pipeline.data.noise_mixing import with_noise
-from pipeline.data.speech_batches import SpeechBatches, SpeechSplit, utterances_of
-from pipeline.data.split_batches import WholeSplit
-from pipeline.data.text_only_batches import TextOnlyBatches, TextOnlySplit
-from pipeline.data.token_store import write_tokens
+from pipeline.data.batches.corpus_batches import batch_size, evaluation_split, training_batches, vocabularies
+from pipeline.data.batches.counted_batches import random_share
+from pipeline.data.batches.counted_updates import CountedUpdates
+from pipeline.data.batches.noise_mixing import with_noise
+from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit, utterances_of
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.text_only_batches import TextOnlyBatches, TextOnlySplit
+from pipeline.data.store.frame_store import FrameStore, frame_files, write_frames
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
 

@@ -11,10 +11,8 @@ from own_speech import RATE, own, record, write_noise
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.alphabet import Alphabet, spelt
+from pipeline.data.batches.noise_mixing import NOISE_STEM
 from pipeline.data.dataset import Dataset, ReadAloudDataset
-from pipeline.data.frame_store import FEATURES, FrameStore
-from pipeline.data.noise_mixing import NOISE_STEM
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.encode_text import encode_text
@@ -24,7 +22,9 @@ from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.readers import reader_of
 from pipeline.data.speech.sentences import select
 from pipeline.data.speech.speak import speak
-from pipeline.data.token_store import TokenStore
+from pipeline.data.store.frame_store import FEATURES, FrameStore
+from pipeline.data.store.token_store import TokenStore
+from pipeline.data.text.alphabet import Alphabet, spelt
 
 
 def grammar(domains=("search",), **sizes) -> dict:

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.core.errors import UserError
-from pipeline.data.subwords import train
+from pipeline.data.text.subwords import train
 
 
 @pytest.mark.parametrize("kind", ["bpe", "word"])

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from random_trees import random_tree
 
-from pipeline.data.linearisation import Repairs, is_tag, linearise, rebuild
-from pipeline.data.tag_alignment import UNALIGNED, TagLexicon, aligned, word_of_each_tag
-from pipeline.data.trees import Tree, parse_tree, words
+from pipeline.data.trees.linearisation import Repairs, is_tag, linearise, rebuild
+from pipeline.data.trees.tag_alignment import UNALIGNED, TagLexicon, aligned, word_of_each_tag
+from pipeline.data.trees.trees import Tree, parse_tree, words
 
 WORDS = {"the": "DT", "cat": "NN", "bird": "NN", "saw": "VBD", "a": "DT", "old": "JJ", ".": "."}
 SENTENCE = ["the", "old", "cat", "saw", "a", "bird", "."]

@@ -10,8 +10,8 @@ from bad_server import CONTENT, PIECE, ZIPPED, serving
 
 from pipeline.core import disk
 from pipeline.core.errors import UserError
-from pipeline.data import transfer
-from pipeline.data.transfer import DownloadError, fetch_url
+from pipeline.data.fetch import transfer
+from pipeline.data.fetch.transfer import DownloadError, fetch_url
 
 SIZE = len(CONTENT)
 SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()

@@ -7,7 +7,7 @@ import pytest
 from random_trees import annotated, random_tree
 
 from pipeline.core.errors import UserError
-from pipeline.data.trees import Tree, bracketings, clean, events, parse_tree, tags, words
+from pipeline.data.trees.trees import Tree, bracketings, clean, events, parse_tree, tags, words
 
 
 def cleaned(text: str) -> str:

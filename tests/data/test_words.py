@@ -8,10 +8,10 @@ from toy_corpus import make_dataset, random_lines, write_toy_raw
 
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
-from pipeline.data.encode import encode
-from pipeline.data.prepare import prepare
-from pipeline.data.subwords import learn_subwords, train
-from pipeline.data.vocabulary import UNKNOWN_WORD, Subwords, load_vocabularies
+from pipeline.data.text.encode import encode
+from pipeline.data.text.prepare import prepare
+from pipeline.data.text.subwords import learn_subwords, train
+from pipeline.data.text.vocabulary import UNKNOWN_WORD, Subwords, load_vocabularies
 
 
 def vocabulary(folder, lines, size):

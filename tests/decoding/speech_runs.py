@@ -8,9 +8,9 @@ import yaml
 from made_records import speech_corpus, trained_run
 
 from pipeline.config import load_run
-from pipeline.data.alphabet import FIRST, Alphabet
-from pipeline.data.frame_store import write_frames
-from pipeline.data.token_store import write_tokens
+from pipeline.data.store.frame_store import write_frames
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.training.key import run_key
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import tensors_of, write_tensor_file

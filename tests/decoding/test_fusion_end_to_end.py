@@ -14,8 +14,8 @@ from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.core.artifacts import Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
 from pipeline.core.json_file import read_json
-from pipeline.data.frame_store import write_frames
-from pipeline.data.noise_mixing import NOISE_STEM
+from pipeline.data.batches.noise_mixing import NOISE_STEM
+from pipeline.data.store.frame_store import write_frames
 from pipeline.experiment.project import load_project
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_tensor_file

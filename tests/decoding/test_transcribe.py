@@ -16,10 +16,10 @@ from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.records.decoding import Tuned, TunedPoint
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.symbols import BOS
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.corpus_batches import evaluation_split, normalised_as, training_batches
-from pipeline.data.split_batches import WholeSplit
-from pipeline.data.token_store import TokenStore
+from pipeline.data.batches.corpus_batches import evaluation_split, normalised_as, training_batches
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.store.token_store import TokenStore
+from pipeline.data.text.alphabet import Alphabet
 from pipeline.decoding.choose_search import load_used
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.tune import sample

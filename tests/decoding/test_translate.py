@@ -11,9 +11,9 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches import ParallelSplit
-from pipeline.data.moses import detokenise
-from pipeline.data.split_batches import WholeSplit
+from pipeline.data.batches.batches import ParallelSplit
+from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.text.moses import detokenise
 from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split
 from pipeline.decoding.trained_model import TrainedModel

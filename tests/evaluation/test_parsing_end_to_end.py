@@ -7,10 +7,10 @@ import torch
 import yaml
 
 from pipeline.data.dataset import TreebankRecord, load_one_of
-from pipeline.data.encode import encode
-from pipeline.data.prepare_trees import prepare_trees
-from pipeline.data.subwords import learn_subwords
-from pipeline.data.trees import parse_tree, words
+from pipeline.data.text.encode import encode
+from pipeline.data.text.subwords import learn_subwords
+from pipeline.data.trees.prepare_trees import prepare_trees
+from pipeline.data.trees.trees import parse_tree, words
 from pipeline.decoding import translate
 from pipeline.evaluation import score_trees
 from pipeline.grammar.splits import write_splits

@@ -8,8 +8,8 @@ import pytest
 from grammar_sentences import generate
 
 from pipeline.__main__ import main
-from pipeline.data.subwords import train
-from pipeline.data.trees import parse_tree
+from pipeline.data.text.subwords import train
+from pipeline.data.trees.trees import parse_tree
 from pipeline.metrics.clauses import clauses
 from pipeline.metrics.reorderings import reorderings
 from pipeline.metrics.statistics.phenomena import contains, in_order

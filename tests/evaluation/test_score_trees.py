@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from pipeline.core.errors import UserError
-from pipeline.data.linearisation import linearise, rebuild
-from pipeline.data.trees import parse_tree, words
+from pipeline.data.trees.linearisation import linearise, rebuild
+from pipeline.data.trees.trees import parse_tree, words
 from pipeline.evaluation import score_trees
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.brackets import sentence_counts

@@ -12,7 +12,7 @@ from trainings import batches_of, spec_of, vocabulary
 
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import EOS
-from pipeline.data.split_batches import Batch
+from pipeline.data.batches.split_batches import Batch
 from pipeline.decoding.choose_search import fitting_search
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.reading import numbers_on

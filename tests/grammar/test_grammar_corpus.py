@@ -267,7 +267,7 @@ def test_a_dataset_that_asks_for_what_the_grammar_has_not_is_refused(tmp_path, c
 
 
 def test_the_stage_needs_neither_torch_nor_numpy():
-    program = "import sys, pipeline.data.generate; assert not {'torch', 'numpy'} & set(sys.modules)"
+    program = "import sys, pipeline.data.fetch.generate; assert not {'torch', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

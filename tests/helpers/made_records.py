@@ -20,8 +20,8 @@ from pipeline.core.records.training import (
     UpdatesLoss,
     ValidationLine,
 )
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.frame_store import FEATURES
+from pipeline.data.store.frame_store import FEATURES
+from pipeline.data.text.alphabet import Alphabet
 
 UPDATES = UpdatesLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)
 MACHINE = Machine(device="toy processor", threads=1, processes=1, torch="2")

@@ -13,11 +13,11 @@ from pipeline.core.artifacts import Parse, RunId, Score, Transcript, Translation
 from pipeline.core.records.jobs import Failure
 from pipeline.core.records.scores import Scored
 from pipeline.core.records.training import ProgressLine, SampleLine
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.linearisation import Repairs
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
-from pipeline.data.token_store import write_tokens
-from pipeline.data.trees import parse_tree
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.trees.linearisation import Repairs
+from pipeline.data.trees.trees import parse_tree
 from pipeline.experiment.project import Project
 from pipeline.metrics.statistics.brackets import Parses
 from pipeline.metrics.statistics.edits import Transcripts

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pipeline.core.errors import UserError
-from pipeline.data.linearisation import rebuild
-from pipeline.data.trees import clean, parse_tree, words
+from pipeline.data.trees.linearisation import rebuild
+from pipeline.data.trees.trees import clean, parse_tree, words
 from pipeline.metrics import metric_named
 from pipeline.metrics.f1 import METRIC as F1
 from pipeline.metrics.statistics.brackets import Parses, precision, recall, sentence_counts

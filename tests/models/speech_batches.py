@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.speech_batches import SpeechBatch
+from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig

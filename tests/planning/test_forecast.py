@@ -12,8 +12,8 @@ from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import EOS
-from pipeline.data.batches import ParallelSplit, TrainingBatches
-from pipeline.data.token_store import write_tokens
+from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
+from pipeline.data.store.token_store import write_tokens
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model, size_of
 from pipeline.models.flops import training_flops

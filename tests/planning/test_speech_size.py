@@ -8,11 +8,11 @@ from made_records import speech_corpus, text_corpus
 from planning_project import ROOT, project_at
 
 from pipeline.config import TrainingConfig
-from pipeline.data.alphabet import FIRST, Alphabet
+from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import load_dataset
-from pipeline.data.frame_store import FEATURES, write_frames
-from pipeline.data.speech_batches import SpeechBatches, SpeechSplit
-from pipeline.data.token_store import write_tokens
+from pipeline.data.store.frame_store import FEATURES, write_frames
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import FIRST, Alphabet
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.jobs import Jobs
 

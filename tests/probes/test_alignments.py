@@ -11,9 +11,9 @@ from made_records import speech_corpus
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
-from pipeline.data.alphabet import FIRST, Alphabet
-from pipeline.data.frame_store import write_frames
-from pipeline.data.token_store import write_tokens
+from pipeline.data.store.frame_store import write_frames
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.probes.alignments import mean_entropy, median_length
 from pipeline.training.key import run_key
 from pipeline.training.parts import assemble

@@ -12,10 +12,10 @@ from made_records import parallel_corpus
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
-from pipeline.data.batches import ParallelSplit
-from pipeline.data.subwords import train
-from pipeline.data.token_store import write_tokens
-from pipeline.data.vocabulary import Subwords
+from pipeline.data.batches.batches import ParallelSplit
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.subwords import train
+from pipeline.data.text.vocabulary import Subwords
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.models.build import build_model
 from pipeline.probes.gate_values import covered, kinds_of

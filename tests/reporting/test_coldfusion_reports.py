@@ -11,8 +11,8 @@ from scipy import stats
 
 from pipeline.__main__ import main
 from pipeline.core.records.probes import AlignmentMaps
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.token_store import write_tokens
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import Alphabet
 from pipeline.experiment.project import load_project
 from pipeline.experiment.reports import transcripts
 from pipeline.metrics.statistics.edits import domain_gap

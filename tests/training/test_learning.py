@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pipeline.config import load_run
-from pipeline.data.batches import ParallelSplit, TrainingBatches
+from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer, micro_seed
 from pipeline.training.validation import Validation

@@ -10,10 +10,10 @@ from made_records import speech_corpus
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
-from pipeline.data.alphabet import FIRST, Alphabet
-from pipeline.data.frame_store import write_frames
-from pipeline.data.noise_mixing import NOISE_STEM
-from pipeline.data.token_store import write_tokens
+from pipeline.data.batches.noise_mixing import NOISE_STEM
+from pipeline.data.store.frame_store import write_frames
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training.job import train_run
 from pipeline.training.tensor_file import read_tensor_file

@@ -5,8 +5,8 @@ import torch
 from made_records import training_config
 
 from pipeline.core.symbols import PAD
-from pipeline.data.batches import ParallelSplit, TrainingBatches
-from pipeline.data.split_batches import WholeSplit
+from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
+from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.distributed import Group

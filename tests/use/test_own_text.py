@@ -16,7 +16,7 @@ from copied_project import ROOT, call, copy_project, require
 
 import pipeline
 from pipeline.core.errors import UserError
-from pipeline.data.split_batches import WholeSplit
+from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
 from reprise.commands.text import decoded

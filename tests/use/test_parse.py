@@ -7,8 +7,8 @@ import pytest
 from copied_project import call, copy_project, require
 
 from pipeline.core.artifacts import Prepared, Score
-from pipeline.data.linearisation import rebuild
-from pipeline.data.trees import parse_tree, words
+from pipeline.data.trees.linearisation import rebuild
+from pipeline.data.trees.trees import parse_tree, words
 from pipeline.experiment.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.named_run import named

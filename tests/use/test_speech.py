@@ -10,8 +10,8 @@ from copied_project import call, copy_project, require
 
 import pipeline
 from pipeline.core.artifacts import Transcript
+from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.speech.manifest import read_manifest
-from pipeline.data.speech_batches import SpeechSplit
 from pipeline.experiment.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.named_run import named

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.core.records.corpus import Statistics
-from pipeline.data.frame_store import FEATURES, FrameStore, write_frames
+from pipeline.data.store.frame_store import FEATURES, FrameStore, write_frames
 
 LEAST_DEVIATION = 0.3
 """Of that in training: bands that a speed above one leaves empty stand still, and are not blown up."""

@@ -24,10 +24,10 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import made
 from pipeline.core.shown_text import shown
-from pipeline.data.archives import members, undamaged
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
-from pipeline.data.download import fetch_all
+from pipeline.data.fetch.archives import members, undamaged
+from pipeline.data.fetch.download import fetch_all
 from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 

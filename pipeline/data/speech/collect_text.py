@@ -19,10 +19,10 @@ from pathlib import Path
 from pipeline.core.files import atomic_write
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_one_of
-from pipeline.data.download import fetch_all
-from pipeline.data.packages import own_files
+from pipeline.data.fetch.download import fetch_all
+from pipeline.data.fetch.packages import own_files
 from pipeline.data.speech.text_lines import fetched_lines, grammar_lines
-from pipeline.data.text_files import lines_of
+from pipeline.data.text.text_files import lines_of
 
 log = logging.getLogger(__name__)
 add_arguments = partial(corpus_arguments, fetches=True, packages=True)

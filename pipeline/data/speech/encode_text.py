@@ -19,14 +19,14 @@ from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import TextCorpus, TextSplit
 from pipeline.core.records.preparation import PreparedText, SentencesReport
 from pipeline.core.sha256 import require_digest
-from pipeline.data.alphabet import Alphabet
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import SplitName, TextRecord, load_one_of
-from pipeline.data.encoded_files import encoded_stores
 from pipeline.data.processes import chunks
-from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.sentences import Sentence, select
-from pipeline.data.token_store import write_tokens
+from pipeline.data.store.encoded_files import encoded_stores
+from pipeline.data.store.sequence_store import digest_of
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import Alphabet
 
 log = logging.getLogger(__name__)
 

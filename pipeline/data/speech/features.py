@@ -35,15 +35,11 @@ from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.core.records.preparation import PreparedSpeech, UtterancesReport
 from pipeline.core.sha256 import require_digest
-from pipeline.data.alphabet import Alphabet, spelt
+from pipeline.data.batches.noise_mixing import NOISE_STEM
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
-from pipeline.data.encoded_files import encoded_stores
-from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, write_frames
-from pipeline.data.noise_mixing import NOISE_STEM
-from pipeline.data.packages import own_files
+from pipeline.data.fetch.packages import own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.sequence_store import digest_of
 from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio
 from pipeline.data.speech.cmvn import Moments, rewrite_alike
 from pipeline.data.speech.layouts import seconds_of
@@ -51,7 +47,11 @@ from pipeline.data.speech.manifest import UNNAMED, Utterance, manifest_path, rea
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
 from pipeline.data.speech.shared_utterances import place_of, shared_speakers, shared_utterances
-from pipeline.data.token_store import write_tokens
+from pipeline.data.store.encoded_files import encoded_stores
+from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, write_frames
+from pipeline.data.store.sequence_store import digest_of
+from pipeline.data.store.token_store import write_tokens
+from pipeline.data.text.alphabet import Alphabet, spelt
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.speech.audio import decoded
 from pipeline.data.speech.manifest import Utterance, number_of
 from pipeline.data.speech.text_lines import segment_text, table
-from pipeline.data.text_files import lines_of
+from pipeline.data.text.text_files import lines_of
 
 UNPACK = "run the stage `collect-recordings` again"
 

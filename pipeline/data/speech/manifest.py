@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.data.text_files import lines_of
+from pipeline.data.text.text_files import lines_of
 
 UNNAMED = "unnamed"
 """Speaker of recordings of which nobody said who speaks."""

@@ -7,7 +7,7 @@ logarithm of power; samples are in [-1, 1].
 import kaldi_native_fbank
 import numpy as np
 
-from pipeline.data.frame_store import FEATURES, FRAMES_PER_SECOND
+from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND
 
 WINDOW_MS, SHIFT_MS = 25.0, 1000 / FRAMES_PER_SECOND
 LOW_HZ = 20.0

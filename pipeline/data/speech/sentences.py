@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.core.errors import UserError
-from pipeline.data.alphabet import spelt
 from pipeline.data.dataset import SplitName, SpokenRecord, TextRecord
-from pipeline.data.text_files import lines_of
+from pipeline.data.text.alphabet import spelt
+from pipeline.data.text.text_files import lines_of
 
 EXAMPLES = 5
 

@@ -11,8 +11,8 @@ from random import Random
 from typing import IO
 
 from pipeline.core.errors import UserError
-from pipeline.data.archives import members, undamaged
 from pipeline.data.dataset import FetchedText, GrammarDomain, GrammarText, SplitName, TextPart
+from pipeline.data.fetch.archives import members, undamaged
 
 CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
 NOT_SPOKEN = re.compile(r"\([^ )]*\)|\{[^ }]*\}|<sil>")

@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from pipeline.core.errors import UserError
-from pipeline.data.linearisation import Repairs
-from pipeline.data.trees import TOP, Tree, events, tags
+from pipeline.data.trees.linearisation import Repairs
+from pipeline.data.trees.trees import TOP, Tree, events, tags
 from pipeline.metrics.statistics.metric import Inputs, Metric
 from pipeline.metrics.statistics.rates import per_cent, rate
 

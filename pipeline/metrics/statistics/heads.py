@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipeline.data.trees import Tree, tags
+from pipeline.data.trees.trees import Tree, tags
 
 NOUN_TAGS = ("NN", "NNS", "NNP", "PRP")
 

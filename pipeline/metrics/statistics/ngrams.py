@@ -5,7 +5,7 @@ import re
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from pipeline.data.vocabulary import UNKNOWN_WORD
+from pipeline.data.text.vocabulary import UNKNOWN_WORD
 from pipeline.metrics.statistics.bleu import MAX_ORDER, Recipe, Smoothing
 from pipeline.metrics.statistics.texts import Translations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.data.trees import Tree
+from pipeline.data.trees.trees import Tree
 from pipeline.metrics.statistics.metric import Inputs, Metric
 from pipeline.metrics.statistics.rates import rate
 

@@ -30,7 +30,7 @@ from made_records import measured_noise
 from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.core.records.scores import ScoreFile
-from pipeline.data.token_store import write_tokens
+from pipeline.data.store.token_store import write_tokens
 from pipeline.experiment.project import Project
 from pipeline.metrics.gleu import gleu_statistics
 from reprise.interface import claim_rows

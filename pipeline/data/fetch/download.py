@@ -20,10 +20,10 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, load_one_of, sources_of
-from pipeline.data.packages import existing_files, package_folders
-from pipeline.data.raw_text import write_raw_splits
-from pipeline.data.transfer import DownloadError, fetch_url
-from pipeline.data.verified import fault_of, note
+from pipeline.data.fetch.packages import existing_files, package_folders
+from pipeline.data.fetch.raw_text import write_raw_splits
+from pipeline.data.fetch.transfer import DownloadError, fetch_url
+from pipeline.data.fetch.verified import fault_of, note
 
 log = logging.getLogger(__name__)
 add_arguments = partial(corpus_arguments, fetches=True, packages=True)

@@ -15,10 +15,10 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.symbols import PAD
-from pipeline.data.counted_batches import CountedBatches, chosen
-from pipeline.data.frame_store import FrameStore
-from pipeline.data.noise_mixing import NoiseMixer
-from pipeline.data.split_batches import Batch, EncodedSplit
+from pipeline.data.batches.counted_batches import CountedBatches, chosen
+from pipeline.data.batches.noise_mixing import NoiseMixer
+from pipeline.data.batches.split_batches import Batch, EncodedSplit
+from pipeline.data.store.frame_store import FrameStore
 from pipeline.models.settings import ModelSettings
 
 log = logging.getLogger(__name__)

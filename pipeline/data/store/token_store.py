@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.sequence_store import SequenceStore, SequenceWriter, write_sequences
+from pipeline.data.store.sequence_store import SequenceStore, SequenceWriter, write_sequences
 
 NARROW, WIDE = np.dtype("<u2"), np.dtype("<u4")
 MAX_UINT16 = 1 << 16

@@ -27,12 +27,12 @@ from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import UNK
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import TokenisedDataset, TokenisedRecord, load_one_of
-from pipeline.data.encoded_files import encoded_stores
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.sequence_store import digest_of
-from pipeline.data.text_files import lines_of
-from pipeline.data.token_store import token_type, write_tokens
-from pipeline.data.vocabulary import MODEL, TGT_MODEL, Subwords
+from pipeline.data.store.encoded_files import encoded_stores
+from pipeline.data.store.sequence_store import digest_of
+from pipeline.data.store.token_store import token_type, write_tokens
+from pipeline.data.text.text_files import lines_of
+from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import TrainingConfig
-from pipeline.data.frame_store import FrameStore
+from pipeline.data.store.frame_store import FrameStore
 
 NOISE_STEM = "noise"
 """The store of noises in the folder of an encoded speech corpus."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.sequence_store import SequenceStore, SequenceWriter, write_sequences
+from pipeline.data.store.sequence_store import SequenceStore, SequenceWriter, write_sequences
 
 STORED = np.dtype("<f2")
 FEATURES, FRAMES_PER_SECOND = 40, 100

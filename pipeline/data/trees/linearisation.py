@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.core.errors import UserError
-from pipeline.data.trees import TOP, Builder, Tree, events
+from pipeline.data.trees.trees import TOP, Builder, Tree, events
 
 OPEN, CLOSE = "(", "/"
 UNKNOWN_TAG = "XX"  # of a word for which no tag was written

@@ -11,11 +11,11 @@ from pipeline.config import RunSpec, load_run
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.corpus import read_corpus
-from pipeline.data.alphabet import Alphabet
-from pipeline.data.batches import ParallelSplit, TextBatch, TrainingBatches
-from pipeline.data.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit
-from pipeline.data.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
-from pipeline.data.vocabulary import Subwords, load_vocabularies
+from pipeline.data.batches.batches import ParallelSplit, TextBatch, TrainingBatches
+from pipeline.data.batches.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit
+from pipeline.data.batches.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
+from pipeline.data.text.alphabet import Alphabet
+from pipeline.data.text.vocabulary import Subwords, load_vocabularies
 from pipeline.models.settings import Reads as Kind
 
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pipeline.data.dataset import Cleaning, CorpusRecord
-from pipeline.data.moses import tokenise
-from pipeline.data.segmentation import segment
+from pipeline.data.text.moses import tokenise
+from pipeline.data.text.segmentation import segment
 
 RawPair = tuple[bytes, bytes]
 

@@ -10,10 +10,10 @@ from pipeline.core.files import reading
 from pipeline.core.records.corpus import Kind, read_corpus
 from pipeline.core.records.preparation import VerifiedCorpus
 from pipeline.core.records.record import read_note
-from pipeline.data.frame_store import frame_files
-from pipeline.data.noise_mixing import NOISE_STEM
-from pipeline.data.sequence_store import digest_of
-from pipeline.data.token_store import token_files
+from pipeline.data.batches.noise_mixing import NOISE_STEM
+from pipeline.data.store.frame_store import frame_files
+from pipeline.data.store.sequence_store import digest_of
+from pipeline.data.store.token_store import token_files
 
 
 def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tuple[Path, Path]]:

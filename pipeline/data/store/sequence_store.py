@@ -17,7 +17,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write, reading
 from pipeline.core.patience import patiently
 from pipeline.core.sha256 import sha256_file, sha256_json
-from pipeline.data.staging import nearest
+from pipeline.data.store.staging import nearest
 
 
 class SequenceStore:

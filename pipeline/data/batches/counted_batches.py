@@ -4,9 +4,9 @@ import numpy as np
 
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
-from pipeline.data.counted_updates import CountedUpdates
-from pipeline.data.random_keys import random_keys
-from pipeline.data.split_batches import AnyBatch, Split, UpdateBatches
+from pipeline.data.batches.counted_updates import CountedUpdates
+from pipeline.data.batches.random_keys import random_keys
+from pipeline.data.batches.split_batches import AnyBatch, Split, UpdateBatches
 
 
 class CountedBatches(CountedUpdates, UpdateBatches[Split, AnyBatch]):

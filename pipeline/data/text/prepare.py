@@ -26,12 +26,12 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write, reading
 from pipeline.core.records.preparation import PairsReport, PreparedPairs
 from pipeline.core.sha256 import require_digest
-from pipeline.data.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.shared_sentences import shared_sentences
-from pipeline.data.text_files import count_lines
+from pipeline.data.text.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
+from pipeline.data.text.shared_sentences import shared_sentences
+from pipeline.data.text.text_files import count_lines
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import numpy as np
 from torch import Tensor
 
 from pipeline.config import TrainingConfig
-from pipeline.data.counted_batches import CountedBatches, chosen
-from pipeline.data.split_batches import Batch, EncodedSplit
+from pipeline.data.batches.counted_batches import CountedBatches, chosen
+from pipeline.data.batches.split_batches import Batch, EncodedSplit
 
 
 @dataclass(frozen=True)

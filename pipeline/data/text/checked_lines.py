@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Decoded
-from pipeline.data.text_files import lines_of
+from pipeline.data.text.text_files import lines_of
 
 # Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")

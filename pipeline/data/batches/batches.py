@@ -23,10 +23,10 @@ from torch import Tensor
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import EOS, PAD
-from pipeline.data.random_keys import random_keys
-from pipeline.data.split_batches import Batch, EncodedSplit, UpdateBatches
-from pipeline.data.token_store import TokenStore
-from pipeline.data.update_cuts import cells, order_by_cell, update_cuts
+from pipeline.data.batches.random_keys import random_keys
+from pipeline.data.batches.split_batches import Batch, EncodedSplit, UpdateBatches
+from pipeline.data.batches.update_cuts import cells, order_by_cell, update_cuts
+from pipeline.data.store.token_store import TokenStore
 
 
 @dataclass(frozen=True)

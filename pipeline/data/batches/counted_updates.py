@@ -7,7 +7,7 @@ update are of like length, and no two epochs have the same updates. The first ep
 
 import numpy as np
 
-from pipeline.data.random_keys import random_keys
+from pipeline.data.batches.random_keys import random_keys
 
 POOL = 32
 

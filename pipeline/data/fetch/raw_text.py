@@ -17,8 +17,8 @@ from xml.etree import ElementTree
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.data.archives import undamaged, unpack
 from pipeline.data.dataset import DownloadedDataset, Part, Side
+from pipeline.data.fetch.archives import undamaged, unpack
 
 log = logging.getLogger(__name__)
 

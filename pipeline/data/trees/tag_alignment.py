@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import log
 
-from pipeline.data.linearisation import is_tag
+from pipeline.data.trees.linearisation import is_tag
 
 UNALIGNED = log(0.0025)  # a word without tag, a tag without word; chosen on CRAFT's dev split: docs/measured
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.token_store import TokenStore
+from pipeline.data.store.token_store import TokenStore
 
 ALIGNED = 16
 """Bytes of which the begin of a tensor in memory is a multiple."""

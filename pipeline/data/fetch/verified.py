@@ -10,7 +10,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import VerifiedFile
 from pipeline.core.records.record import read_note
 from pipeline.data.dataset import Source
-from pipeline.data.transfer import mismatch
+from pipeline.data.fetch.transfer import mismatch
 
 log = logging.getLogger(__name__)
 

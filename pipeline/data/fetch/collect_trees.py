@@ -23,13 +23,13 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.data.archives import undamaged
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
-from pipeline.data.download import fetch
-from pipeline.data.packages import existing_files, package_folders
-from pipeline.data.transfer import DownloadError, fetch_url
-from pipeline.data.trees import bracketings
+from pipeline.data.fetch.archives import undamaged
+from pipeline.data.fetch.download import fetch
+from pipeline.data.fetch.packages import existing_files, package_folders
+from pipeline.data.fetch.transfer import DownloadError, fetch_url
+from pipeline.data.trees.trees import bracketings
 
 log = logging.getLogger(__name__)
 add_arguments = partial(corpus_arguments, fetches=True, packages=True)

@@ -29,8 +29,8 @@ from pipeline.core.records.preparation import Sampled, Vocabularies, Vocabulary
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
-from pipeline.data.text_files import count_lines, lines_of
-from pipeline.data.vocabulary import MODEL, TGT_MODEL
+from pipeline.data.text.text_files import count_lines, lines_of
+from pipeline.data.text.vocabulary import MODEL, TGT_MODEL
 
 log = logging.getLogger(__name__)
 
