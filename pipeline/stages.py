@@ -17,7 +17,7 @@ from pipeline.core.patience import persevere
 
 # stage -> (module, one-line help)
 STAGES = {
-    "describe": ("pipeline.experiment.describe", "write a run's resolved specification"),
+    "describe": ("pipeline.papers.describe", "write a run's resolved specification"),
     "schemas": ("reprise.planning.schemas", "write the JSON schemas of every YAML file"),
     "claims": ("pipeline.reporting.claims", "set what was measured next to what a paper says, with a verdict"),
     "figure": ("pipeline.reporting.figure", "draw a figure, with the numbers in it and a caption"),

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from pipeline.core import artifacts as products
 from pipeline.core.errors import UserError
-from pipeline.experiment import reports
-from pipeline.experiment.project import Project
+from pipeline.papers import reports
+from pipeline.papers.project import Project
 
 log = logging.getLogger(__name__)
 

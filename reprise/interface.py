@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pandas import DataFrame, Series, to_numeric
 
-from pipeline.experiment.project import Project
 from pipeline.kinds.training_curves import loss_curve
 from pipeline.kinds.view import PaperView
+from pipeline.papers.project import Project
 from pipeline.reporting.claims import row_of
 from pipeline.reporting.filled_table import fill
 from reprise.named_run import find_project, find_run

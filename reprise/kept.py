@@ -17,8 +17,8 @@ from pipeline.core.records.record import Record
 from pipeline.core.records.scores import MetricValue, ScoreFile
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.core.sha256 import sha256_json
-from pipeline.experiment.comparability import OF_THE_MACHINE
 from pipeline.kinds.training_curves import loss_curve
+from pipeline.papers.comparability import OF_THE_MACHINE
 
 USUAL = ("bleu_paper", "f1", "f1_aligned", "wer", "cer", "perplexity")
 """Metrics that a table has where it is not told which."""

@@ -23,7 +23,7 @@ from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.core.schema import load_yaml, validate
 from pipeline.core.yaml_file import LARGEST
-from pipeline.experiment.content import DIGITS, run_content
+from pipeline.papers.content import DIGITS, run_content
 from pipeline.training.arguments import add_machine_arguments
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pipeline.core.artifacts import Product, Report
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RESULTS
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from reprise.graph import Graph
 from reprise.targets import unknown_target
 

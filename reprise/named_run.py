@@ -16,8 +16,8 @@ from pipeline.core.records.decoding import Tuned as TunedWeights
 from pipeline.core.schema import known, refuse_unread, validate
 from pipeline.core.yaml_file import parse_yaml
 from pipeline.data.dataset import AnyDataset
-from pipeline.experiment.project import Project, is_project, load_project, require_project, require_work
-from pipeline.experiment.reports import table_products
+from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
+from pipeline.papers.reports import table_products
 from reprise.targets import command
 
 PACKED_FILE = "model.json"

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.settings import parse_settings
 from reprise.named_run import PACKED_FILE, find_run
 
 if TYPE_CHECKING:

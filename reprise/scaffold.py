@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from reprise.targets import names_of_rules
 
 SCAFFOLD = "workflow/scaffold"

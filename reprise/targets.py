@@ -10,7 +10,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.core.schema import load_yaml, unknown
 from pipeline.core.shown_text import one_line, shown
-from pipeline.experiment.project import Project, require_work
+from pipeline.papers.project import Project, require_work
 
 PLANS = {"plan", "cost"}
 """Of all papers at a scale; rules of these names write them anew each time."""

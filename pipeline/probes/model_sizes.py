@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 from pipeline.core.records.probes import ModelSize, ModelSizes
-from pipeline.experiment.arguments import add_report_arguments, project_of
-from pipeline.experiment.project import Project
 from pipeline.kinds.cells.size import SizeCell
 from pipeline.models.build import build_model, size_of
+from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.project import Project
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, out="JSON to write")

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from pipeline.experiment.arguments import add_report_arguments, project_of
-from pipeline.experiment.project import Project
 from pipeline.kinds.claims.shared.judged import ENOUGH_SEEDS, LEVEL, PLATEAU, Judged, Verdict
 from pipeline.kinds.view import PaperView
+from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.project import Project
 from pipeline.reporting.markup import grid, literal, paragraphs, write_twins
 
 log = logging.getLogger(__name__)

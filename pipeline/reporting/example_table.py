@@ -4,7 +4,7 @@
         --out results/demo/multichannel/table3.csv
 
 writes the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule that looks at no system's name
-(`Examples` in pipeline/experiment/paper.py).
+(`Examples` in pipeline/papers/paper.py).
 """
 
 import argparse
@@ -19,13 +19,13 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.test_sets import name_of_split
-from pipeline.experiment.arguments import add_report_arguments, project_of
-from pipeline.experiment.paper import Examples
-from pipeline.experiment.project import Project
-from pipeline.experiment.reports import example_runs
 from pipeline.kinds.lengths import source_lengths
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.paper import Examples
+from pipeline.papers.project import Project
+from pipeline.papers.reports import example_runs
 from pipeline.reporting.markup import grid, paragraphs, write_twins
 
 log = logging.getLogger(__name__)

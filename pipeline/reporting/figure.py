@@ -10,12 +10,12 @@ import logging
 from functools import partial
 
 from pipeline.core.errors import UserError
-from pipeline.experiment.arguments import add_report_arguments, project_of
-from pipeline.experiment.project import Project
-from pipeline.experiment.reports import figure_products
 from pipeline.kinds.figures.shared.figure import Drawing
 from pipeline.kinds.picture import save
 from pipeline.kinds.view import PaperView
+from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.project import Project
+from pipeline.papers.reports import figure_products
 from pipeline.reporting.markup import literal, write_twins
 
 log = logging.getLogger(__name__)

@@ -8,12 +8,12 @@ from pandas import DataFrame, concat
 
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.core.records.training import TrainedRun
-from pipeline.experiment.comparability import Comparability, Reason, in_words
-from pipeline.experiment.paper import TableEntry
-from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, Place, PrintedTable, is_ours
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
+from pipeline.papers.comparability import Comparability, Reason, in_words
+from pipeline.papers.paper import TableEntry
+from pipeline.papers.project import Project
 
 NOT_RUN, CITED = "not run", "cited"
 AGREES, HIGHER, LOWER = "agrees", "higher", "lower"

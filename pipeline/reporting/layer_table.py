@@ -16,12 +16,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from pipeline.core.schema import known
-from pipeline.experiment.arguments import add_report_arguments, project_of
-from pipeline.experiment.paper import Row
-from pipeline.experiment.project import Project
 from pipeline.kinds.evidence import over_seeds
 from pipeline.kinds.layer_times import LayerTimes
 from pipeline.kinds.picture import COLOURS, GREY, curve_style, new_figure, save
+from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.paper import Row
+from pipeline.papers.project import Project
 from pipeline.reporting.markup import grid, paragraphs, write_twins
 
 log = logging.getLogger(__name__)

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from pandas import DataFrame, concat
 
 from pipeline.core.artifacts import RunId
-from pipeline.experiment.comparability import Reason, in_words
-from pipeline.experiment.project import Project
-from pipeline.experiment.reading import Reading
-from pipeline.experiment.scale import Rule
 from pipeline.kinds.cells.shared.cell import Cell, is_ours
+from pipeline.papers.comparability import Reason, in_words
+from pipeline.papers.project import Project
+from pipeline.papers.reading import Reading
+from pipeline.papers.scale import Rule
 from pipeline.reporting.filled_table import FilledTable
 from pipeline.reporting.markup import grid, literal, paragraphs
 

@@ -9,7 +9,7 @@ import argparse
 import logging
 from functools import partial
 
-from pipeline.experiment.arguments import add_report_arguments, project_of
+from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.reporting.filled_table import NOT_RUN, fill
 from pipeline.reporting.markdown import render
 from pipeline.reporting.markup import write_twins

@@ -20,12 +20,12 @@ from pipeline.core.errors import UserError
 from pipeline.data.store.token_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.checked_lines import read_lines
-from pipeline.experiment.arguments import add_report_arguments, project_of
-from pipeline.experiment.paper import TranscriptTable
-from pipeline.experiment.project import Project
-from pipeline.experiment.reports import transcripts
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.wer import METRIC as WER
+from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.paper import TranscriptTable
+from pipeline.papers.project import Project
+from pipeline.papers.reports import transcripts
 from pipeline.reporting.markup import literal, paragraphs, write_twins
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.schema import known
-from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.settings import parse_settings
 from pipeline.kinds.scored import measure_of
+from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.settings import parse_settings
 from reprise.comparison import compare_scores
 from reprise.named_run import FoundRun, find_run, usual_decoding
 from reprise.targets import command

@@ -33,9 +33,9 @@ from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import sources_of
-from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.content import DIGITS
-from pipeline.experiment.project import Project
+from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.content import DIGITS
+from pipeline.papers.project import Project
 from reprise.graph import Graph, datasets_in
 from reprise.planning.data_files import is_extracted
 from reprise.store.held import is_held

@@ -7,8 +7,8 @@ The workflow finds it once `max_steps` says so.
 
 import argparse
 
-from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.settings import parse_settings
 from pipeline.training.arguments import add_machine_arguments
 from reprise import longer
 from reprise.named_run import find_run

@@ -16,8 +16,8 @@ import sys
 import time
 
 from pipeline.core.artifacts import Report, Table
-from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.settings import parse_settings
 from reprise.graph import Graph
 from reprise.named_results import in_file, reports_named
 from reprise.named_run import find_project

@@ -22,7 +22,7 @@ from typing import Any
 from pipeline.core.errors import UserError
 from pipeline.core.files import MADE, atomic_write
 from pipeline.data.dataset import load_dataset
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.named_run import find_root
 from reprise.new_data import recordings, text, trees
 from reprise.new_data.shares import read_shares

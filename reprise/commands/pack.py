@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 
 from pipeline.core.errors import UserError
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.settings import parse_settings
 from reprise.named_run import find_run
 from reprise.opening import add_run_argument
 

@@ -12,9 +12,9 @@ import argparse
 import logging
 from pathlib import Path
 
-from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.settings import parse_settings
 from pipeline.metrics import metric_named
+from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.settings import parse_settings
 from pipeline.reporting.markup import grid, write_twins
 from reprise.kept import KeptRun, keep, kept_in, metrics_shown, table_rows, test_sets
 from reprise.named_run import find_run

@@ -15,9 +15,9 @@ from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import known
 from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
-from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.project import Project
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.project import Project
+from pipeline.papers.settings import parse_settings
 from reprise.named_run import find_project
 from reprise.targets import command
 

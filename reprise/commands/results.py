@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pipeline.core.digests import recording
-from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.settings import parse_settings
 from reprise.commands.make import reports as reports_of
 from reprise.commands.status import pause
 from reprise.graph import Graph

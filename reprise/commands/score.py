@@ -18,8 +18,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
-from pipeline.experiment.project import Project
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.project import Project
+from pipeline.papers.settings import parse_settings
 from reprise.named_run import decoding_of, find_run
 from reprise.opening import add_run_argument, add_threads_argument
 from reprise.targets import command

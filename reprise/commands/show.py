@@ -13,13 +13,13 @@ from itertools import accumulate, combinations
 from textwrap import fill as fill_text
 
 from pipeline.core.errors import UserError
-from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.project import Project
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, is_ours
 from pipeline.kinds.claims.shared.judged import Judged
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
+from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.project import Project
 from pipeline.reporting.claims import render as verdicts
 from pipeline.reporting.claims import row_of, tally
 from pipeline.reporting.filled_table import FilledTable, fill

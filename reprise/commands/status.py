@@ -26,9 +26,9 @@ from rich.text import Text
 
 from pipeline.core.artifacts import Product, Trained
 from pipeline.core.schema import known
-from pipeline.experiment.arguments import add_settings_argument
-from pipeline.experiment.project import Project
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.project import Project
+from pipeline.papers.settings import parse_settings
 from reprise.graph import Graph
 from reprise.named_run import find_project
 from reprise.status.campaign import Campaign, Watch, is_made

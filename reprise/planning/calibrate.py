@@ -25,10 +25,10 @@ from pipeline.config import DecodingConfig
 from pipeline.data.batches.corpus_batches import AnyBatch, batch_size
 from pipeline.data.batches.text_only_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import fitting_search
-from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.project import Project
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.project import Project
 from pipeline.probes.layer_cost import clock
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser

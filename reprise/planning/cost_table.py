@@ -22,8 +22,8 @@ from pipeline.core.files import reading
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.decoding import Decoded
 from pipeline.core.records.training import TrainingCost
-from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.project import Project
+from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.project import Project
 from reprise.planning.devices import load_devices
 from reprise.targets import command
 

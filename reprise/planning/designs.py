@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.core.records.noise import MeasuredNoise
-from pipeline.experiment.project import Project
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.claims.ratio import RatioClaim
 from pipeline.kinds.claims.shared.claim import Claim
@@ -21,6 +20,7 @@ from pipeline.kinds.evidence import Evidence, Scale
 from pipeline.kinds.scored import ScoredSplits
 from pipeline.kinds.view import PaperView
 from pipeline.metrics import metric_named, metric_names
+from pipeline.papers.project import Project
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from pipeline.data.speech.sentences import select
 from pipeline.data.store.frame_store import FRAMES_PER_SECOND
 from pipeline.data.text.alphabet import CHARACTERS
 from pipeline.data.text.text_files import lines_of
-from pipeline.experiment.project import Project
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
+from pipeline.papers.project import Project
 from reprise.planning.corpus_size import Corpus
 
 ORDER = 6

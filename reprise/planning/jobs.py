@@ -11,7 +11,7 @@ from pipeline.core.artifacts import Encoded, OfRun, Prepared, Product, RunId, Sp
 from pipeline.core.layout import DONE_FILE, TRAINED_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.data_files import fetched_files, is_extracted

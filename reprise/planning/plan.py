@@ -19,9 +19,9 @@ from typing import Any
 
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.disk import size
-from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import short
+from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.project import Project
 from pipeline.reporting.markup import grid, paragraphs, write_twins
 from reprise.planning.designs import Design, designs
 from reprise.planning.devices import Device, load_devices

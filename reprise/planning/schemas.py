@@ -16,11 +16,11 @@ from pipeline.cluster.site import Site
 from pipeline.config import RunSpec
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import Dataset, Origin
-from pipeline.experiment.claims import Claims
-from pipeline.experiment.paper import Paper
-from pipeline.experiment.scale import Scale
-from pipeline.experiment.settings import Config
 from pipeline.kinds.floors import Floors
+from pipeline.papers.claims import Claims
+from pipeline.papers.paper import Paper
+from pipeline.papers.scale import Scale
+from pipeline.papers.settings import Config
 from reprise.planning.devices import Devices
 
 RECORDS = {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
-from pipeline.experiment.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import add_project_arguments, project_of
 from reprise.site.anchors import all_anchors
 from reprise.site.outputs import output_sets, write_outputs
 from reprise.site.pages import Pages

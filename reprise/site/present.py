@@ -9,7 +9,7 @@ from typing import TypeVar
 from pipeline.core.artifacts import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
 from pipeline.core.records.jobs import Failure
 from pipeline.data.dataset import may_be_passed_on
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from reprise.graph import Graph
 
 Made = TypeVar("Made", bound=OfRun)

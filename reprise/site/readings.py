@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.experiment.project import Project
-from pipeline.experiment.reading import Choice, Reading
 from pipeline.kinds.cells.score import ScoreCell
 from pipeline.kinds.cells.shared.cell import is_ours
+from pipeline.papers.project import Project
+from pipeline.papers.reading import Choice, Reading
 from pipeline.reporting.filled_table import FilledTable
 from reprise.site.present import Present
 from reprise.site.tables import Shown, shown_cell

@@ -11,8 +11,8 @@ from pipeline.core.records.record import read_lines_as, read_note
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
 from pipeline.core.shown_text import lines_shown
-from pipeline.experiment.comparability import AsPrinted
 from pipeline.kinds.training_curves import read_events
+from pipeline.papers.comparability import AsPrinted
 from reprise.site.charts import Chart, Row, curves, heat, thinned
 from reprise.site.pages import Pages
 from reprise.site.present import Present, Written, run_page, system_name, written

@@ -26,7 +26,7 @@ from pipeline.core.layout import COST_FILE
 from pipeline.core.records.decoding import Decoded
 from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainingCost
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from reprise.graph import Graph, datasets_in, runs_in
 from reprise.status.drivers import Driver, drives, is_here, noted_drivers
 from reprise.status.failures import Failed, failures

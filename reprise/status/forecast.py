@@ -6,7 +6,7 @@ from functools import cached_property
 
 from pipeline.core.artifacts import Calibration
 from pipeline.core.layout import Layout
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from reprise.planning.devices import load_devices
 from reprise.planning.jobs import Job, Jobs
 from reprise.planning.plan import gpu_hours

@@ -15,7 +15,7 @@ from rich.live import Live
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import writing
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from pipeline.training.progress import clock
 from reprise.status.campaign import Campaign, Watch
 from reprise.status.failures import MAKE_LOG

@@ -11,7 +11,7 @@ from pipeline.core.layout import COST_FILE, RUN_FILE, TRAINED_FILE
 from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainingCost
 from pipeline.core.schema import validate
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 
 NAMED = 3
 """Settings that differ; of more their number is said."""

@@ -25,8 +25,8 @@ from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainedRun
 from pipeline.core.schema import load_yaml, validate
 from pipeline.core.sha256 import sha256_json
-from pipeline.experiment.content import run_content
-from pipeline.experiment.project import Project
+from pipeline.papers.content import run_content
+from pipeline.papers.project import Project
 from pipeline.training.key import ADOPTED_FILE, Adopted, key_from
 from reprise.store.held import is_held
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from reprise.targets import stage_command
 
 

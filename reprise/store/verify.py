@@ -25,8 +25,8 @@ from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained
 from pipeline.core.disk import size
 from pipeline.core.errors import UserError
 from pipeline.core.files import note_of, set_aside, sweep
-from pipeline.experiment.arguments import add_project_arguments, project_of
-from pipeline.experiment.project import Project
+from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.project import Project
 from reprise.graph import Graph, flat
 from reprise.named_results import in_file, reports_named
 from reprise.status.drivers import noted_drivers, why_alive

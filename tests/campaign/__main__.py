@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from pipeline.core.artifacts import Product
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.graph import Graph
 from tests.campaign import faults
 from tests.campaign.project import SETTINGS

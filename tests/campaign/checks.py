@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.cluster.markers import read_starts
 from pipeline.core.artifacts import Claims, LayerTable, RunId
 from pipeline.core.json_file import read_json
-from pipeline.experiment.project import Project, load_project
+from pipeline.papers.project import Project, load_project
 from reprise.graph import Graph, runs_in
 from tests.campaign.campaign import Campaign
 from tests.campaign.project import SETTINGS, STEPS

@@ -29,7 +29,7 @@ from pipeline.core.artifacts import (
     Tuned,
 )
 from pipeline.core.files import note_of
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from tests.chaos.injection import Fault, Injector
 from tests.chaos.server import ROOT, Server
 from tests.chaos.sources import add_fetched

@@ -13,7 +13,7 @@ from copied_project import ROOT, call, copy_project, require
 from pipeline.cluster.site import Site, gres_of, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.graph import Graph
 from reprise.planning.devices import require_bfloat16
 

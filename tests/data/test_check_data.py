@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import Source, load_dataset
 from pipeline.data.fetch import verified
 from pipeline.data.fetch.download import fetch
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.planning import data_files
 from reprise.planning.check_data import check
 from reprise.planning.data_files import fault_of_address, fetched_file, package_files

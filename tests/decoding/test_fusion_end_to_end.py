@@ -16,7 +16,7 @@ from pipeline.core.artifacts import Encoded, RunId, Score, Specification, Traine
 from pipeline.core.json_file import read_json
 from pipeline.data.batches.noise_mixing import NOISE_STEM
 from pipeline.data.store.frame_store import write_frames
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_tensor_file
 from reprise.graph import Graph, flat

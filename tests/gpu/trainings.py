@@ -13,8 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import RunId
-from pipeline.experiment.project import Project
 from pipeline.models.layers.reading import numbers_on
+from pipeline.papers.project import Project
 from pipeline.training.distributed import Group
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from pipeline.core.artifacts import RunId, Score, Trained
-from pipeline.experiment.project import Project
 from pipeline.kinds.view import PaperView
+from pipeline.papers.project import Project
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from made_records import data_loss, score_file, start_cost, trained_run, trainin
 
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.records.training import MonitorLine
-from pipeline.experiment.project import Project
 from pipeline.kinds.scored import measure_of
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import write_statistics
+from pipeline.papers.project import Project
 from pipeline.reporting.filled_table import fill
 
 SENTENCES = 200

@@ -18,12 +18,12 @@ from pipeline.data.store.token_store import write_tokens
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.trees.linearisation import Repairs
 from pipeline.data.trees.trees import parse_tree
-from pipeline.experiment.project import Project
 from pipeline.metrics.statistics.brackets import Parses
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.metric import Inputs
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.papers.project import Project
 
 WORDS = ["the", "old", "baker", "of", "our", "town", "sold", "a", "warm", "loaf", "to", "first", "guest", "train"]
 SENTENCES = 40

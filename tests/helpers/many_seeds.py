@@ -18,13 +18,13 @@ from pipeline.core.layout import Layout
 from pipeline.core.records import record
 from pipeline.core.records.noise import MeasuredNoise
 from pipeline.core.schema import validate
-from pipeline.experiment.claims import Claims
 from pipeline.kinds import evidence, measured
 from pipeline.kinds.claims.shared import judged, measurements
 from pipeline.kinds.claims.shared.measurements import Measurements
 from pipeline.kinds.claims.shared.pools import Pools
 from pipeline.kinds.floors import Floors
 from pipeline.kinds.view import PaperView
+from pipeline.papers.claims import Claims
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = "data"

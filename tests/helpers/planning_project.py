@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline.experiment.project import Project, load_project
+from pipeline.papers.project import Project, load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 

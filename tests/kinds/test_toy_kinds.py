@@ -68,10 +68,10 @@ def test_a_new_kind_of_figure_is_drawn_once_what_it_needs_is_there(with_toys):
 
 def test_the_graph_and_the_schemas_know_new_kinds(with_toys):
     script = (
-        "from pipeline.experiment.project import load_project\n"
+        "from pipeline.papers.project import load_project\n"
         f"import sys; sys.path.append({str(ROOT / 'tests/helpers')!r})\n"
         "from cell_runs import cell_runs\n"
-        "from pipeline.experiment.reports import figure_products\n"
+        "from pipeline.papers.reports import figure_products\n"
         "project = load_project('.', {'scale': 'smoke'})\n"
         "cells = cell_runs(project, 'weighted', 'table2')\n"
         "print(sum(cell.cell == 'letters' for cell in cells), len(figure_products(project, 'weighted', 'figure9')))\n"

@@ -7,7 +7,7 @@ import pytest
 from made_records import measured_noise
 from scipy import stats
 
-from pipeline.experiment.project import Project, load_project
+from pipeline.papers.project import Project, load_project
 from reprise.planning.designs import designs, smallest_effect
 from reprise.planning.plan import shown_designs
 

@@ -12,7 +12,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import DomainGap, load_dataset
 from pipeline.data.speech.text_lines import keywords
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.planning.check_data import check_gaps
 from reprise.planning.domain_gap import (
     ORDER,

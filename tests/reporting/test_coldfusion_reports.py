@@ -13,9 +13,9 @@ from pipeline.__main__ import main
 from pipeline.core.records.probes import AlignmentMaps
 from pipeline.data.store.token_store import write_tokens
 from pipeline.data.text.alphabet import Alphabet
-from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import transcripts
 from pipeline.metrics.statistics.edits import domain_gap
+from pipeline.papers.project import load_project
+from pipeline.papers.reports import transcripts
 from reprise.interface import claim_rows
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,14 +10,14 @@ from fabricated import write_branches, write_training
 
 from pipeline.__main__ import main
 from pipeline.core.records.probes import AttentionMap
-from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import figure_products
 from pipeline.kinds.figures.attention_heads import shown_as
 from pipeline.kinds.figures.branch_weights import mean_filter
 from pipeline.kinds.figures.dev_curves import DevCurves
 from pipeline.kinds.figures.loss_curves import LossCurves
 from pipeline.kinds.picture import COLOURS
 from pipeline.kinds.view import PaperView
+from pipeline.papers.project import load_project
+from pipeline.papers.reports import figure_products
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = ["▁The", "▁dog", "s", "▁see", "▁it", ".", "</s>"]

@@ -6,9 +6,9 @@ from copied_project import ROOT
 from made_records import score_file, trained_run
 
 from pipeline.__main__ import main
-from pipeline.experiment.paper import Deviation
-from pipeline.experiment.project import load_project
 from pipeline.kinds.claims.shared.judged import Verdict
+from pipeline.papers.paper import Deviation
+from pipeline.papers.project import load_project
 from pipeline.reporting.claims import counted, shortened
 from pipeline.reporting.filled_table import fill
 from pipeline.reporting.markdown import render

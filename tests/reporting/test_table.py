@@ -13,9 +13,9 @@ from pipeline.__main__ import main
 from pipeline.core.artifacts import ModelSizes
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json, write_json
-from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import table_products
 from pipeline.kinds.cells.shared.cell import short
+from pipeline.papers.project import load_project
+from pipeline.papers.reports import table_products
 from pipeline.reporting.markdown import scale_rules
 from pipeline.reporting.markup import grid
 

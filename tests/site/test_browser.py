@@ -8,7 +8,7 @@ import pytest
 from copied_project import ROOT
 from made_site import make_results
 
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.site.build import build
 from reprise.site.pages import Pages
 from reprise.site.present import Present

@@ -8,9 +8,9 @@ from fabricated import bleu_statistics, write_score
 
 from pipeline.core.artifacts import Score
 from pipeline.core.records.scores import ScoreFile
-from pipeline.experiment.project import load_project
 from pipeline.metrics.statistics.bleu import bleu
 from pipeline.metrics.statistics.significance import resampled
+from pipeline.papers.project import load_project
 from pipeline.reporting.filled_table import fill
 from reprise.site.compare import pairs, sides
 from reprise.site.present import Present

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from fabricated import bleu_statistics, write_score
 
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from pipeline.reporting.filled_table import fill
 from reprise.site.present import Present
 from reprise.site.tables import shown_table

@@ -19,7 +19,7 @@ from made_site import make_results, sentences
 
 from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from pipeline.reporting.filled_table import fill
 from pipeline.stages import parse
 from reprise.__main__ import main

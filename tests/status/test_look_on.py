@@ -11,7 +11,7 @@ from copied_project import ROOT
 
 from pipeline.core.artifacts import Claims, Figure, Table
 from pipeline.core.errors import UserError
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from pipeline.stages import parse
 from reprise.commands import COMMANDS
 from reprise.commands.make import reports

@@ -12,7 +12,7 @@ from fabricated import folder_of, write_training
 
 from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained
 from pipeline.core.records.jobs import Failure
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.__main__ import main
 from reprise.graph import Graph, flat
 from reprise.partial import mark_in_part

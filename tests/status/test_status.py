@@ -18,7 +18,7 @@ from pipeline.cluster.queue import Queue, QueuedJob
 from pipeline.core.artifacts import Encoded, Specification, Trained, Translation
 from pipeline.core.records.jobs import Failure, Submission
 from pipeline.core.records.training import ProgressLine
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.__main__ import main
 from reprise.commands.status import command_for
 from reprise.graph import Graph, datasets_in, runs_in

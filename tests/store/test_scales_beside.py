@@ -5,7 +5,7 @@ from copied_project import ROOT
 
 from pipeline.__main__ import main
 from pipeline.core.advice import advised
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.targets import stage_command
 
 

@@ -8,7 +8,7 @@ from made_records import data_loss, score_file, start_cost, trained_run, trainin
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.kept import KeptRun, keep, kept_in, metrics_shown, place, table_rows
 

@@ -19,7 +19,7 @@ from pipeline.__main__ import main
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import load_dataset
 from pipeline.data.speech.manifest import read_manifest
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.planning.check_data import check
 from reprise.planning.corpus_size import Corpus

@@ -11,7 +11,7 @@ from made_records import parallel_corpus
 
 from pipeline.core.errors import UserError
 from pipeline.core.sha256 import sha256_file
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
 from reprise.portable import SUMS_FILE, PortableModel, open_packed

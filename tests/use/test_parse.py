@@ -9,7 +9,7 @@ from copied_project import call, copy_project, require
 from pipeline.core.artifacts import Prepared, Score
 from pipeline.data.trees.linearisation import rebuild
 from pipeline.data.trees.trees import parse_tree, words
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.named_run import named
 from reprise.preparation import Preparation

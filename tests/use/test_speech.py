@@ -12,7 +12,7 @@ import pipeline
 from pipeline.core.artifacts import Transcript
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.speech.manifest import read_manifest
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
 from reprise.named_run import named
 from reprise.sound import features, resampled

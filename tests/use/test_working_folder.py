@@ -8,7 +8,7 @@ import pipeline
 import pipeline.core.errors
 from pipeline.core.artifacts import Trained
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.__main__ import main
 from reprise.graph import Graph, datasets_in
 

@@ -21,8 +21,8 @@ from copied_project import ROOT, TOY_TABLE, add_toy_paper, call, copy_project, r
 
 from pipeline.cluster.site import Site
 from pipeline.core.schema import validate
-from pipeline.experiment.project import load_project
-from pipeline.experiment.settings import Config
+from pipeline.papers.project import load_project
+from pipeline.papers.settings import Config
 from pipeline.stages import STAGES, parse
 from reprise.commands import COMMANDS
 

@@ -81,14 +81,14 @@ def test_every_how_to_is_done_here_or_where_its_own_tests_are():
     done = {
         "Add a paper": "test_a_new_paper_is_a_folder",
         "Add a row": "test_a_new_row_is_a_system_and_a_line_of_the_table",
-        "Add a reading": "tests/experiment/test_readings.py",
+        "Add a reading": "tests/papers/test_readings.py",
         "Add a decoding": "test_a_new_decoding_is_a_base_and_what_differs_from_it",
         "Add a dataset": "test_a_new_dataset_is_a_file_that_a_paper_names",
         "Add a claim": "tests/reporting",
         "Add a metric, or a kind of claim, figure or cell": "tests",
         "Add an architecture": "tests/models",
         "Bring speech of your own": "tests/workflow/test_speech_page.py",
-        "Fuse a language model": "tests/experiment/test_coldfusion.py",
+        "Fuse a language model": "tests/papers/test_coldfusion.py",
     }
     section = PAGE.split("## How to")[1].split("\n## ")[0]
     assert set(re.findall(r"^- \*\*(.+?)\*\*", section, re.MULTILINE)) == set(done)

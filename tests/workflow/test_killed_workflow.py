@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.artifacts import RunId
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))

@@ -10,7 +10,7 @@ from pipeline.cluster.markers import record_start
 from pipeline.core.artifacts import RunId
 from pipeline.core.digests import note
 from pipeline.core.records.jobs import StartLine
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 
 SPLITS = ("train", "dev", "test")
 LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from pipeline.core.artifacts import Encoded
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")

@@ -4,7 +4,7 @@ import pytest
 from copied_project import ROOT, copy_project
 
 from pipeline.core.errors import UserError
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.targets import refuse_odd_folders
 
 

@@ -6,7 +6,7 @@ import pytest
 from copied_project import add_toy_paper, call, copy_project
 
 from pipeline.core.artifacts import Table
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.graph import Graph, runs_in
 
 SYSTEMS = """\

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rule_files import local_rules, rules_with
 
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]

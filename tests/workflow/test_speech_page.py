@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/speech.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from copied_project import ROOT, call, copy_project, require
 
 from pipeline.core.artifacts import RunId
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.status.drivers import noted_drivers
 
 TRAINING = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))

@@ -13,7 +13,7 @@ import pytest
 from copied_project import ROOT, call, copy_project, jobs, require
 
 from pipeline.core.artifacts import RunId
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.graph import Graph
 from reprise.status.runs import Runs
 from reprise.store.product_checks import Inspection

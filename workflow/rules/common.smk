@@ -14,7 +14,7 @@ from pipeline.cluster.orders import place
 from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError
 from reprise.graph import Graph, datasets_in
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 from pipeline.core.layout import Layout
 from pipeline.core.artifacts import (
     Alignments,

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline.experiment.claims import load_claims
-from pipeline.experiment.project import Project, load_project
+from pipeline.papers.claims import load_claims
+from pipeline.papers.project import Project, load_project
 
 ROOT = Path(__file__).resolve().parents[3]
 

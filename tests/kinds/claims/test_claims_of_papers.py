@@ -7,9 +7,9 @@ import pytest
 from cell_runs import cell_runs
 
 from pipeline.core.artifacts import Trained
-from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import claim_products
 from pipeline.kinds.claims.test import ProvedClaim
+from pipeline.papers.project import load_project
+from pipeline.papers.reports import claim_products
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = load_project(ROOT, {"scale": "paper"})

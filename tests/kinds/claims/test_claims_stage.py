@@ -11,7 +11,7 @@ from pipeline.__main__ import main
 from pipeline.core.artifacts import Score, Trained
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json, write_json
-from pipeline.experiment.reports import claim_products
+from pipeline.papers.reports import claim_products
 
 
 def test_a_claim_for_other_scales_is_not_run(project_with):

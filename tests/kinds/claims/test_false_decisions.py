@@ -15,10 +15,10 @@ import pytest
 from many_seeds import DATA, ROOT, Deal, ManySeeds, SeedFolders, judge, remember_files, remember_resamples
 from scipy.stats import beta, t
 
-from pipeline.experiment.project import load_project
 from pipeline.kinds.claims.shared import judged
 from pipeline.kinds.claims.shared.judged import LEVEL, Judged
 from pipeline.kinds.training_curves import LossCurve, mean_gap
+from pipeline.papers.project import load_project
 from reprise.planning.designs import smallest_effect
 
 SYSTEMS, SEEDS, DEALS, SHIFTED_DEALS, MANY_DEALS = 6, 3, 120, 40, 10_000

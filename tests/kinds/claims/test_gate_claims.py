@@ -9,10 +9,10 @@ from fabricated import AT_PLATEAU, folder_of, write_training
 
 from pipeline.core.artifacts import Gates
 from pipeline.core.json_file import write_json
-from pipeline.experiment.project import load_project
-from pipeline.experiment.reports import claim_products
 from pipeline.kinds.claims.gate_values import WordKind
 from pipeline.metrics.statistics.score_file import write_statistics
+from pipeline.papers.project import load_project
+from pipeline.papers.reports import claim_products
 from reprise.interface import claim_rows
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -17,9 +17,9 @@ from fabricated import write_training
 from made_claims import DATA, runs
 
 import pipeline.kinds.claims
-from pipeline.experiment.project import load_project
 from pipeline.kinds.claims.shared.claim import Claim
 from pipeline.kinds.discovery import kinds_in
+from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = kinds_in(pipeline.kinds.claims, Claim)
@@ -37,8 +37,8 @@ RUN_STAGE = """
     sys.exit(main())
 """
 PRINT_NEEDS = """
-    from pipeline.experiment.project import load_project
-    from pipeline.experiment.reports import claim_products
+    from pipeline.papers.project import load_project
+    from pipeline.papers.reports import claim_products
 
     for product in claim_products(load_project(sys.argv[1]), "weighted"):
         print(type(product).__name__, product.run.folder)
@@ -98,5 +98,5 @@ def test_a_kind_is_named_as_its_file_is():
 
 def test_kinds_are_found_without_what_draws_learns_or_counts():
     """Every dry run looks for them."""
-    loaded = "import sys, pipeline.experiment.claims; print(*(name for name in sys.modules if '.' not in name))"
+    loaded = "import sys, pipeline.papers.claims; print(*(name for name in sys.modules if '.' not in name))"
     assert not {"torch", "matplotlib", "sacrebleu", "rapidfuzz", "sentencepiece"} & set(python(loaded).split())

@@ -31,8 +31,8 @@ from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.core.records.scores import ScoreFile
 from pipeline.data.store.token_store import write_tokens
-from pipeline.experiment.project import Project
 from pipeline.metrics.gleu import gleu_statistics
+from pipeline.papers.project import Project
 from reprise.interface import claim_rows
 
 

@@ -6,7 +6,7 @@ from fabricated import folder_of, write_branches, write_training
 from made_claims import CONTRADICTED, DATA, NOT_RUN, UNCLEAR, UPHELD, claims_of, direction, row_of, runs
 from made_records import data_loss, measured_noise, start_cost, training_cost, validation_line
 
-from pipeline.experiment.project import Project
+from pipeline.papers.project import Project
 
 
 @pytest.mark.parametrize(

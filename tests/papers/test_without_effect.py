@@ -9,7 +9,7 @@ import yaml
 from pipeline.config import TrainingConfig
 from pipeline.config.run import load_run
 from pipeline.core.errors import UserError
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.named_run import changed
 
 ROOT = Path(__file__).resolve().parents[2]

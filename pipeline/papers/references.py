@@ -14,17 +14,17 @@ from pipeline.core.errors import UserError
 from pipeline.core.schema import MOST_FAULTS, unknown
 from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import LicensedPackages
-from pipeline.experiment.named import Named, names_in
-from pipeline.experiment.paper import SystemEntry
-from pipeline.experiment.rule_faults import RECORDS, rule_faults
-from pipeline.experiment.scale import Job, Scale
 from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
 from pipeline.kinds.names import Names
 from pipeline.kinds.scored import ScoredSplits
 from pipeline.metrics import metric_named, metric_names
+from pipeline.papers.named import Named, names_in
+from pipeline.papers.paper import SystemEntry
+from pipeline.papers.rule_faults import RECORDS, rule_faults
+from pipeline.papers.scale import Job, Scale
 
 if TYPE_CHECKING:
-    from pipeline.experiment.project import Project
+    from pipeline.papers.project import Project
 
 Faults = Iterator[str | None]
 

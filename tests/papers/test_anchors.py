@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.artifacts import RunId, Table
-from pipeline.experiment.comparability import Comparability
-from pipeline.experiment.project import load_project
 from pipeline.kinds.cells.shared.cell import PrintedTable
 from pipeline.kinds.measured import Measured
 from pipeline.kinds.view import PaperView
+from pipeline.papers.comparability import Comparability
+from pipeline.papers.project import load_project
 from pipeline.reporting.markdown import scale_rules
 from pipeline.training.schedule import Schedule
 from reprise.graph import Graph

@@ -13,12 +13,12 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import Layout
 from pipeline.core.provenance import ROOT
 from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
-from pipeline.experiment import reports
-from pipeline.experiment.catalogue import Catalogue
-from pipeline.experiment.content import run_content
-from pipeline.experiment.decodings import paper_decoding
-from pipeline.experiment.references import check_references
 from pipeline.models.fusion.settings import FusionConfig
+from pipeline.papers import reports
+from pipeline.papers.catalogue import Catalogue
+from pipeline.papers.content import run_content
+from pipeline.papers.decodings import paper_decoding
+from pipeline.papers.references import check_references
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Settings of a run by the record that they have to be."""

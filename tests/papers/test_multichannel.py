@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.artifacts import RunId
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

@@ -6,7 +6,7 @@ from pipeline.core.artifacts import Encoded, Product, RunId, Score, Transcript, 
 from pipeline.kinds.view import PaperView
 
 if TYPE_CHECKING:
-    from pipeline.experiment.project import Project
+    from pipeline.papers.project import Project
 
 
 def table_products(project: "Project", paper: str, table: str) -> list[Product]:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from fabricated import bleu_statistics, table_rows, write_score
 
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from pipeline.reporting.filled_table import fill
 from pipeline.reporting.markdown import render
 

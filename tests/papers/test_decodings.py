@@ -7,8 +7,8 @@ import pytest
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
-from pipeline.experiment.decodings import paper_decoding
-from pipeline.experiment.paper import DecodingEntry
+from pipeline.papers.decodings import paper_decoding
+from pipeline.papers.paper import DecodingEntry
 
 
 def papers(**written):

@@ -25,7 +25,7 @@ from pipeline.core.artifacts import (
     Tuned,
     Vocabulary,
 )
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]

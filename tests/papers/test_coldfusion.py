@@ -8,7 +8,7 @@ import pytest
 from cell_runs import cell_runs
 
 from pipeline.data.batches.counted_batches import random_share
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 DEEP, COLD = ("DF0", "DF1", "DF2", "DF3"), ("CF1", "CF2", "CF3", "CF4")

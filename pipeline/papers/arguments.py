@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.experiment.project import Project, load_project, require_project, require_work
-from pipeline.experiment.settings import parse_settings
+from pipeline.papers.project import Project, load_project, require_project, require_work
+from pipeline.papers.settings import parse_settings
 
 
 def add_settings_argument(parser: argparse.ArgumentParser) -> None:

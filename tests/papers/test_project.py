@@ -11,8 +11,8 @@ from cell_runs import cell_runs
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.experiment.project import load_project, require_work
-from pipeline.experiment.scale import Rule, SystemRules
+from pipeline.papers.project import load_project, require_work
+from pipeline.papers.scale import Rule, SystemRules
 from reprise.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]

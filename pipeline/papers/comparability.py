@@ -11,10 +11,10 @@ from typing import Any
 
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.core.artifacts import Product, RunId, Score, Trained
-from pipeline.experiment.paper import Deviation, TableEntry
-from pipeline.experiment.project import Project
 from pipeline.kinds.cells.shared.cell import Cell, PrintedTable, Row
 from pipeline.kinds.view import PaperView
+from pipeline.papers.paper import Deviation, TableEntry
+from pipeline.papers.project import Project
 
 SECTIONS = ("model", "fusion", "training")
 OF_THE_MACHINE = frozenset(

@@ -9,14 +9,14 @@ from pipeline.core.records.noise import MeasuredNoise
 from pipeline.core.schema import known, load_yaml, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
-from pipeline.experiment.claims import Claims, load_claims
-from pipeline.experiment.content import CorpusContents
-from pipeline.experiment.paper import Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
-from pipeline.experiment.scale import Scale
-from pipeline.experiment.settings import Config
 from pipeline.kinds.cells.shared.cell import Row
 from pipeline.kinds.figures.shared.figure import Figure
 from pipeline.kinds.floors import Floors, load_floors
+from pipeline.papers.claims import Claims, load_claims
+from pipeline.papers.content import CorpusContents
+from pipeline.papers.paper import Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
+from pipeline.papers.scale import Scale
+from pipeline.papers.settings import Config
 
 
 class Catalogue:

@@ -15,7 +15,6 @@ from pipeline.config import DecodingSettings
 from pipeline.core.errors import UserError
 from pipeline.core.schema import Closed, Count, load_yaml, nearest, validate
 from pipeline.core.shown_text import one_line, shown
-from pipeline.experiment.reading import Reading
 from pipeline.kinds.cells.shared.cell import Cell, Row
 from pipeline.kinds.discovery import kinds_in
 from pipeline.kinds.figures.shared.figure import Figure
@@ -30,6 +29,7 @@ from pipeline.kinds.names import (
     TrainedName,
 )
 from pipeline.kinds.scored import ScoredSplit
+from pipeline.papers.reading import Reading
 
 if TYPE_CHECKING:
     AnyCell = Cell

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.core.errors import UserError
-from pipeline.experiment.paper import read_table, require_columns
+from pipeline.papers.paper import read_table, require_columns
 
 
 @pytest.mark.parametrize("line", ["a", "a,b", "a,b,c,d"])

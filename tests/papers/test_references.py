@@ -10,8 +10,8 @@ import yaml
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.experiment.named import names_in
-from pipeline.experiment.project import load_project
+from pipeline.papers.named import names_in
+from pipeline.papers.project import load_project
 from reprise.targets import unknown_target
 
 pytestmark = pytest.mark.usefixtures("parsed_once")

@@ -12,8 +12,8 @@ from fabricated import folder_of
 from pipeline.core.artifacts import RunId
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import load_dataset
-from pipeline.experiment.content import CorpusContents, LocalFiles
-from pipeline.experiment.project import load_project
+from pipeline.papers.content import CorpusContents, LocalFiles
+from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)
@@ -130,7 +130,7 @@ def test_text_of_ones_own_that_was_edited_makes_another_corpus_whatever_checksum
 
 def test_a_file_of_ones_own_is_read_again_only_when_its_size_or_time_changes(tmp_path, monkeypatch):
     read = []
-    monkeypatch.setattr("pipeline.experiment.content.sha256_file", lambda path: read.append(path) or "digest")
+    monkeypatch.setattr("pipeline.papers.content.sha256_file", lambda path: read.append(path) or "digest")
     path = tmp_path / "own.txt"
     path.write_text("a")
     for _ in range(2):

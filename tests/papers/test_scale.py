@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pipeline.experiment.scale import Resources, Rule, Scale, SystemRules
+from pipeline.papers.scale import Resources, Rule, Scale, SystemRules
 
 WHOLE, PART = some.integers(1, 10**6), some.floats(1e-6, 1e3)
 

@@ -6,7 +6,7 @@ from typing import Any
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.schema import known, validate
-from pipeline.experiment.paper import DecodingEntry, Paper
+from pipeline.papers.paper import DecodingEntry, Paper
 
 
 def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> DecodingConfig:

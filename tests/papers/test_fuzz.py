@@ -1,6 +1,6 @@
 """Settings files of every kind with something wrong: each loads, or is refused with one line a fault, at once.
 
-`REPRISE_FUZZ=1000 python -m pytest tests/experiment/test_fuzz.py` tries as many.
+`REPRISE_FUZZ=1000 python -m pytest tests/papers/test_fuzz.py` tries as many.
 """
 
 import os
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, note, settings
 from mutations import mutations
 
 from pipeline.core.errors import UserError
-from pipeline.experiment.project import load_project
+from pipeline.papers.project import load_project
 from reprise.planning.devices import load_devices
 
 pytestmark = pytest.mark.usefixtures("parsed_once")

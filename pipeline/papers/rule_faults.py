@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.config import DecodingConfig, ModelConfig, TrainingConfig
 from pipeline.core.schema import shown, unknown
-from pipeline.experiment.scale import Rule, Rules
 from pipeline.models.fusion.settings import FusionConfig
+from pipeline.papers.scale import Rule, Rules
 
 RECORDS: dict[str, tuple[type[BaseModel], ...]] = {
     "model": get_args(get_args(ModelConfig)[0]),

@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 
 import pipeline.kinds.claims
 from pipeline.core.schema import Closed, load_yaml, unknown, validate
-from pipeline.experiment.named import names_in
 from pipeline.kinds.claims.shared.claim import Claim
 from pipeline.kinds.claims.shared.judged import Faults, Judged, judge_all
 from pipeline.kinds.claims.shared.measurements import Measurements
@@ -21,6 +20,7 @@ from pipeline.kinds.claims.shared.terms import NamedScore
 from pipeline.kinds.discovery import kinds_in
 from pipeline.kinds.names import Names
 from pipeline.kinds.view import PaperView
+from pipeline.papers.named import names_in
 
 if TYPE_CHECKING:
     AnyClaim = Claim

@@ -8,8 +8,8 @@ from cell_runs import cell_runs
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import TreebankRecord
-from pipeline.experiment.project import load_project
-from pipeline.experiment.scale import Scale
+from pipeline.papers.project import load_project
+from pipeline.papers.scale import Scale
 from pipeline.reporting.filled_table import fill
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,10 +10,10 @@ from fabricated import table_rows
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.experiment.paper import load_paper
-from pipeline.experiment.project import load_project
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.flops import training_flops
+from pipeline.papers.paper import load_paper
+from pipeline.papers.project import load_project
 from pipeline.reporting.filled_table import fill
 from pipeline.reporting.markdown import render
 from reprise.planning.jobs import Jobs
