@@ -24,9 +24,9 @@ from pathlib import Path
 
 import yaml
 
+from pipeline.analysis.training_curves import fit_curve
 from pipeline.core.disk import cache_folder
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.kinds.training_curves import fit_curve
 from pipeline.training.products import TORCH_OWN, Choice, choose, remembered
 
 Way = tuple[str, Choice | None]

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.analysis.training_curves import curve_gaps, fit_curve
 from pipeline.config import load_run
 from pipeline.core.records.noise import DEV_LOSS, MeasuredNoise
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.kinds.training_curves import curve_gaps, fit_curve
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pandas import DataFrame, Series, to_numeric
 
-from pipeline.kinds.training_curves import loss_curve
-from pipeline.kinds.view import PaperView
+from pipeline.analysis.training_curves import loss_curve
+from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project
 from pipeline.reporting.claims import row_of
 from pipeline.reporting.filled_table import fill

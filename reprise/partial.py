@@ -11,6 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pipeline.analysis.claims.judged import Verdict
+from pipeline.analysis.claims.pools import NotRun
+from pipeline.analysis.picture import save
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import (
     Claims,
     Encoded,
@@ -23,10 +27,6 @@ from pipeline.core.artifacts import (
     TranscriptTable,
 )
 from pipeline.core.errors import UserError
-from pipeline.kinds.claims.shared.judged import Verdict
-from pipeline.kinds.claims.shared.pools import NotRun
-from pipeline.kinds.picture import save
-from pipeline.kinds.view import PaperView
 from pipeline.reporting import claims, figure
 from pipeline.reporting.filled_table import NOT_RUN, fill
 from pipeline.reporting.markdown import render

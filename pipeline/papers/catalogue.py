@@ -4,14 +4,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pipeline.analysis.cells.cell import Row
+from pipeline.analysis.figures.figure import Figure
+from pipeline.analysis.floors import Floors, load_floors
 from pipeline.core.errors import UserError
 from pipeline.core.records.noise import MeasuredNoise
 from pipeline.core.schema import known, load_yaml, validate
 from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
-from pipeline.kinds.cells.shared.cell import Row
-from pipeline.kinds.figures.shared.figure import Figure
-from pipeline.kinds.floors import Floors, load_floors
 from pipeline.papers.claims import Claims, load_claims
 from pipeline.papers.content import CorpusContents
 from pipeline.papers.paper import Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper

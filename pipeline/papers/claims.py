@@ -1,6 +1,6 @@
 """The record of `workflow/papers/<paper>/claims.yaml`: what a paper says, as predicates over what was measured.
 
-Each claim states what has to hold; none states what was found. Its kind is a file of pipeline/kinds/claims.
+Each claim states what has to hold; none states what was found. Its kind is a file of pipeline/analysis/claims.
 """
 
 from functools import reduce
@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
-import pipeline.kinds.claims
+import pipeline.analysis.claims.kinds
+from pipeline.analysis.claims.claim import Claim
+from pipeline.analysis.claims.judged import Faults, Judged, judge_all
+from pipeline.analysis.claims.measurements import Measurements
+from pipeline.analysis.claims.pools import NotRun, Pools
+from pipeline.analysis.claims.terms import NamedScore
+from pipeline.analysis.discovery import kinds_in
+from pipeline.analysis.names import Names
+from pipeline.analysis.view import PaperView
 from pipeline.core.schema import Closed, load_yaml, unknown, validate
-from pipeline.kinds.claims.shared.claim import Claim
-from pipeline.kinds.claims.shared.judged import Faults, Judged, judge_all
-from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.pools import NotRun, Pools
-from pipeline.kinds.claims.shared.terms import NamedScore
-from pipeline.kinds.discovery import kinds_in
-from pipeline.kinds.names import Names
-from pipeline.kinds.view import PaperView
 from pipeline.papers.named import names_in
 
 if TYPE_CHECKING:
     AnyClaim = Claim
 else:
-    AnyClaim = Annotated[reduce(or_, kinds_in(pipeline.kinds.claims, Claim)), Field(discriminator="kind")]
+    AnyClaim = Annotated[reduce(or_, kinds_in(pipeline.analysis.claims.kinds, Claim)), Field(discriminator="kind")]
 
 
 class Claims(Closed):

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from pipeline.analysis.cells.cell import Cell, PrintedTable, Row
+from pipeline.analysis.view import PaperView
 from pipeline.config import DecodingConfig, RunSpec
 from pipeline.core.artifacts import Product, RunId, Score, Trained
-from pipeline.kinds.cells.shared.cell import Cell, PrintedTable, Row
-from pipeline.kinds.view import PaperView
 from pipeline.papers.paper import Deviation, TableEntry
 from pipeline.papers.project import Project
 

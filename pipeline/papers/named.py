@@ -8,7 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from pipeline.kinds.names import Names
+from pipeline.analysis.names import Names
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-import pipeline.kinds.cells
-import pipeline.kinds.figures
-from pipeline.config import DecodingSettings
-from pipeline.core.errors import UserError
-from pipeline.core.schema import Closed, Count, load_yaml, nearest, validate
-from pipeline.core.shown_text import one_line, shown
-from pipeline.kinds.cells.shared.cell import Cell, Row
-from pipeline.kinds.discovery import kinds_in
-from pipeline.kinds.figures.shared.figure import Figure
-from pipeline.kinds.names import (
+import pipeline.analysis.cells.kinds
+import pipeline.analysis.figures.kinds
+from pipeline.analysis.cells.cell import Cell, Row
+from pipeline.analysis.discovery import kinds_in
+from pipeline.analysis.figures.figure import Figure
+from pipeline.analysis.names import (
     DatasetName,
     DecodingName,
     MetricName,
@@ -28,15 +24,19 @@ from pipeline.kinds.names import (
     SystemPattern,
     TrainedName,
 )
-from pipeline.kinds.scored import ScoredSplit
+from pipeline.analysis.scored import ScoredSplit
+from pipeline.config import DecodingSettings
+from pipeline.core.errors import UserError
+from pipeline.core.schema import Closed, Count, load_yaml, nearest, validate
+from pipeline.core.shown_text import one_line, shown
 from pipeline.papers.reading import Reading
 
 if TYPE_CHECKING:
     AnyCell = Cell
     AnyFigure = Figure
 else:
-    AnyCell = Annotated[reduce(or_, kinds_in(pipeline.kinds.cells, Cell)), Field(discriminator="kind")]
-    AnyFigure = Annotated[reduce(or_, kinds_in(pipeline.kinds.figures, Figure)), Field(discriminator="kind")]
+    AnyCell = Annotated[reduce(or_, kinds_in(pipeline.analysis.cells.kinds, Cell)), Field(discriminator="kind")]
+    AnyFigure = Annotated[reduce(or_, kinds_in(pipeline.analysis.figures.kinds, Figure)), Field(discriminator="kind")]
 
 FileName = Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)]
 Source = Literal["ours-to-run", "cited", "analytic", "input", "reference"]

@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from pipeline.analysis.names import NewName, SystemName
 from pipeline.core.errors import UserError
 from pipeline.core.schema import Closed
-from pipeline.kinds.names import NewName, SystemName
 
 
 class Choice(Closed):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 
+from pipeline.analysis.cells.measured_cell import MeasuredCell
+from pipeline.analysis.names import Names
+from pipeline.analysis.scored import ScoredSplits
 from pipeline.core.errors import UserError
 from pipeline.core.schema import MOST_FAULTS, unknown
 from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import LicensedPackages
-from pipeline.kinds.cells.shared.measured_cell import MeasuredCell
-from pipeline.kinds.names import Names
-from pipeline.kinds.scored import ScoredSplits
 from pipeline.metrics import metric_named, metric_names
 from pipeline.papers.named import Named, names_in
 from pipeline.papers.paper import SystemEntry

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Encoded, Product, RunId, Score, Transcript, Translation
-from pipeline.kinds.view import PaperView
 
 if TYPE_CHECKING:
     from pipeline.papers.project import Project

@@ -3,7 +3,7 @@
     python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
 
 writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, the smallest effect that would have
-shown, p-values and verdict, which is one of those in pipeline/kinds/claims/shared/judged.py.
+shown, p-values and verdict, which is one of those in pipeline/analysis/claims/judged.py.
 """
 
 import argparse
@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from pipeline.kinds.claims.shared.judged import ENOUGH_SEEDS, LEVEL, PLATEAU, Judged, Verdict
-from pipeline.kinds.view import PaperView
+from pipeline.analysis.claims.judged import ENOUGH_SEEDS, LEVEL, PLATEAU, Judged, Verdict
+from pipeline.analysis.view import PaperView
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.project import Project
 from pipeline.reporting.markup import grid, literal, paragraphs, write_twins

@@ -14,12 +14,12 @@ from functools import partial
 
 import numpy as np
 
+from pipeline.analysis.lengths import source_lengths
 from pipeline.core.artifacts import RunId, Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.test_sets import name_of_split
-from pipeline.kinds.lengths import source_lengths
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import read_statistics
 from pipeline.papers.arguments import add_report_arguments, project_of

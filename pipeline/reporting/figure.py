@@ -9,10 +9,10 @@ import argparse
 import logging
 from functools import partial
 
+from pipeline.analysis.figures.figure import Drawing
+from pipeline.analysis.picture import save
+from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
-from pipeline.kinds.figures.shared.figure import Drawing
-from pipeline.kinds.picture import save
-from pipeline.kinds.view import PaperView
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.project import Project
 from pipeline.papers.reports import figure_products

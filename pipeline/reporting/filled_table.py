@@ -6,11 +6,11 @@ from typing import Any
 
 from pandas import DataFrame, concat
 
+from pipeline.analysis.cells.cell import NOT_COMPARABLE, Place, PrintedTable, is_ours
+from pipeline.analysis.measured import Measured
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.core.records.training import TrainedRun
-from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, Place, PrintedTable, is_ours
-from pipeline.kinds.measured import Measured
-from pipeline.kinds.view import PaperView
 from pipeline.papers.comparability import Comparability, Reason, in_words
 from pipeline.papers.paper import TableEntry
 from pipeline.papers.project import Project

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from pipeline.analysis.evidence import over_seeds
+from pipeline.analysis.layer_times import LayerTimes
+from pipeline.analysis.picture import COLOURS, GREY, curve_style, new_figure, save
 from pipeline.core.schema import known
-from pipeline.kinds.evidence import over_seeds
-from pipeline.kinds.layer_times import LayerTimes
-from pipeline.kinds.picture import COLOURS, GREY, curve_style, new_figure, save
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import Row
 from pipeline.papers.project import Project

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from pandas import DataFrame, concat
 
+from pipeline.analysis.cells.cell import Cell, is_ours
 from pipeline.core.artifacts import RunId
-from pipeline.kinds.cells.shared.cell import Cell, is_ours
 from pipeline.papers.comparability import Reason, in_words
 from pipeline.papers.project import Project
 from pipeline.papers.reading import Reading

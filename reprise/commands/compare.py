@@ -8,12 +8,12 @@ Compares what the workflow has scored, or two score files of the same test set.
 import argparse
 from pathlib import Path
 
+from pipeline.analysis.scored import measure_of
 from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.schema import known
-from pipeline.kinds.scored import measure_of
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.settings import parse_settings
 from reprise.comparison import compare_scores

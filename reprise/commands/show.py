@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from itertools import accumulate, combinations
 from textwrap import fill as fill_text
 
+from pipeline.analysis.cells.cell import NOT_COMPARABLE, is_ours
+from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.claims.judged import Judged
+from pipeline.analysis.measured import Measured
+from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
-from pipeline.kinds.cells.score import ScoreCell
-from pipeline.kinds.cells.shared.cell import NOT_COMPARABLE, is_ours
-from pipeline.kinds.claims.shared.judged import Judged
-from pipeline.kinds.measured import Measured
-from pipeline.kinds.view import PaperView
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
 from pipeline.reporting.claims import render as verdicts

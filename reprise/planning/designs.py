@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.claims.claim import Claim
+from pipeline.analysis.claims.kinds.ratio import RatioClaim
+from pipeline.analysis.claims.pools import Pools
+from pipeline.analysis.claims.scores import UnderOneScore
+from pipeline.analysis.claims.terms import NamedScore, Term
+from pipeline.analysis.evidence import Evidence, Scale
+from pipeline.analysis.scored import ScoredSplits
+from pipeline.analysis.view import PaperView
 from pipeline.core.records.noise import MeasuredNoise
-from pipeline.kinds.cells.score import ScoreCell
-from pipeline.kinds.claims.ratio import RatioClaim
-from pipeline.kinds.claims.shared.claim import Claim
-from pipeline.kinds.claims.shared.pools import Pools
-from pipeline.kinds.claims.shared.scores import UnderOneScore
-from pipeline.kinds.claims.shared.terms import NamedScore, Term
-from pipeline.kinds.evidence import Evidence, Scale
-from pipeline.kinds.scored import ScoredSplits
-from pipeline.kinds.view import PaperView
 from pipeline.metrics import metric_named, metric_names
 from pipeline.papers.project import Project
 

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.disk import size
-from pipeline.kinds.cells.shared.cell import short
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
 from pipeline.reporting.markup import grid, paragraphs, write_twins

@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from pipeline.analysis.floors import Floors
 from pipeline.cluster.site import Site
 from pipeline.config import RunSpec
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import Dataset, Origin
-from pipeline.kinds.floors import Floors
 from pipeline.papers.claims import Claims
 from pipeline.papers.paper import Paper
 from pipeline.papers.scale import Scale

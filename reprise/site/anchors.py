@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipeline.analysis.cells.cell import is_ours
+from pipeline.analysis.cells.kinds.score import ScoreCell
 from pipeline.core.errors import UserError
-from pipeline.kinds.cells.score import ScoreCell
-from pipeline.kinds.cells.shared.cell import is_ours
 from pipeline.papers.project import load_project
 from pipeline.reporting.filled_table import fill
 from reprise.site.present import Present

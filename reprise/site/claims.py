@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pipeline.analysis.claims.judged import Judged, Verdict
+from pipeline.analysis.claims.pools import NotRun
+from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
-from pipeline.kinds.claims.shared.judged import Judged, Verdict
-from pipeline.kinds.claims.shared.pools import NotRun
-from pipeline.kinds.view import PaperView
 from reprise.site.charts import Chart, evidence
 from reprise.site.present import Present
 

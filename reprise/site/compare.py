@@ -3,11 +3,11 @@
 from itertools import combinations
 from typing import Any
 
+from pipeline.analysis.cells.cell import is_ours
+from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import PROGRESS_FILE
-from pipeline.kinds.cells.score import ScoreCell
-from pipeline.kinds.cells.shared.cell import is_ours
-from pipeline.kinds.view import PaperView
 from pipeline.reporting.filled_table import FilledTable
 from reprise.comparison import compared
 from reprise.site.charts import curves

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.analysis.cells.cell import RunCell, is_ours
 from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Trained
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.kinds.cells.shared.cell import RunCell, is_ours
 from pipeline.reporting.filled_table import FilledTable
 from reprise.graph import flat
 from reprise.site.charts import Chart

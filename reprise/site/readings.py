@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipeline.kinds.cells.score import ScoreCell
-from pipeline.kinds.cells.shared.cell import is_ours
+from pipeline.analysis.cells.cell import is_ours
+from pipeline.analysis.cells.kinds.score import ScoreCell
 from pipeline.papers.project import Project
 from pipeline.papers.reading import Choice, Reading
 from pipeline.reporting.filled_table import FilledTable

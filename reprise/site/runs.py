@@ -2,6 +2,7 @@
 
 import os
 
+from pipeline.analysis.training_curves import read_events
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score, Trained
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
@@ -11,7 +12,6 @@ from pipeline.core.records.record import read_lines_as, read_note
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
 from pipeline.core.shown_text import lines_shown
-from pipeline.kinds.training_curves import read_events
 from pipeline.papers.comparability import AsPrinted
 from reprise.site.charts import Chart, Row, curves, heat, thinned
 from reprise.site.pages import Pages

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipeline.analysis.cells.cell import is_ours, short
+from pipeline.analysis.cells.kinds.score import ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, Table, TranscriptTable
 from pipeline.core.errors import UserError
-from pipeline.kinds.cells.score import ScoreCell
-from pipeline.kinds.cells.shared.cell import is_ours, short
 from pipeline.metrics import metric_named
 from pipeline.reporting.filled_table import NOT_RUN, FilledTable, fill
 from pipeline.reporting.markdown import note, scale_rules

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Score, Trained
-from pipeline.kinds.view import PaperView
 from pipeline.papers.project import Project
 
 

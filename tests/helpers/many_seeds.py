@@ -13,17 +13,17 @@ import numpy as np
 from fabricated import write_score, write_training
 from made_records import start_cost, training_cost
 
+from pipeline.analysis import evidence, measured
+from pipeline.analysis.claims import judged, measurements
+from pipeline.analysis.claims.measurements import Measurements
+from pipeline.analysis.claims.pools import Pools
+from pipeline.analysis.floors import Floors
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import Layout
 from pipeline.core.records import record
 from pipeline.core.records.noise import MeasuredNoise
 from pipeline.core.schema import validate
-from pipeline.kinds import evidence, measured
-from pipeline.kinds.claims.shared import judged, measurements
-from pipeline.kinds.claims.shared.measurements import Measurements
-from pipeline.kinds.claims.shared.pools import Pools
-from pipeline.kinds.floors import Floors
-from pipeline.kinds.view import PaperView
 from pipeline.papers.claims import Claims
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,7 +93,7 @@ class SeedFolders(Layout):
 
 @dataclass(frozen=True)
 class Deal:
-    """An experiment (pipeline/kinds/view.py) whose systems are trainings dealt out of many."""
+    """An experiment (pipeline/analysis/view.py) whose systems are trainings dealt out of many."""
 
     layout: Layout
     spec: Any

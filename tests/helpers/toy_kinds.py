@@ -25,8 +25,8 @@ CELL = dedent('''
     from collections.abc import Iterator
     from typing import Literal
 
-    from pipeline.kinds.cells.shared.cell import Place, Row, RunCell
-    from pipeline.kinds.view import PaperView
+    from pipeline.analysis.cells.cell import Place, Row, RunCell
+    from pipeline.analysis.view import PaperView
     from pipeline.core.artifacts import Product, Trained
 
 
@@ -48,9 +48,9 @@ CLAIM = dedent('''
 
     from typing import Literal
 
-    from pipeline.kinds.claims.shared.claim import Findings
-    from pipeline.kinds.claims.shared.trainings import AboutTraining
-    from pipeline.kinds.evidence import over_seeds
+    from pipeline.analysis.claims.claim import Findings
+    from pipeline.analysis.claims.trainings import AboutTraining
+    from pipeline.analysis.evidence import over_seeds
 
 
     class LongTraining(AboutTraining):
@@ -68,9 +68,9 @@ FIGURE = dedent('''
     from collections.abc import Iterator
     from typing import Literal
 
-    from pipeline.kinds.figures.shared.figure import Drawing, Figure
-    from pipeline.kinds.picture import new_figure
-    from pipeline.kinds.view import PaperView
+    from pipeline.analysis.figures.figure import Drawing, Figure
+    from pipeline.analysis.picture import new_figure
+    from pipeline.analysis.view import PaperView
     from pipeline.core.artifacts import Product
 
 

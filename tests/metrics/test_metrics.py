@@ -13,10 +13,10 @@ import yaml
 
 import pipeline.metrics
 from pipeline.__main__ import main
+from pipeline.analysis.scored import measure_of
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
-from pipeline.kinds.scored import measure_of
 from pipeline.metrics import metric_named, metric_names, metrics_of
 from pipeline.metrics.statistics.edits import Transcripts
 from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
@@ -74,7 +74,7 @@ def test_names_are_checked_without_what_counts():
     heavy = ("torch", "sacrebleu", "sentencepiece", "rapidfuzz")
     code = f"""
 import sys
-from pipeline.kinds.scored import measure_of
+from pipeline.analysis.scored import measure_of
 from pipeline.metrics import metric_names
 for name in metric_names():
     measure_of(name)

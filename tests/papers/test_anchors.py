@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.analysis.cells.cell import PrintedTable
+from pipeline.analysis.measured import Measured
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Table
-from pipeline.kinds.cells.shared.cell import PrintedTable
-from pipeline.kinds.measured import Measured
-from pipeline.kinds.view import PaperView
 from pipeline.papers.comparability import Comparability
 from pipeline.papers.project import load_project
 from pipeline.reporting.markdown import scale_rules

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pipeline.analysis.evidence import contrast, over_seeds, sample, smaller_factor, trainings
 from pipeline.core.errors import UserError
-from pipeline.kinds.evidence import contrast, over_seeds, sample, smaller_factor, trainings
 
 
 def difference(larger, smaller):

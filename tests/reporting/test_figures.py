@@ -9,13 +9,13 @@ import pytest
 from fabricated import write_branches, write_training
 
 from pipeline.__main__ import main
+from pipeline.analysis.figures.kinds.attention_heads import shown_as
+from pipeline.analysis.figures.kinds.branch_weights import mean_filter
+from pipeline.analysis.figures.kinds.dev_curves import DevCurves
+from pipeline.analysis.figures.kinds.loss_curves import LossCurves
+from pipeline.analysis.picture import COLOURS
+from pipeline.analysis.view import PaperView
 from pipeline.core.records.probes import AttentionMap
-from pipeline.kinds.figures.attention_heads import shown_as
-from pipeline.kinds.figures.branch_weights import mean_filter
-from pipeline.kinds.figures.dev_curves import DevCurves
-from pipeline.kinds.figures.loss_curves import LossCurves
-from pipeline.kinds.picture import COLOURS
-from pipeline.kinds.view import PaperView
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import figure_products
 

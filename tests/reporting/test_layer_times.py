@@ -9,8 +9,8 @@ import torch
 from made_records import layer_costs
 
 from pipeline.__main__ import main
-from pipeline.kinds.evidence import over_seeds
-from pipeline.kinds.layer_times import LayerTimes
+from pipeline.analysis.evidence import over_seeds
+from pipeline.analysis.layer_times import LayerTimes
 from pipeline.probes import layer_cost
 from pipeline.reporting.layer_table import derived, plot
 

@@ -10,10 +10,10 @@ from fabricated import table_rows
 from made_records import layer_costs, score_file, start_cost, trained_run, training_cost
 
 from pipeline.__main__ import main
+from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import ModelSizes
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json, write_json
-from pipeline.kinds.cells.shared.cell import short
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import table_products
 from pipeline.reporting.markdown import scale_rules

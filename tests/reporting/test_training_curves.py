@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pipeline.core.errors import UserError
-from pipeline.kinds.training_curves import (
+from pipeline.analysis.training_curves import (
     BranchCurve,
     LossCurve,
     branch_curves,
@@ -15,6 +14,7 @@ from pipeline.kinds.training_curves import (
     mean_gap,
     mean_gaps,
 )
+from pipeline.core.errors import UserError
 
 
 def curve(train, dev, every=10):

@@ -12,9 +12,9 @@ from copied_project import ROOT, call, copy_project, require
 
 TOYS = {
     "pipeline/metrics/toy.py": toy_kinds.METRIC,
-    "pipeline/kinds/cells/letters.py": toy_kinds.CELL,
-    "pipeline/kinds/claims/long_training.py": toy_kinds.CLAIM,
-    "pipeline/kinds/figures/line.py": toy_kinds.FIGURE,
+    "pipeline/analysis/cells/kinds/letters.py": toy_kinds.CELL,
+    "pipeline/analysis/claims/kinds/long_training.py": toy_kinds.CLAIM,
+    "pipeline/analysis/figures/kinds/line.py": toy_kinds.FIGURE,
     "workflow/papers/toy/paper.yaml": """
         title: Toys
         authors: Nobody

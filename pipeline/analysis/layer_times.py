@@ -1,0 +1,63 @@
+"""Measured times of layers (`layer_cost.py`) and the powers of n and d by which they grow."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.analysis.evidence import Evidence, over_seeds
+from pipeline.core.records.probes import LayerCosts
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    record: LayerCosts
+
+    @classmethod
+    def read(cls, path: Path) -> "LayerTimes":
+        return cls(LayerCosts.read(path))
+
+    @cached_property
+    def seconds(self) -> dict[tuple[str, int, int], np.ndarray]:
+        """(repeats,) by layer, n and d."""
+        return {(one.layer, one.n, one.d): np.array(one.seconds) for one in self.record.times}
+
+    @property
+    def lengths(self) -> list[int]:
+        return sorted({n for _, n, _ in self.seconds})
+
+    @property
+    def widths(self) -> list[int]:
+        return sorted({d for _, _, d in self.seconds})
+
+    @property
+    def description(self) -> str:
+        repeats = len(next(iter(self.seconds.values())))
+        device = f"one core of {self.record.device}" if self.record.on_processor else self.record.device
+        return f"{repeats} repeats on {device}"
+
+    def exponents(self, layer: str, variable: str) -> list[float]:
+        """p or q of log t = c + p log n + q log d in each repeat, by least squares over the upper half of the sizes.
+
+        Smaller sizes are left out because there the fixed cost of a call, not the layer, is what is timed.
+        """
+        lengths, widths = upper_half(self.lengths), upper_half(self.widths)
+        sizes = list(product(lengths, widths))
+        design = np.array([(1, np.log(n), np.log(d)) for n, d in sizes])
+        logs = np.log([self.seconds[layer, n, d] for n, d in sizes])
+        slopes = np.linalg.lstsq(design, logs, rcond=None)[0]
+        return slopes[1 if variable == "n" else 2].tolist()
+
+    def cheaper_below_width(self, layer: str, than: str) -> list[Evidence]:
+        """How many times longer `than` takes, less one, at every n < d."""
+        return [
+            over_seeds(f"n = {n}, d = {d}", (self.seconds[than, n, d] / self.seconds[layer, n, d] - 1).tolist())
+            for n, d in product(self.lengths, self.widths)
+            if n < d
+        ]
+
+
+def upper_half(sizes: list[int]) -> list[int]:
+    return sizes[len(sizes) // 2 - (len(sizes) > 3) :]

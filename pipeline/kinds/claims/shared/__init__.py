@@ -1,1 +1,0 @@
-"""What several kinds of claims share: the record of all, those about scores, trainings or layers, what was measured."""

@@ -1,1 +1,0 @@
-"""What kinds of figures have in common."""
