@@ -8,8 +8,8 @@ from pipeline.core.artifacts import Product, Report
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RESULTS
 from pipeline.papers.project import Project
-from reprise.graph import Graph
-from reprise.targets import unknown_target
+from pipeline.workflow.graph import Graph
+from pipeline.workflow.targets import unknown_target
 
 P = TypeVar("P", bound=Product)
 

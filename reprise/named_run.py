@@ -18,7 +18,7 @@ from pipeline.core.yaml_file import parse_yaml
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
 from pipeline.papers.reports import table_products
-from reprise.targets import command
+from pipeline.workflow.targets import command
 
 PACKED_FILE = "model.json"
 """What a packed model (portable.py) is known by."""

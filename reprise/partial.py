@@ -32,9 +32,9 @@ from pipeline.reporting.filled_table import NOT_RUN, fill
 from pipeline.reporting.markdown import render
 from pipeline.reporting.markup import write_twins
 from pipeline.stages import parse
-from reprise.graph import Graph, flat
-from reprise.status.campaign import WRITTEN_IN_PART
-from reprise.status.causes import Causes
+from pipeline.workflow.campaign import WRITTEN_IN_PART
+from pipeline.workflow.causes import Causes
+from pipeline.workflow.graph import Graph, flat
 
 STAGES = {ExampleTable: "example-table", TranscriptTable: "transcript-table", LayerTable: "layer-table"}
 """Reports that one stage writes or none."""

@@ -6,7 +6,7 @@ from typing import Any
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.papers.project import Project
-from reprise.targets import names_of_rules
+from pipeline.workflow.targets import names_of_rules
 
 SCAFFOLD = "workflow/scaffold"
 HALF_THE_DROPOUT = {"changed": "half the dropout", "ascending": "[baseline, changed]"}

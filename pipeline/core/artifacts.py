@@ -1,4 +1,4 @@
-"""What the workflow makes, a record a thing: its path is said in layout.py, what it needs in reprise/graph.py.
+"""What the workflow makes, a record a thing: its path is said in layout.py, what it needs in workflow/graph.py.
 
 A field may hold Snakemake's `{wildcard}` in the place of a value: so the rules get the patterns of their files.
 """

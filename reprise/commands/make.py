@@ -18,12 +18,12 @@ import time
 from pipeline.core.artifacts import Report, Table
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.settings import parse_settings
-from reprise.graph import Graph
+from pipeline.workflow.campaign import Watch
+from pipeline.workflow.graph import Graph
+from pipeline.workflow.targets import command
 from reprise.named_results import in_file, reports_named
 from reprise.named_run import find_project
-from reprise.status.campaign import Watch
 from reprise.status.look_on import Workflow, look_on, relay
-from reprise.targets import command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

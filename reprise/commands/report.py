@@ -18,8 +18,8 @@ from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.project import Project
 from pipeline.papers.settings import parse_settings
+from pipeline.workflow.targets import command
 from reprise.named_run import find_project
-from reprise.targets import command
 
 SHOWN = 80
 """Characters of an example."""

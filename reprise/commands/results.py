@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from pipeline.core.digests import recording
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.settings import parse_settings
+from pipeline.workflow.campaign import Campaign, Watch
+from pipeline.workflow.causes import Causes
+from pipeline.workflow.failures import first_line
+from pipeline.workflow.graph import Graph
 from reprise.commands.make import reports as reports_of
 from reprise.commands.status import pause
-from reprise.graph import Graph
 from reprise.named_run import find_project
 from reprise.partial import Made, Partial
-from reprise.status.campaign import Campaign, Watch
-from reprise.status.causes import Causes
-from reprise.status.failures import first_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,9 +20,9 @@ from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project
 from pipeline.papers.settings import parse_settings
+from pipeline.workflow.targets import command
 from reprise.named_run import decoding_of, find_run
 from reprise.opening import add_run_argument, add_threads_argument
-from reprise.targets import command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

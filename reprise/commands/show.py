@@ -25,7 +25,7 @@ from pipeline.reporting.claims import row_of, tally
 from pipeline.reporting.filled_table import FilledTable, fill
 from pipeline.reporting.markdown import render
 from pipeline.reporting.markup import grid
-from reprise.targets import only_at, other_scales
+from pipeline.workflow.targets import only_at, other_scales
 
 WIDTH = 100
 LABEL = 34

@@ -29,11 +29,11 @@ from pipeline.core.schema import known
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.project import Project
 from pipeline.papers.settings import parse_settings
-from reprise.graph import Graph
+from pipeline.workflow.campaign import Campaign, Watch, is_made
+from pipeline.workflow.graph import Graph
+from pipeline.workflow.targets import command
 from reprise.named_run import find_project
-from reprise.status.campaign import Campaign, Watch, is_made
 from reprise.status.screen import coming, screen
-from reprise.targets import command
 
 if TYPE_CHECKING:
     from reprise.status.forecast import Forecast

@@ -34,7 +34,7 @@ from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run
 from pipeline.training.schedule import Schedule
-from reprise.graph import Graph, runs_in
+from pipeline.workflow.graph import Graph, runs_in
 from reprise.planning.corpus_size import Corpus
 from reprise.planning.random_batches import random_batch
 from reprise.planning.rates import Calibration, Point, family_of, shape_of

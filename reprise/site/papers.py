@@ -9,7 +9,7 @@ from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Tr
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.reporting.filled_table import FilledTable
-from reprise.graph import flat
+from pipeline.workflow.graph import flat
 from reprise.site.charts import Chart
 from reprise.site.claims import shown_claims, tally
 from reprise.site.compare import compare_page, write_comparison

@@ -10,7 +10,7 @@ from pipeline.core.artifacts import OfRun, Parse, Product, RunId, Trained, Trans
 from pipeline.core.records.jobs import Failure
 from pipeline.data.dataset import may_be_passed_on
 from pipeline.papers.project import Project
-from reprise.graph import Graph
+from pipeline.workflow.graph import Graph
 
 Made = TypeVar("Made", bound=OfRun)
 Written = Translation | Parse | Transcript

@@ -17,8 +17,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import writing
 from pipeline.papers.project import Project
 from pipeline.training.progress import clock
-from reprise.status.campaign import Campaign, Watch
-from reprise.status.failures import MAKE_LOG
+from pipeline.workflow.campaign import Campaign, Watch
+from pipeline.workflow.failures import MAKE_LOG
 from reprise.status.screen import screen
 
 EVERY_S = 1.0

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.training.progress import clock
-from reprise.status.campaign import Campaign
-from reprise.status.failures import first_line
-from reprise.status.runs import RunState, advice
+from pipeline.workflow.campaign import Campaign
+from pipeline.workflow.failures import first_line
+from pipeline.workflow.runs import RunState, advice
 
 COLOURS = {"done": "green", "running": "cyan", "waiting": "yellow", "failed": "red", "not run": "bright_black"}
 SHOWN = 12

@@ -13,7 +13,7 @@ import logging
 from pathlib import Path
 
 from pipeline.core.errors import UserError
-from reprise.status.drivers import forget_dead
+from pipeline.workflow.drivers import forget_dead
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from pipeline.core.sha256 import sha256_json
 from pipeline.papers.content import run_content
 from pipeline.papers.project import Project
 from pipeline.training.key import ADOPTED_FILE, Adopted, key_from
-from reprise.store.held import is_held
+from pipeline.workflow.held import is_held
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from pipeline.core.layout import DONE_FILE, TRAINED_FILE, WEIGHTS_FILE
 from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainedRun
 from pipeline.training.tensor_header import read_facts
+from pipeline.workflow.file_checks import checked
 from reprise.store.checkpoints_due import outcome_in
-from reprise.store.file_checks import checked
 
 
 def lost_records(folder: Path, bad: set[Path]) -> list[Path]:

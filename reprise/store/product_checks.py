@@ -37,10 +37,10 @@ from pipeline.data.fetch.transfer import mismatch
 from pipeline.data.fetch.verified import wrong_size
 from pipeline.data.store.encoded_files import encoded_stores
 from pipeline.data.store.sequence_store import digest_of
-from reprise.graph import Graph, flat
+from pipeline.workflow.file_checks import MARKS, Checked, checked, hashed
+from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.held import is_held
 from reprise.store.checkpoints_due import weights_due
-from reprise.store.file_checks import MARKS, Checked, checked, hashed
-from reprise.store.held import is_held
 from reprise.store.training_text import is_read_by_training_alone
 
 READ_BESIDE = {Vocabulary: Encoded, Encoded: Trained, Specification: Trained}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pipeline.papers.project import Project
-from reprise.targets import stage_command
+from pipeline.workflow.targets import stage_command
 
 
 def not_looked_at(project: Project, stage: str) -> Iterator[str]:

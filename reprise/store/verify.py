@@ -27,14 +27,14 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import note_of, set_aside, sweep
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
-from reprise.graph import Graph, flat
+from pipeline.workflow.drivers import noted_drivers, why_alive
+from pipeline.workflow.file_checks import Checked
+from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.targets import options
 from reprise.named_results import in_file, reports_named
-from reprise.status.drivers import noted_drivers, why_alive
-from reprise.store.file_checks import Checked
 from reprise.store.lost_records import lost_records, restore
 from reprise.store.product_checks import Finding, Inspection, is_needed
 from reprise.store.scales_beside import not_looked_at
-from reprise.targets import options
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from random import Random
 
 from pipeline.core.artifacts import Product
 from pipeline.papers.project import load_project
-from reprise.graph import Graph
+from pipeline.workflow.graph import Graph
 from tests.campaign import faults
 from tests.campaign.project import SETTINGS
 from tests.campaign.proof import fetched_projects, prove, undisturbed

@@ -9,7 +9,7 @@ from pipeline.cluster.markers import read_starts
 from pipeline.core.artifacts import Claims, LayerTable, RunId
 from pipeline.core.json_file import read_json
 from pipeline.papers.project import Project, load_project
-from reprise.graph import Graph, runs_in
+from pipeline.workflow.graph import Graph, runs_in
 from tests.campaign.campaign import Campaign
 from tests.campaign.project import SETTINGS, STEPS
 from tests.cluster.tracing import trace, workers_one_after_the_other

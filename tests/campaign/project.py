@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from pipeline.papers.project import load_project
-from reprise.graph import Graph, datasets_in, runs_in
+from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from tests.campaign.archives import TREES, write_archives
 from tests.helpers.copied_project import COPIED, ROOT
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from pipeline.papers.project import load_project
-from reprise.graph import Graph
+from pipeline.workflow.graph import Graph
 from tests.campaign.project import SETTINGS, forecast, make_project
 from tests.helpers.copied_project import ROOT
 

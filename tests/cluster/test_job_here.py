@@ -18,7 +18,7 @@ from pipeline.cluster.wait import Waiter
 from pipeline.core.errors import LostPeer, UserError
 from pipeline.core.json_file import write_json
 from pipeline.training.ownership import TakenOver
-from reprise.store.held import is_held
+from pipeline.workflow.held import is_held
 
 KEY, WORK = "the run's key", "test_job_here:work"
 calls: list = []

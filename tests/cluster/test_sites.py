@@ -14,7 +14,7 @@ from pipeline.cluster.site import Site, gres_of, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
-from reprise.graph import Graph
+from pipeline.workflow.graph import Graph
 from reprise.planning.devices import require_bfloat16
 
 SITES = sorted((ROOT / "slurm/sites").glob("*.yaml"))

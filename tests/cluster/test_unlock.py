@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import UserError
-from reprise.status import drivers, unlock
-from reprise.status.drivers import DRIVERS, Driver, drive, forget_driver, noted_drivers
+from pipeline.workflow import drivers
+from pipeline.workflow.drivers import DRIVERS, Driver, drive, forget_driver, noted_drivers
+from reprise.status import unlock
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from pipeline.data.store.frame_store import write_frames
 from pipeline.papers.project import load_project
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_tensor_file
-from reprise.graph import Graph, flat
+from pipeline.workflow.graph import Graph, flat
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE, TARGET, FULL, OTHER = (

@@ -13,8 +13,8 @@ from pipeline.papers.comparability import Comparability
 from pipeline.papers.project import load_project
 from pipeline.reporting.markdown import scale_rules
 from pipeline.training.schedule import Schedule
-from reprise.graph import Graph
-from reprise.targets import unknown_target
+from pipeline.workflow.graph import Graph
+from pipeline.workflow.targets import unknown_target
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEAKERS = ("lucas", "nicolas", "theo", "yweweler")

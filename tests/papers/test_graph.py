@@ -26,7 +26,7 @@ from pipeline.core.artifacts import (
     Vocabulary,
 )
 from pipeline.papers.project import load_project
-from reprise.graph import Graph
+from pipeline.workflow.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

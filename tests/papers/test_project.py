@@ -13,7 +13,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project, require_work
 from pipeline.papers.scale import Rule, SystemRules
-from reprise.graph import Graph, runs_in
+from pipeline.workflow.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

@@ -12,7 +12,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.papers.named import names_in
 from pipeline.papers.project import load_project
-from reprise.targets import unknown_target
+from pipeline.workflow.targets import unknown_target
 
 pytestmark = pytest.mark.usefixtures("parsed_once")
 

@@ -10,8 +10,8 @@ from pipeline.__main__ import main
 from pipeline.core.artifacts import Claims, Encoded, OfRun, Prepared, RunId
 from pipeline.core.digests import note
 from pipeline.core.sha256 import sha256_file
+from pipeline.workflow.graph import Graph
 from reprise.commands.free import unneeded
-from reprise.graph import Graph
 from reprise.store.product_checks import Inspection
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)

@@ -26,7 +26,8 @@ from pipeline.core.artifacts import (
 )
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.errors import UserError
-from reprise.graph import Graph, datasets_in, runs_in
+from pipeline.workflow.graph import Graph, datasets_in, runs_in
+from pipeline.workflow.targets import command
 from reprise.planning.cost_table import compare, read_plan
 from reprise.planning.data_files import DataFile
 from reprise.planning.devices import load_devices
@@ -34,7 +35,6 @@ from reprise.planning.gpu_time import SECONDS
 from reprise.planning.jobs import Jobs, done_share
 from reprise.planning.plan import gpu_hours, notes, render
 from reprise.planning.rates import Calibration, Point
-from reprise.targets import command
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from pipeline.core.artifacts import Claims, Figure, Table
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.stages import parse
+from pipeline.workflow.campaign import Watch
+from pipeline.workflow.graph import Graph
 from reprise.commands import COMMANDS
 from reprise.commands.make import reports
-from reprise.graph import Graph
-from reprise.status.campaign import Watch
 from reprise.status.look_on import Pace, Workflow, causes, events, look_on, relay
 
 SAID = """\

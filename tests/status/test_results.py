@@ -13,12 +13,12 @@ from fabricated import folder_of, write_training
 from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained
 from pipeline.core.records.jobs import Failure
 from pipeline.papers.project import load_project
+from pipeline.workflow.campaign import WRITTEN_IN_PART, Watch
+from pipeline.workflow.causes import Causes
+from pipeline.workflow.drivers import drive
+from pipeline.workflow.graph import Graph, flat
 from reprise.__main__ import main
-from reprise.graph import Graph, flat
 from reprise.partial import mark_in_part
-from reprise.status.campaign import WRITTEN_IN_PART, Watch
-from reprise.status.causes import Causes
-from reprise.status.drivers import drive
 
 SCALE = "smoke"
 TABLE = Table("weighted", "table2")
@@ -84,7 +84,7 @@ def test_a_row_says_whether_its_run_failed_and_why_or_runs_or_was_not_run(projec
 
 
 def test_what_is_not_run_waits_while_somebody_drives_the_campaign(project, scores, monkeypatch):
-    monkeypatch.setattr("reprise.status.campaign.in_words", lambda driver, jobs: "snakemake")
+    monkeypatch.setattr("pipeline.workflow.campaign.in_words", lambda driver, jobs: "snakemake")
     drive([str(project.layout.path(TABLE))])
     make(project, "results/smoke/weighted/table2.csv")
     assert {row["status"] for row in rows(project)} == {"waiting"}

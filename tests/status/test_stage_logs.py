@@ -7,8 +7,8 @@ from itertools import product
 from copied_project import ROOT
 
 from pipeline.core import artifacts as products
-from reprise.status.stage_logs import stages_of
-from reprise.wildcards import Placeholders, product_of
+from pipeline.workflow.stage_logs import stages_of
+from pipeline.workflow.wildcards import Placeholders, product_of
 
 ELSEWHERE = {"Calibration", "Trained"}
 """What is measured for a plan is part of no result; a training says how it ended."""

@@ -19,12 +19,12 @@ from pipeline.core.artifacts import Encoded, Specification, Trained, Translation
 from pipeline.core.records.jobs import Failure, Submission
 from pipeline.core.records.training import ProgressLine
 from pipeline.papers.project import load_project
+from pipeline.workflow.campaign import Campaign, Watch, in_words
+from pipeline.workflow.drivers import DRIVERS, Driver, machine, noted_drivers
+from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from reprise.__main__ import main
 from reprise.commands.status import command_for
-from reprise.graph import Graph, datasets_in, runs_in
 from reprise.planning.plan import gpu_hours
-from reprise.status.campaign import Campaign, Watch, in_words
-from reprise.status.drivers import DRIVERS, Driver, machine, noted_drivers
 from reprise.status.forecast import Forecast
 from reprise.status.screen import hours
 
@@ -361,7 +361,7 @@ def noted(**other) -> Driver:
 def driver(project, runs, monkeypatch):
     """Notes that a job on another node makes some files, trained weights if not told otherwise."""
     folder = project.layout.work.parent
-    monkeypatch.setattr("reprise.status.campaign.noted_drivers", lambda root: noted_drivers(folder))
+    monkeypatch.setattr("pipeline.workflow.campaign.noted_drivers", lambda root: noted_drivers(folder))
 
     def note(job: str | None = "123", began: float | None = None, makes=None, **other) -> None:
         paths = [str(project.layout.path(makes or Trained(runs[0])))]

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from reprise.status.failures import said_by
-from reprise.status.words_of_executor import WordsOfExecutor
+from pipeline.workflow.failures import said_by
+from pipeline.workflow.words_of_executor import WordsOfExecutor
 
 ENDED = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'. For further error details see the cluster/cloud log"
 

@@ -6,7 +6,7 @@ from copied_project import ROOT
 from pipeline.__main__ import main
 from pipeline.core.advice import advised
 from pipeline.papers.project import load_project
-from reprise.targets import stage_command
+from pipeline.workflow.targets import stage_command
 
 
 @pytest.fixture

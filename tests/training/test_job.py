@@ -25,7 +25,7 @@ from pipeline.training.key import run_key
 from pipeline.training.neighbours import move_beside
 from pipeline.training.progress import JsonLines
 from pipeline.training.trainer import Trainer
-from reprise.store.held import is_held
+from pipeline.workflow.held import is_held
 
 
 def change(run: Path, **training) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pipeline.core.errors import UserError
 from pipeline.training import ownership
 from pipeline.training.ownership import Ownership, TakenOver
-from reprise.store.held import is_held
+from pipeline.workflow.held import is_held
 
 
 @pytest.fixture

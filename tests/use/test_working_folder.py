@@ -9,8 +9,8 @@ import pipeline.core.errors
 from pipeline.core.artifacts import Trained
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.papers.project import load_project
+from pipeline.workflow.graph import Graph, datasets_in
 from reprise.__main__ import main
-from reprise.graph import Graph, datasets_in
 
 FAULTY = "grammar-smoke-trees"
 

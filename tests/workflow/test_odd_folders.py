@@ -5,7 +5,7 @@ from copied_project import ROOT, copy_project
 
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
-from reprise.targets import refuse_odd_folders
+from pipeline.workflow.targets import refuse_odd_folders
 
 
 @pytest.mark.parametrize("name", ["{scale}", "a{", "a\nb"])

@@ -7,7 +7,7 @@ from copied_project import add_toy_paper, call, copy_project
 
 from pipeline.core.artifacts import Table
 from pipeline.papers.project import load_project
-from reprise.graph import Graph, runs_in
+from pipeline.workflow.graph import Graph, runs_in
 
 SYSTEMS = """\
 systems:

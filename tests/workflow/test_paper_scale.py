@@ -12,7 +12,7 @@ import pytest
 from rule_files import local_rules, rules_with
 
 from pipeline.papers.project import load_project
-from reprise.graph import Graph, runs_in
+from pipeline.workflow.graph import Graph, runs_in
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/paper-scale.md"

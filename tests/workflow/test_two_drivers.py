@@ -11,7 +11,7 @@ from copied_project import ROOT, call, copy_project, require
 
 from pipeline.core.artifacts import RunId
 from pipeline.papers.project import load_project
-from reprise.status.drivers import noted_drivers
+from pipeline.workflow.drivers import noted_drivers
 
 TRAINING = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
 OTHER = load_project(ROOT, {"scale": "demo"}).layout.run(RunId("weighted", "C", "grammar-en-de", 1))

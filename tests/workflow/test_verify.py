@@ -14,8 +14,8 @@ from copied_project import ROOT, call, copy_project, jobs, require
 
 from pipeline.core.artifacts import RunId
 from pipeline.papers.project import load_project
-from reprise.graph import Graph
-from reprise.status.runs import Runs
+from pipeline.workflow.graph import Graph
+from pipeline.workflow.runs import Runs
 from reprise.store.product_checks import Inspection
 from reprise.store.verify import asked
 

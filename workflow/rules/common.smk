@@ -1,4 +1,4 @@
-# How rules ask the project: what they read (reprise/graph.py), where it lies (pipeline/core/layout.py), and how a
+# How rules ask the project: what they read (pipeline/workflow/graph.py), where it lies (pipeline/core/layout.py), and how a
 # stage is called. What the files hold is the pipeline's business.
 import json
 import os
@@ -13,7 +13,7 @@ from reprise.planning.devices import require_bfloat16
 from pipeline.cluster.orders import place
 from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError
-from reprise.graph import Graph, datasets_in
+from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.papers.project import Project
 from pipeline.core.layout import Layout
 from pipeline.core.artifacts import (
@@ -45,12 +45,12 @@ from pipeline.core.artifacts import (
 )
 from pipeline.stages import parse as parsed
 from reprise.planning.order import operations
-from reprise.status.drivers import drive, forget_driver
-from reprise.status.failures import was_taken_over
-from reprise.status.other_settings import said_of_other
-from reprise.status.words_of_executor import WordsOfExecutor
-from reprise.targets import refuse_names_of_rules, refuse_odd_folders, set_options, unknown_target
-from reprise.wildcards import Placeholders, product_of
+from pipeline.workflow.drivers import drive, forget_driver
+from pipeline.workflow.failures import was_taken_over
+from pipeline.workflow.other_settings import said_of_other
+from pipeline.workflow.words_of_executor import WordsOfExecutor
+from pipeline.workflow.targets import refuse_names_of_rules, refuse_odd_folders, set_options, unknown_target
+from pipeline.workflow.wildcards import Placeholders, product_of
 
 try:
     project = Project(workflow.basedir, config)

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from functools import cache
 
 from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained
-from reprise.graph import Graph, flat
-from reprise.status.campaign import Campaign
-from reprise.status.failures import Failed, failures, first_line
-from reprise.status.runs import in_words
-from reprise.status.stage_logs import logs_of
+from pipeline.workflow.campaign import Campaign
+from pipeline.workflow.failures import Failed, failures, first_line
+from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.runs import in_words
+from pipeline.workflow.stage_logs import logs_of
 
 FAILED, RUNNING, WAITING, NOT_RUN = "failed: ", "running", "waiting", "not run"
 BLOCKED = "not run: needs "

@@ -5,7 +5,7 @@ import logging
 import time
 from pathlib import Path
 
-from reprise.status.failures import said_by
+from pipeline.workflow.failures import said_by
 
 WHERE_IT_STANDS = ("For further error details", "\n    sbatch call")
 """Begin of what Snakemake and its executor add to each of these messages."""

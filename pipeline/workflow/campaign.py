@@ -27,11 +27,11 @@ from pipeline.core.records.decoding import Decoded
 from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.project import Project
-from reprise.graph import Graph, datasets_in, runs_in
-from reprise.status.drivers import Driver, drives, is_here, noted_drivers
-from reprise.status.failures import Failed, failures
-from reprise.status.runs import STATES, Runs, RunState
-from reprise.status.stage_logs import logs_of
+from pipeline.workflow.drivers import Driver, drives, is_here, noted_drivers
+from pipeline.workflow.failures import Failed, failures
+from pipeline.workflow.graph import Graph, datasets_in, runs_in
+from pipeline.workflow.runs import STATES, Runs, RunState
+from pipeline.workflow.stage_logs import logs_of
 
 WRITTEN_IN_PART = 1.0
 """The time of a report that `reprise results` wrote, perhaps not whole: the workflow makes it anew."""

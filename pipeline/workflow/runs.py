@@ -10,11 +10,11 @@ from pipeline.cluster.markers import newest_checkpoint, read_submission
 from pipeline.cluster.queue import WAITING, QueuedJob
 from pipeline.core.artifacts import OfDataset, OfRun, Product, RunId, Trained
 from pipeline.core.layout import TRAINED_FILE
-from reprise.graph import Graph, flat
-from reprise.status.failures import Failed, failures
-from reprise.status.other_settings import trained_otherwise
-from reprise.status.progress import Progress, read_progress
-from reprise.store.held import is_held
+from pipeline.workflow.failures import Failed, failures
+from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.held import is_held
+from pipeline.workflow.other_settings import trained_otherwise
+from pipeline.workflow.progress import Progress, read_progress
 
 State = Literal["done", "running", "waiting", "failed", "not run"]
 STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not run")

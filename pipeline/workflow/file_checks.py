@@ -27,7 +27,7 @@ from pipeline.core.records.corpus import AnyCorpus
 from pipeline.core.records.record import read_as, read_lines_as
 from pipeline.core.records.scores import ScoreFile
 from pipeline.training.tensor_header import DamagedFileError
-from reprise.store.tensor_check import check_tensors
+from pipeline.workflow.tensor_check import check_tensors
 
 State = Literal["good", "damaged", "missing", "unreadable"]
 
