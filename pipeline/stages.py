@@ -19,21 +19,21 @@ from pipeline.core.patience import persevere
 STAGES = {
     "describe": ("pipeline.papers.describe", "write a run's resolved specification"),
     "schemas": ("reprise.planning.schemas", "write the JSON schemas of every YAML file"),
-    "claims": ("pipeline.reporting.claims", "set what was measured next to what a paper says, with a verdict"),
-    "figure": ("pipeline.reporting.figure", "draw a figure, with the numbers in it and a caption"),
+    "claims": ("pipeline.report.claims", "set what was measured next to what a paper says, with a verdict"),
+    "figure": ("pipeline.report.figure", "draw a figure, with the numbers in it and a caption"),
     "attention-maps": ("pipeline.probes.attention_maps", "attention of single heads on a sentence chosen by a rule"),
     "alignments": ("pipeline.probes.alignments", "attention over speech at every kept checkpoint of a training"),
     "gate-values": ("pipeline.probes.gate_values", "the gate between channels over kinds of words, on the grammar"),
-    "layer-table": ("pipeline.reporting.layer_table", "set layer types' times next to their printed complexities"),
+    "layer-table": ("pipeline.report.layer_table", "set layer types' times next to their printed complexities"),
     "model-sizes": ("pipeline.probes.model_sizes", "count the parameters of a paper's systems at the paper's own size"),
     "layer-times": ("pipeline.probes.layer_cost", "time layer types over sequence lengths and widths"),
-    "table": ("pipeline.reporting.table", "set scores next to the numbers a paper printed"),
+    "table": ("pipeline.report.table", "set scores next to the numbers a paper printed"),
     "example-table": (
-        "pipeline.reporting.example_table",
+        "pipeline.report.example_table",
         "set every system's translation of one sentence side by side",
     ),
     "transcript-table": (
-        "pipeline.reporting.transcript_table",
+        "pipeline.report.transcript_table",
         "set what systems write down of a few utterances next to what a paper printed",
     ),
     # of `reprise`, which this package imports nothing of: who looks for them here finds them, too

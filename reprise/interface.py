@@ -18,8 +18,8 @@ from pandas import DataFrame, Series, to_numeric
 from pipeline.analysis.training_curves import loss_curve
 from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project
-from pipeline.reporting.claims import row_of
-from pipeline.reporting.filled_table import fill
+from pipeline.report.claims import row_of
+from pipeline.report.filled_table import fill
 from reprise.named_run import find_project, find_run
 
 if TYPE_CHECKING:

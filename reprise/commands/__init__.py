@@ -20,7 +20,7 @@ COMMANDS = {
     "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
     "verify": ("reprise.store.verify", "hash again all that was made or fetched, and set damaged files aside"),
     "completion": ("reprise.commands.completion", "write what a shell completes commands and options by"),
-    "site": ("reprise.site.build", "make pages of all results, to be opened from disk"),
+    "site": ("pipeline.report.site.build", "make pages of all results, to be opened from disk"),
     "report": ("reprise.commands.report", "say what is in a prepared dataset"),
 }
 """Command -> (module, one-line help)."""

@@ -16,8 +16,8 @@ from pipeline.core.records.scores import ScoreFile
 from pipeline.core.schema import known
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.settings import parse_settings
+from pipeline.report.comparison import compare_scores
 from pipeline.workflow.targets import command
-from reprise.comparison import compare_scores
 from reprise.named_run import FoundRun, find_run, usual_decoding
 
 USUAL = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}

@@ -15,7 +15,7 @@ from pathlib import Path
 from pipeline.metrics import metric_named
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.settings import parse_settings
-from pipeline.reporting.markup import grid, write_twins
+from pipeline.report.markup import grid, write_twins
 from reprise.kept import KeptRun, keep, kept_in, metrics_shown, table_rows, test_sets
 from reprise.named_run import find_run
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pipeline.core.digests import recording
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.settings import parse_settings
+from pipeline.report.partial import Made, Partial
 from pipeline.workflow.campaign import Campaign, Watch
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.failures import first_line
@@ -24,7 +25,6 @@ from pipeline.workflow.graph import Graph
 from reprise.commands.make import reports as reports_of
 from reprise.commands.status import pause
 from reprise.named_run import find_project
-from reprise.partial import Made, Partial
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

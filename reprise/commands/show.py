@@ -20,11 +20,11 @@ from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
-from pipeline.reporting.claims import render as verdicts
-from pipeline.reporting.claims import row_of, tally
-from pipeline.reporting.filled_table import FilledTable, fill
-from pipeline.reporting.markdown import render
-from pipeline.reporting.markup import grid
+from pipeline.report.claims import render as verdicts
+from pipeline.report.claims import row_of, tally
+from pipeline.report.filled_table import FilledTable, fill
+from pipeline.report.markdown import render
+from pipeline.report.markup import grid
 from pipeline.workflow.targets import only_at, other_scales
 
 WIDTH = 100

@@ -22,7 +22,7 @@ from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.disk import size
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
-from pipeline.reporting.markup import grid, paragraphs, write_twins
+from pipeline.report.markup import grid, paragraphs, write_twins
 from pipeline.workflow.targets import command, stage_command
 from reprise.planning.designs import Design, designs
 from reprise.planning.devices import Device, load_devices

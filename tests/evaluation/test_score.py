@@ -13,8 +13,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import GrammarDataset
 from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.report.comparison import compare_scores
 from reprise.__main__ import main as reprise
-from reprise.comparison import compare_scores
 
 LINES = 40
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"

@@ -16,7 +16,7 @@ from pipeline.evaluation import score_trees
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.brackets import sentence_counts
 from pipeline.metrics.statistics.score_file import read_statistics
-from reprise.comparison import compare_scores
+from pipeline.report.comparison import compare_scores
 
 SYMBOLS = ["(S", "(NP", "(VP", "/S", "/NP", "/VP", "NN", "VB", "."]
 

@@ -13,7 +13,7 @@ from pipeline.core.records.training import MonitorLine
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.score_file import write_statistics
 from pipeline.papers.project import Project
-from pipeline.reporting.filled_table import fill
+from pipeline.report.filled_table import fill
 
 SENTENCES = 200
 AT_PLATEAU = [4.0, *[2.0] * 9]

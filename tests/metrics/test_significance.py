@@ -6,7 +6,7 @@ import pytest
 from pipeline.core.errors import UserError
 from pipeline.metrics.statistics.bleu import bleu
 from pipeline.metrics.statistics.significance import bootstrap_interval, resampled
-from reprise.comparison import paired_bootstrap
+from pipeline.report.comparison import paired_bootstrap
 
 
 def accuracy(totals: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ import yaml
 from fabricated import bleu_statistics, table_rows, write_score
 
 from pipeline.papers.project import load_project
-from pipeline.reporting.filled_table import fill
-from pipeline.reporting.markdown import render
+from pipeline.report.filled_table import fill
+from pipeline.report.markdown import render
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER, TABLE = "weighted", "table2"

@@ -10,7 +10,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import TreebankRecord
 from pipeline.papers.project import load_project
 from pipeline.papers.scale import Scale
-from pipeline.reporting.filled_table import fill
+from pipeline.report.filled_table import fill
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

@@ -9,9 +9,9 @@ from copied_project import ROOT
 from made_site import make_results
 
 from pipeline.papers.project import load_project
-from reprise.site.build import build
-from reprise.site.pages import Pages
-from reprise.site.present import Present
+from pipeline.report.site.build import build
+from pipeline.report.site.pages import Pages
+from pipeline.report.site.present import Present
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [

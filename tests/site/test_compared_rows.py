@@ -11,9 +11,9 @@ from pipeline.core.records.scores import ScoreFile
 from pipeline.metrics.statistics.bleu import bleu
 from pipeline.metrics.statistics.significance import resampled
 from pipeline.papers.project import load_project
-from pipeline.reporting.filled_table import fill
-from reprise.site.compare import pairs, sides
-from reprise.site.present import Present
+from pipeline.report.filled_table import fill
+from pipeline.report.site.compare import pairs, sides
+from pipeline.report.site.present import Present
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ["test", "test2", "test3", "test4", "test5"]

@@ -6,9 +6,9 @@ import pytest
 from fabricated import bleu_statistics, write_score
 
 from pipeline.papers.project import load_project
-from pipeline.reporting.filled_table import fill
-from reprise.site.present import Present
-from reprise.site.tables import shown_table
+from pipeline.report.filled_table import fill
+from pipeline.report.site.present import Present
+from pipeline.report.site.tables import shown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 

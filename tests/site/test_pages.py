@@ -20,15 +20,15 @@ from made_site import make_results, sentences
 from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
-from pipeline.reporting.filled_table import fill
+from pipeline.report.filled_table import fill
+from pipeline.report.site.build import build
+from pipeline.report.site.charts import curves
+from pipeline.report.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
+from pipeline.report.site.pages import Pages, as_json, vega_file
+from pipeline.report.site.present import Present, run_page
+from pipeline.report.site.runs import write_run
 from pipeline.stages import parse
 from reprise.__main__ import main
-from reprise.site.build import build
-from reprise.site.charts import curves
-from reprise.site.outputs import FREQUENCIES, bucket_name, bucket_of, word_accuracy
-from reprise.site.pages import Pages, as_json, vega_file
-from reprise.site.present import Present, run_page
-from reprise.site.runs import write_run
 
 EVIL = "<script>alert(1)</script>"
 

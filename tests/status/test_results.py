@@ -13,12 +13,12 @@ from fabricated import folder_of, write_training
 from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained
 from pipeline.core.records.jobs import Failure
 from pipeline.papers.project import load_project
+from pipeline.report.partial import mark_in_part
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Watch
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.drivers import drive
 from pipeline.workflow.graph import Graph, flat
 from reprise.__main__ import main
-from reprise.partial import mark_in_part
 
 SCALE = "smoke"
 TABLE = Table("weighted", "table2")

@@ -84,7 +84,7 @@ def test_every_how_to_is_done_here_or_where_its_own_tests_are():
         "Add a reading": "tests/papers/test_readings.py",
         "Add a decoding": "test_a_new_decoding_is_a_base_and_what_differs_from_it",
         "Add a dataset": "test_a_new_dataset_is_a_file_that_a_paper_names",
-        "Add a claim": "tests/reporting",
+        "Add a claim": "tests/report",
         "Add a metric, or a kind of claim, figure or cell": "tests",
         "Add an architecture": "tests/models",
         "Bring speech of your own": "tests/workflow/test_speech_page.py",

@@ -9,7 +9,7 @@ from pipeline.analysis.claims.claim import Findings
 from pipeline.analysis.claims.judged import LEVEL, Verdict, false_discovery, holm
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.view import PaperView
-from pipeline.reporting.claims import tally
+from pipeline.report.claims import tally
 from reprise.interface import claim_rows
 
 P_VALUES = np.random.default_rng(0).uniform(0, 0.2, (50, 6))

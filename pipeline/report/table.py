@@ -10,9 +10,9 @@ import logging
 from functools import partial
 
 from pipeline.papers.arguments import add_report_arguments, project_of
-from pipeline.reporting.filled_table import NOT_RUN, fill
-from pipeline.reporting.markdown import render
-from pipeline.reporting.markup import write_twins
+from pipeline.report.filled_table import NOT_RUN, fill
+from pipeline.report.markdown import render
+from pipeline.report.markup import write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")

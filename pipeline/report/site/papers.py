@@ -8,15 +8,24 @@ from pipeline.analysis.cells.cell import RunCell, is_ours
 from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Trained
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.training import TrainedRun, TrainingCost
-from pipeline.reporting.filled_table import FilledTable
+from pipeline.report.filled_table import FilledTable
+from pipeline.report.site.charts import Chart
+from pipeline.report.site.claims import shown_claims, tally
+from pipeline.report.site.compare import compare_page, write_comparison
+from pipeline.report.site.pages import Pages
+from pipeline.report.site.present import Present
+from pipeline.report.site.readings import shown_readings
+from pipeline.report.site.tables import (
+    SHORT,
+    WORDS,
+    files_of,
+    headline,
+    measured_tables,
+    other_tables,
+    read_csv,
+    shown_table,
+)
 from pipeline.workflow.graph import flat
-from reprise.site.charts import Chart
-from reprise.site.claims import shown_claims, tally
-from reprise.site.compare import compare_page, write_comparison
-from reprise.site.pages import Pages
-from reprise.site.present import Present
-from reprise.site.readings import shown_readings
-from reprise.site.tables import SHORT, WORDS, files_of, headline, measured_tables, other_tables, read_csv, shown_table
 
 CHARTED = 40
 """Rows of a figure's numbers that a page shows."""

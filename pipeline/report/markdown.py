@@ -10,8 +10,8 @@ from pipeline.papers.comparability import Reason, in_words
 from pipeline.papers.project import Project
 from pipeline.papers.reading import Reading
 from pipeline.papers.scale import Rule
-from pipeline.reporting.filled_table import FilledTable
-from pipeline.reporting.markup import grid, literal, paragraphs
+from pipeline.report.filled_table import FilledTable
+from pipeline.report.markup import grid, literal, paragraphs
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:

@@ -8,8 +8,8 @@ from pipeline.analysis.claims.judged import Judged, Verdict
 from pipeline.analysis.claims.pools import NotRun
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
-from reprise.site.charts import Chart, evidence
-from reprise.site.present import Present
+from pipeline.report.site.charts import Chart, evidence
+from pipeline.report.site.present import Present
 
 
 @dataclass(frozen=True)

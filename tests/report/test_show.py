@@ -8,7 +8,7 @@ from fabricated import bleu_statistics, write_score, write_training
 
 from pipeline.analysis.cells.kinds.score import ScoreCell
 from pipeline.papers.project import load_project
-from pipeline.reporting.filled_table import fill
+from pipeline.report.filled_table import fill
 from reprise.__main__ import main
 from reprise.commands.show import WIDTH, narrow
 

@@ -10,10 +10,10 @@ from pipeline.analysis.cells.kinds.score import ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, Table, TranscriptTable
 from pipeline.core.errors import UserError
 from pipeline.metrics import metric_named
-from pipeline.reporting.filled_table import NOT_RUN, FilledTable, fill
-from pipeline.reporting.markdown import note, scale_rules
-from reprise.site.charts import Chart, comparison
-from reprise.site.present import Present
+from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
+from pipeline.report.markdown import note, scale_rules
+from pipeline.report.site.charts import Chart, comparison
+from pipeline.report.site.present import Present
 
 WORDS = {
     "agrees": "the printed number lies in our interval",

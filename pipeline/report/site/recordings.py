@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.data.dataset import SplitName
 from pipeline.data.speech.manifest import manifest_path, read_manifest
-from reprise.site.pages import Pages
+from pipeline.report.site.pages import Pages
 
 MOST_SECONDS = 200.0
 """Of a test set: about 5 MB."""

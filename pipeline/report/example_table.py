@@ -26,7 +26,7 @@ from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import Examples
 from pipeline.papers.project import Project
 from pipeline.papers.reports import example_runs
-from pipeline.reporting.markup import grid, paragraphs, write_twins
+from pipeline.report.markup import grid, paragraphs, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")

@@ -7,9 +7,9 @@ from pipeline.analysis.cells.cell import is_ours
 from pipeline.analysis.cells.kinds.score import ScoreCell
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
-from pipeline.reporting.filled_table import fill
-from reprise.site.present import Present
-from reprise.site.tables import Shown, shown_cell
+from pipeline.report.filled_table import fill
+from pipeline.report.site.present import Present
+from pipeline.report.site.tables import Shown, shown_cell
 
 
 @dataclass(frozen=True)

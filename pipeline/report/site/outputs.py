@@ -19,10 +19,10 @@ from pipeline.data.text.test_sets import name_of_split
 from pipeline.metrics import metric_named
 from pipeline.metrics.statistics.metric import Metric
 from pipeline.metrics.statistics.score_file import read_statistics
-from reprise.site.charts import Chart, Row, by_group
-from reprise.site.pages import Pages
-from reprise.site.present import Present, Written, run_page, system_name, written
-from reprise.site.recordings import recordings
+from pipeline.report.site.charts import Chart, Row, by_group
+from pipeline.report.site.pages import Pages
+from pipeline.report.site.present import Present, Written, run_page, system_name, written
+from pipeline.report.site.recordings import recordings
 
 METRICS = {"sentences": "sacrebleu", "trees": "f1", "speech": "wer"}
 """Of a sentence alone, by form of the dataset."""

@@ -16,7 +16,7 @@ from pipeline.analysis.claims.judged import ENOUGH_SEEDS, LEVEL, PLATEAU, Judged
 from pipeline.analysis.view import PaperView
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.project import Project
-from pipeline.reporting.markup import grid, literal, paragraphs, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, out="CSV to write; the Markdown twin lies beside it")

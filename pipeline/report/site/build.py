@@ -15,12 +15,12 @@ from pathlib import Path
 from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
 from pipeline.papers.arguments import add_project_arguments, project_of
-from reprise.site.anchors import all_anchors
-from reprise.site.outputs import output_sets, write_outputs
-from reprise.site.pages import Pages
-from reprise.site.papers import write_paper
-from reprise.site.present import Present
-from reprise.site.runs import write_run
+from pipeline.report.site.anchors import all_anchors
+from pipeline.report.site.outputs import output_sets, write_outputs
+from pipeline.report.site.pages import Pages
+from pipeline.report.site.papers import write_paper
+from pipeline.report.site.present import Present
+from pipeline.report.site.runs import write_run
 
 log = logging.getLogger(__name__)
 

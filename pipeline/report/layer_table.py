@@ -22,7 +22,7 @@ from pipeline.core.schema import known
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import Row
 from pipeline.papers.project import Project
-from pipeline.reporting.markup import grid, paragraphs, write_twins
+from pipeline.report.markup import grid, paragraphs, write_twins
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from pipeline.__main__ import main
 from pipeline.analysis.evidence import over_seeds
 from pipeline.analysis.layer_times import LayerTimes
 from pipeline.probes import layer_cost
-from pipeline.reporting.layer_table import derived, plot
+from pipeline.report.layer_table import derived, plot
 
 ROOT = Path(__file__).resolve().parents[2]
 POWERS = {"self-attention": (2, 1), "recurrent": (1, 2), "convolutional": (1, 2), "restricted self-attention": (1, 1)}

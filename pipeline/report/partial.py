@@ -27,10 +27,10 @@ from pipeline.core.artifacts import (
     TranscriptTable,
 )
 from pipeline.core.errors import UserError
-from pipeline.reporting import claims, figure
-from pipeline.reporting.filled_table import NOT_RUN, fill
-from pipeline.reporting.markdown import render
-from pipeline.reporting.markup import write_twins
+from pipeline.report import claims, figure
+from pipeline.report.filled_table import NOT_RUN, fill
+from pipeline.report.markdown import render
+from pipeline.report.markup import write_twins
 from pipeline.stages import parse
 from pipeline.workflow.campaign import WRITTEN_IN_PART
 from pipeline.workflow.causes import Causes

@@ -8,12 +8,12 @@ from pipeline.analysis.cells.kinds.score import ScoreCell
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import PROGRESS_FILE
-from pipeline.reporting.filled_table import FilledTable
-from reprise.comparison import compared
-from reprise.site.charts import curves
-from reprise.site.pages import Pages
-from reprise.site.present import Present, run_page, system_name
-from reprise.site.runs import flat, run_curves
+from pipeline.report.comparison import compared
+from pipeline.report.filled_table import FilledTable
+from pipeline.report.site.charts import curves
+from pipeline.report.site.pages import Pages
+from pipeline.report.site.present import Present, run_page, system_name
+from pipeline.report.site.runs import flat, run_curves
 
 
 def compare_page(paper: str, table: str) -> str:

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from reprise.site.present import Present, run_page
+from pipeline.report.site.present import Present, run_page
 
 MARK = "assets/site.css"
 """A folder that has it is a site, and may be written over."""
@@ -29,7 +29,7 @@ class Pages:
 
     @cached_property
     def templates(self) -> Environment:
-        loader = PackageLoader("reprise.site")
+        loader = PackageLoader("pipeline.report.site")
         found = Environment(
             loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
@@ -62,7 +62,7 @@ class Pages:
 
     def assets(self) -> None:
         """Our own style and scripts, and Vega's, which altair's companion package carries."""
-        for asset in (resources.files("reprise.site") / "assets").iterdir():
+        for asset in (resources.files("pipeline.report.site") / "assets").iterdir():
             self.write(f"assets/{asset.name}", asset.read_bytes())
         vega = self.out / "assets" / vega_file()
         self.written.add(vega)

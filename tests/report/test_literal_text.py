@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 
 from pipeline.analysis.figures.kinds.attention_heads import columns
 from pipeline.analysis.picture import new_figure, save
-from pipeline.reporting.markup import grid, literal
+from pipeline.report.markup import grid, literal
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 STRANGE = [

@@ -9,10 +9,10 @@ from pipeline.__main__ import main
 from pipeline.analysis.claims.judged import Verdict
 from pipeline.papers.paper import Deviation
 from pipeline.papers.project import load_project
-from pipeline.reporting.claims import counted, shortened
-from pipeline.reporting.filled_table import fill
-from pipeline.reporting.markdown import render
-from pipeline.reporting.markup import literal
+from pipeline.report.claims import counted, shortened
+from pipeline.report.filled_table import fill
+from pipeline.report.markdown import render
+from pipeline.report.markup import literal
 
 PAPER, TABLE = "weighted", "table2"
 

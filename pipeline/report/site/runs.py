@@ -13,10 +13,10 @@ from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
 from pipeline.core.shown_text import lines_shown
 from pipeline.papers.comparability import AsPrinted
+from pipeline.report.site.charts import Chart, Row, curves, heat, thinned
+from pipeline.report.site.pages import Pages
+from pipeline.report.site.present import Present, Written, run_page, system_name, written
 from pipeline.workflow.targets import options
-from reprise.site.charts import Chart, Row, curves, heat, thinned
-from reprise.site.pages import Pages
-from reprise.site.present import Present, Written, run_page, system_name, written
 
 SECTIONS = ("model", "fusion", "training")
 FOLLOWED = {

@@ -16,7 +16,7 @@ from pipeline.core.errors import UserError
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.project import Project
 from pipeline.papers.reports import figure_products
-from pipeline.reporting.markup import literal, write_twins
+from pipeline.report.markup import literal, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, names=["figure"], out="SVG to write; PNG, CSV and caption lie beside it")
