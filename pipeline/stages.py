@@ -18,7 +18,7 @@ from pipeline.core.patience import persevere
 # stage -> (module, one-line help)
 STAGES = {
     "describe": ("pipeline.papers.describe", "write a run's resolved specification"),
-    "schemas": ("reprise.planning.schemas", "write the JSON schemas of every YAML file"),
+    "schemas": ("pipeline.planning.schemas", "write the JSON schemas of every YAML file"),
     "claims": ("pipeline.report.claims", "set what was measured next to what a paper says, with a verdict"),
     "figure": ("pipeline.report.figure", "draw a figure, with the numbers in it and a caption"),
     "attention-maps": ("pipeline.probes.attention_maps", "attention of single heads on a sentence chosen by a rule"),
@@ -40,10 +40,10 @@ STAGES = {
     "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
     "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
     "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
-    "check-data": ("reprise.planning.check_data", "say which files of the data are here, and how to get the others"),
-    "calibrate": ("reprise.planning.calibrate", "measure how fast this machine trains and decodes"),
-    "plan": ("reprise.planning.plan", "forecast what the papers will cost"),
-    "cost": ("reprise.planning.cost_table", "put what trainings took next to the forecast"),
+    "check-data": ("pipeline.planning.check_data", "say which files of the data are here, and how to get the others"),
+    "calibrate": ("pipeline.planning.calibrate", "measure how fast this machine trains and decodes"),
+    "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),
+    "cost": ("pipeline.planning.cost_table", "put what trainings took next to the forecast"),
     "continue": ("reprise.longer", "train a run for more updates, from its last checkpoint"),
     "unlock": ("reprise.status.unlock", "forget a snakemake that was killed"),
     "verify": ("reprise.store.verify", "hash again all that was made or fetched, and set damaged files aside"),

@@ -36,9 +36,9 @@ from pipeline.data.dataset import sources_of
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.content import DIGITS
 from pipeline.papers.project import Project
+from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.held import is_held
-from reprise.planning.data_files import is_extracted
 from reprise.store.scales_beside import not_looked_at
 from reprise.store.training_text import is_read_by_training_alone
 

@@ -7,11 +7,11 @@ from functools import cached_property
 from pipeline.core.artifacts import Calibration
 from pipeline.core.layout import Layout
 from pipeline.papers.project import Project
+from pipeline.planning.devices import load_devices
+from pipeline.planning.jobs import Job, Jobs
+from pipeline.planning.plan import gpu_hours
+from pipeline.planning.rates import Calibration as Measured
 from pipeline.workflow.campaign import Campaign
-from reprise.planning.devices import load_devices
-from reprise.planning.jobs import Job, Jobs
-from reprise.planning.plan import gpu_hours
-from reprise.planning.rates import Calibration as Measured
 
 RENEWED_S = 300.0
 HERE = "this machine"

@@ -14,8 +14,8 @@ from pipeline.cluster.site import Site, gres_of, load_site
 from pipeline.core.artifacts import Trained
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
+from pipeline.planning.devices import require_bfloat16
 from pipeline.workflow.graph import Graph
-from reprise.planning.devices import require_bfloat16
 
 SITES = sorted((ROOT / "slurm/sites").glob("*.yaml"))
 BUILT = ("Dockerfile", "apptainer.def")

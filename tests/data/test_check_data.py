@@ -12,9 +12,9 @@ from pipeline.data.dataset import Source, load_dataset
 from pipeline.data.fetch import verified
 from pipeline.data.fetch.download import fetch
 from pipeline.papers.project import load_project
-from reprise.planning import data_files
-from reprise.planning.check_data import check
-from reprise.planning.data_files import fault_of_address, fetched_file, package_files
+from pipeline.planning import data_files
+from pipeline.planning.check_data import check
+from pipeline.planning.data_files import fault_of_address, fetched_file, package_files
 
 ROOT = Path(__file__).resolve().parents[2]
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

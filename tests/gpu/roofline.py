@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from reprise.planning.devices import Roofline, load_devices
-from reprise.planning.gpu_time import SECONDS
+from pipeline.planning.devices import Roofline, load_devices
+from pipeline.planning.gpu_time import SECONDS
 
 DEVICES = load_devices(Path(__file__).parents[2] / "workflow/devices.yaml")
 CARDS = {name: device.roofline for name, device in DEVICES.items() if device.roofline}

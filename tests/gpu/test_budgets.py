@@ -18,11 +18,11 @@ from roofline import CARDS
 from pipeline.core.artifacts import RunId
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import size_of
+from pipeline.planning.corpus_size import UpdateShape
+from pipeline.planning.devices import load_devices
+from pipeline.planning.gpu_time import launches, update_seconds
 from pipeline.training.parts import build_run
 from pipeline.training.run_flops import run_flops
-from reprise.planning.corpus_size import UpdateShape
-from reprise.planning.devices import load_devices
-from reprise.planning.gpu_time import launches, update_seconds
 
 FOLDER = Path(__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{FOLDER.parents[1]}:{FOLDER.parent / 'helpers'}"}

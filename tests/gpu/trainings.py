@@ -15,6 +15,7 @@ from pipeline.config import RunSpec
 from pipeline.core.artifacts import RunId
 from pipeline.models.layers.reading import numbers_on
 from pipeline.papers.project import Project
+from pipeline.planning.random_batches import random_batch
 from pipeline.training.distributed import Group
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run
@@ -22,7 +23,6 @@ from pipeline.training.schedule import Schedule
 from pipeline.training.state import TrainingState
 from pipeline.training.trainer import Trainer
 from pipeline.training.updates import Numbers, Update
-from reprise.planning.random_batches import random_batch
 
 UPDATES = 2
 

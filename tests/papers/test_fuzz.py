@@ -14,7 +14,7 @@ from mutations import mutations
 
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
-from reprise.planning.devices import load_devices
+from pipeline.planning.devices import load_devices
 
 pytestmark = pytest.mark.usefixtures("parsed_once")
 

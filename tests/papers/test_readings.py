@@ -14,9 +14,9 @@ from pipeline.models.batch_shape import BatchShape
 from pipeline.models.flops import training_flops
 from pipeline.papers.paper import load_paper
 from pipeline.papers.project import load_project
+from pipeline.planning.jobs import Jobs
 from pipeline.report.filled_table import fill
 from pipeline.report.markdown import render
-from reprise.planning.jobs import Jobs
 
 PAPERS = [path.parent.name for path in sorted(ROOT.glob("workflow/papers/*/paper.yaml"))]
 

@@ -8,8 +8,8 @@ from made_records import measured_noise
 from scipy import stats
 
 from pipeline.papers.project import Project, load_project
-from reprise.planning.designs import designs, smallest_effect
-from reprise.planning.plan import shown_designs
+from pipeline.planning.designs import designs, smallest_effect
+from pipeline.planning.plan import shown_designs
 
 ROOT = Path(__file__).resolve().parents[2]
 NOISE = measured_noise(

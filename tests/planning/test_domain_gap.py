@@ -13,8 +13,8 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import DomainGap, load_dataset
 from pipeline.data.speech.text_lines import keywords
 from pipeline.papers.project import load_project
-from reprise.planning.check_data import check_gaps
-from reprise.planning.domain_gap import (
+from pipeline.planning.check_data import check_gaps
+from pipeline.planning.domain_gap import (
     ORDER,
     CharacterNgrams,
     faults_of_positions,

@@ -20,10 +20,10 @@ from pipeline.models.flops import training_flops
 from pipeline.models.seq2seq import count_parameters
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.devices import load_devices
+from pipeline.planning.run_forecast import decoding_flops, forecast_run
 from pipeline.training.validation import FITTED_UPDATES
-from reprise.planning.corpus_size import Corpus
-from reprise.planning.devices import load_devices
-from reprise.planning.run_forecast import decoding_flops, forecast_run
 
 VOCABULARY = 50
 MODEL = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.planning.order import operations
 from reprise.kept import KeptRun
-from reprise.planning.order import operations
 
 MEASURED = Path(__file__).resolve().parents[2] / "docs/measured"
 RECORDS = [

@@ -26,15 +26,15 @@ from pipeline.core.artifacts import (
 )
 from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.errors import UserError
+from pipeline.planning.cost_table import compare, read_plan
+from pipeline.planning.data_files import DataFile
+from pipeline.planning.devices import load_devices
+from pipeline.planning.gpu_time import SECONDS
+from pipeline.planning.jobs import Jobs, done_share
+from pipeline.planning.plan import gpu_hours, notes, render
+from pipeline.planning.rates import Calibration, Point
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from pipeline.workflow.targets import command
-from reprise.planning.cost_table import compare, read_plan
-from reprise.planning.data_files import DataFile
-from reprise.planning.devices import load_devices
-from reprise.planning.gpu_time import SECONDS
-from reprise.planning.jobs import Jobs, done_share
-from reprise.planning.plan import gpu_hours, notes, render
-from reprise.planning.rates import Calibration, Point
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ from planning_project import ROOT, project_at
 
 from pipeline.__main__ import main
 from pipeline.core.artifacts import RunId
-from reprise.planning import calibrate
-from reprise.planning.calibrate import bisected, measure, shapes, spread_out
-from reprise.planning.corpus_size import Corpus
-from reprise.planning.rates import Calibration, Point, family_of, shape_of
-from reprise.planning.run_forecast import forecast_run
+from pipeline.planning import calibrate
+from pipeline.planning.calibrate import bisected, measure, shapes, spread_out
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.rates import Calibration, Point, family_of, shape_of
+from pipeline.planning.run_forecast import forecast_run
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from pipeline.data.dataset import load_dataset
 from pipeline.data.store.frame_store import FEATURES, write_frames
 from pipeline.data.store.token_store import write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
-from reprise.planning.corpus_size import Corpus
-from reprise.planning.jobs import Jobs
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.jobs import Jobs
 
 SETTINGS = {"max_steps": 1, "schedule": "constant", "lr": 1.0, "validate_every": 1, "checkpoint_every": 1}
 

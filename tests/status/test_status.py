@@ -19,12 +19,12 @@ from pipeline.core.artifacts import Encoded, Specification, Trained, Translation
 from pipeline.core.records.jobs import Failure, Submission
 from pipeline.core.records.training import ProgressLine
 from pipeline.papers.project import load_project
+from pipeline.planning.plan import gpu_hours
 from pipeline.workflow.campaign import Campaign, Watch, in_words
 from pipeline.workflow.drivers import DRIVERS, Driver, machine, noted_drivers
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from reprise.__main__ import main
 from reprise.commands.status import command_for
-from reprise.planning.plan import gpu_hours
 from reprise.status.forecast import Forecast
 from reprise.status.screen import hours
 

@@ -20,10 +20,10 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import load_dataset
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.papers.project import load_project
+from pipeline.planning.check_data import check
+from pipeline.planning.corpus_size import Corpus
 from pipeline.workflow.targets import refuse_names_of_rules
 from reprise.__main__ import main as reprise
-from reprise.planning.check_data import check
-from reprise.planning.corpus_size import Corpus
 
 RATE = 8000
 WORDS = ["the", "a", "dog", "cat", "tree", "sees", "likes", "old", "small", "big", "red"]

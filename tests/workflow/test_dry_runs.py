@@ -17,8 +17,8 @@ from rule_files import local_rules, profile, rules_with
 from pipeline.core.artifacts import RunId, Table, Trained
 from pipeline.data.dataset import Dataset
 from pipeline.papers.project import load_project
+from pipeline.planning.schemas import RECORDS, schema_text
 from pipeline.workflow.graph import Graph, runs_in
-from reprise.planning.schemas import RECORDS, schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))

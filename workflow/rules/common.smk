@@ -9,7 +9,7 @@ import time
 from itertools import takewhile
 from pathlib import Path
 
-from reprise.planning.devices import require_bfloat16
+from pipeline.planning.devices import require_bfloat16
 from pipeline.cluster.orders import place
 from pipeline.core.disk import require_writable
 from pipeline.core.errors import UserError
@@ -44,7 +44,7 @@ from pipeline.core.artifacts import (
     Vocabulary,
 )
 from pipeline.stages import parse as parsed
-from reprise.planning.order import operations
+from pipeline.planning.order import operations
 from pipeline.workflow.drivers import drive, forget_driver
 from pipeline.workflow.failures import was_taken_over
 from pipeline.workflow.other_settings import said_of_other
@@ -315,7 +315,7 @@ def note_driver(jobs):
 
 def check_files(jobs):
     """Stop before any job starts when a file that one of them reads can't be had, or none can be written."""
-    from reprise.planning.check_data import check  # brings an HTTP client, which nothing else here needs
+    from pipeline.planning.check_data import check  # brings an HTTP client, which nothing else here needs
 
     fetching = {"download", "collect_trees", "collect_text", "collect_recordings", "features"}
     try:

@@ -19,7 +19,7 @@ from pipeline.analysis.claims import judged
 from pipeline.analysis.claims.judged import LEVEL, Judged
 from pipeline.analysis.training_curves import LossCurve, mean_gap
 from pipeline.papers.project import load_project
-from reprise.planning.designs import smallest_effect
+from pipeline.planning.designs import smallest_effect
 
 SYSTEMS, SEEDS, DEALS, SHIFTED_DEALS, MANY_DEALS = 6, 3, 120, 40, 10_000
 FAMILIES = {

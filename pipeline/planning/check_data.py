@@ -22,9 +22,9 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import AnyDataset, LicensedPackages, ReadAloudDataset, sources_of
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
+from pipeline.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
+from pipeline.planning.domain_gap import faults_of_positions, faults_of_text, transcripts
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
-from reprise.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
-from reprise.planning.domain_gap import faults_of_positions, faults_of_text, transcripts
 
 log = logging.getLogger(__name__)
 

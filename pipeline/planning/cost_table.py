@@ -24,8 +24,8 @@ from pipeline.core.records.decoding import Decoded
 from pipeline.core.records.training import TrainingCost
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
+from pipeline.planning.devices import load_devices
 from pipeline.workflow.targets import command
-from reprise.planning.devices import load_devices
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ import numpy as np
 from pipeline.config import RunSpec
 from pipeline.core.records.record import Record
 from pipeline.core.schema import Closed
-from reprise.planning.corpus_size import Corpus
-from reprise.planning.run_forecast import RunForecast
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.run_forecast import RunForecast
 
 PROBABILITIES = ("dropout", "attention_dropout", "relu_dropout")
 

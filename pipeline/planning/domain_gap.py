@@ -21,7 +21,7 @@ from pipeline.data.text.alphabet import CHARACTERS
 from pipeline.data.text.text_files import lines_of
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 from pipeline.papers.project import Project
-from reprise.planning.corpus_size import Corpus
+from pipeline.planning.corpus_size import Corpus
 
 ORDER = 6
 """At which target text of the demo is least perplexing to a model of its own."""

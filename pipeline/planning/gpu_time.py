@@ -4,8 +4,8 @@ models that go position by position wait. Counted by tests/gpu."""
 from typing import NamedTuple
 
 from pipeline.config import RunSpec
-from reprise.planning.corpus_size import UpdateShape
-from reprise.planning.devices import Device
+from pipeline.planning.corpus_size import UpdateShape
+from pipeline.planning.devices import Device
 
 SECONDS = 44e-6
 """Of a host for a counted launch, without CUDA graphs: the median of fifteen trainings that waited for it, 26 to 70, on

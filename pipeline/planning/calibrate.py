@@ -29,16 +29,16 @@ from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.random_batches import random_batch
+from pipeline.planning.rates import Calibration, Point, family_of, shape_of
+from pipeline.planning.run_forecast import RunForecast, flops_of, forecast_run
 from pipeline.probes.layer_cost import clock
 from pipeline.training import machine
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run
 from pipeline.training.schedule import Schedule
 from pipeline.workflow.graph import Graph, runs_in
-from reprise.planning.corpus_size import Corpus
-from reprise.planning.random_batches import random_batch
-from reprise.planning.rates import Calibration, Point, family_of, shape_of
-from reprise.planning.run_forecast import RunForecast, flops_of, forecast_run
 
 log = logging.getLogger(__name__)
 Item = TypeVar("Item")

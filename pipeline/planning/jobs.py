@@ -12,12 +12,12 @@ from pipeline.core.layout import DONE_FILE, TRAINED_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.papers.project import Project
+from pipeline.planning.corpus_size import Corpus
+from pipeline.planning.data_files import fetched_files, is_extracted
+from pipeline.planning.rates import Calibration
+from pipeline.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
 from pipeline.workflow.file_checks import bytes_of
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
-from reprise.planning.corpus_size import Corpus
-from reprise.planning.data_files import fetched_files, is_extracted
-from reprise.planning.rates import Calibration
-from reprise.planning.run_forecast import BYTES, RunForecast, decoding_flops, forecast_run, forward_flops
 
 MEASURED = 64  # utterances that the stage alignments looks at
 # Measured by bench/prepare.py, of one core of a 2020s server: pairs a second.

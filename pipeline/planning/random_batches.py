@@ -9,7 +9,7 @@ from pipeline.data.batches.corpus_batches import AnyBatch, kind_read
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.batches.text_only_batches import TextOnlyBatch
 from pipeline.data.store.frame_store import FEATURES
-from reprise.planning.corpus_size import Corpus
+from pipeline.planning.corpus_size import Corpus
 
 
 def random_batch(spec: RunSpec, corpus: Corpus, count: int, src_length: int, tgt_length: int) -> AnyBatch:

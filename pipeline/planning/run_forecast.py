@@ -9,11 +9,11 @@ from pipeline.config import DecodingConfig, RunSpec
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import size_of
 from pipeline.models.flops import BACKWARD
+from pipeline.planning.corpus_size import Corpus, UpdateShape
 from pipeline.training.checkpoint import RESUME_FILES
 from pipeline.training.parts import build_run
 from pipeline.training.run_flops import run_flops
 from pipeline.training.validation import FITTED_UPDATES
-from reprise.planning.corpus_size import Corpus, UpdateShape
 
 BYTES = 4  # a weight on disk
 LONGER = 1.2  # steps of a beam search over the length of what it returns

@@ -22,14 +22,14 @@ from pipeline.core.artifacts import Calibration as Measured
 from pipeline.core.disk import size
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
+from pipeline.planning.designs import Design, designs
+from pipeline.planning.devices import Device, load_devices
+from pipeline.planning.gpu_time import update_seconds
+from pipeline.planning.jobs import Job, Jobs
+from pipeline.planning.rates import Calibration
+from pipeline.planning.run_forecast import RunForecast
 from pipeline.report.markup import grid, paragraphs, write_twins
 from pipeline.workflow.targets import command, stage_command
-from reprise.planning.designs import Design, designs
-from reprise.planning.devices import Device, load_devices
-from reprise.planning.gpu_time import update_seconds
-from reprise.planning.jobs import Job, Jobs
-from reprise.planning.rates import Calibration
-from reprise.planning.run_forecast import RunForecast
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from pipeline.papers.claims import Claims
 from pipeline.papers.paper import Paper
 from pipeline.papers.scale import Scale
 from pipeline.papers.settings import Config
-from reprise.planning.devices import Devices
+from pipeline.planning.devices import Devices
 
 RECORDS = {
     "config": Config,
