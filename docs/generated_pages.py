@@ -13,7 +13,7 @@ from mkdocs.structure.files import File
 
 import pipeline
 from pipeline.stages import STAGES
-from reprise.commands import COMMANDS
+from reprise.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}

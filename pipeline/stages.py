@@ -37,9 +37,9 @@ STAGES = {
         "set what systems write down of a few utterances next to what a paper printed",
     ),
     # of `reprise`, which this package imports nothing of: who looks for them here finds them, too
-    "show": ("reprise.commands.show", "show a table in a terminal, with what it means"),
-    "free": ("reprise.commands.free", "remove what finished work no longer needs on disk"),
-    "status": ("reprise.commands.status", "say how far a campaign is, what failed and what to do"),
+    "show": ("reprise.cli.show", "show a table in a terminal, with what it means"),
+    "free": ("reprise.cli.free", "remove what finished work no longer needs on disk"),
+    "status": ("reprise.cli.status", "say how far a campaign is, what failed and what to do"),
     "check-data": ("pipeline.planning.check_data", "say which files of the data are here, and how to get the others"),
     "calibrate": ("pipeline.planning.calibrate", "measure how fast this machine trains and decodes"),
     "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),

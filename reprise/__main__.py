@@ -5,7 +5,7 @@ import sys
 
 from pipeline.__main__ import status_of
 from pipeline.stages import parse
-from reprise.commands import ABOUT, COMMANDS
+from reprise.cli import ABOUT, COMMANDS
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.stages import STAGES, parse
-from reprise.commands import COMMANDS
+from reprise.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}

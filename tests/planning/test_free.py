@@ -11,7 +11,7 @@ from pipeline.core.artifacts import Claims, Encoded, OfRun, Prepared, RunId
 from pipeline.core.digests import note
 from pipeline.core.sha256 import sha256_file
 from pipeline.workflow.graph import Graph
-from reprise.commands.free import unneeded
+from reprise.cli.free import unneeded
 from reprise.store.product_checks import Inspection
 
 RUN = RunId("attention", "base", "grammar-smoke-en-de", 1)

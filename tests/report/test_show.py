@@ -10,7 +10,7 @@ from pipeline.analysis.cells.kinds.score import ScoreCell
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from reprise.__main__ import main
-from reprise.commands.show import WIDTH, narrow
+from reprise.cli.show import WIDTH, narrow
 
 
 def tables():

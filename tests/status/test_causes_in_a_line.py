@@ -1,7 +1,7 @@
 """What logs and corpora hold is shown without what a terminal would obey."""
 
 from pipeline.workflow.failures import first_line, said_by
-from reprise.commands.report import line_at
+from reprise.cli.report import line_at
 
 EVIL, HARMLESS = "\x1b]0;title\x07 \x1b[2J", "\\x1b]0;title\\x07 \\x1b[2J"
 

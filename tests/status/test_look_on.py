@@ -15,8 +15,8 @@ from pipeline.papers.project import load_project
 from pipeline.stages import parse
 from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
-from reprise.commands import COMMANDS
-from reprise.commands.make import reports
+from reprise.cli import COMMANDS
+from reprise.cli.make import reports
 from reprise.status.look_on import Pace, Workflow, causes, events, look_on, relay
 
 SAID = """\

@@ -24,7 +24,7 @@ from pipeline.workflow.campaign import Campaign, Watch, in_words
 from pipeline.workflow.drivers import DRIVERS, Driver, machine, noted_drivers
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
 from reprise.__main__ import main
-from reprise.commands.status import command_for
+from reprise.cli.status import command_for
 from reprise.status.forecast import Forecast
 from reprise.status.screen import hours
 

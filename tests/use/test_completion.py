@@ -8,7 +8,7 @@ import shtab
 from copied_project import ROOT
 
 from reprise.__main__ import main
-from reprise.commands import COMMANDS
+from reprise.cli import COMMANDS
 
 
 @pytest.fixture(scope="module")

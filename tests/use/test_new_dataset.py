@@ -14,7 +14,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.text.moses import tokenise
 from pipeline.data.text.subwords import train
 from reprise.__main__ import main as reprise
-from reprise.commands import new
+from reprise.cli import new
 from reprise.new_data.shares import read_shares
 from reprise.new_data.text import fitting_vocabulary, read_pairs, split_pairs
 

@@ -19,7 +19,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
-from reprise.commands.text import decoded
+from reprise.cli.text import decoded
 from reprise.ctranslate2_search import ctranslate2_search
 from reprise.given_input import GivenText
 from reprise.opening import open_model
@@ -151,7 +151,7 @@ def searches(packed: Path, first: str) -> tuple[int, int]:
 
 
 def test_what_translates_loads_no_tables_statistics_or_pictures():
-    program = "import sys, reprise.commands.text; print(*sys.modules)"
+    program = "import sys, reprise.cli.text; print(*sys.modules)"
     words = [sys.executable, "-c", program]
     loaded = subprocess.run(words, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."})
     assert not {"pandas", "scipy", "matplotlib", "altair", "snakemake", "requests"} & set(loaded.stdout.split())

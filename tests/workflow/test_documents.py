@@ -24,7 +24,7 @@ from pipeline.core.schema import validate
 from pipeline.papers.project import load_project
 from pipeline.papers.settings import Config
 from pipeline.stages import STAGES, parse
-from reprise.commands import COMMANDS
+from reprise.cli import COMMANDS
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
 PAGES = [*(ROOT / page for page in ROOT_PAGES), *sorted((ROOT / "docs").glob("*.md"))]

@@ -22,8 +22,8 @@ from pipeline.workflow.campaign import Campaign, Watch
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.failures import first_line
 from pipeline.workflow.graph import Graph
-from reprise.commands.make import reports as reports_of
-from reprise.commands.status import pause
+from reprise.cli.make import reports as reports_of
+from reprise.cli.status import pause
 from reprise.named_run import find_project
 
 

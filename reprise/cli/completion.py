@@ -12,7 +12,7 @@ from pathlib import Path
 import shtab
 
 from pipeline.stages import parsers
-from reprise import commands
+from reprise import cli as commands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
