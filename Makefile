@@ -41,12 +41,12 @@ test: env
 
 # faults, kills and damaged files in every stage: as many as fit into MINUTES; SEED= has the same ones again
 chaos: env
-	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),90) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m qa.chaos --minutes $(or $(MINUTES),90) $(if $(SEED),--seed $(SEED))
 
 # docs/clusters.md says what is real in it; about an hour on two cores. SEED= has the faults at the same moments again
 campaign: env
 	tests/cluster/slurm.sh install
-	$(BIN)/python -m tests.campaign $(if $(PAPER),--paper $(PAPER)) $(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))
+	$(BIN)/python -m qa.campaign $(if $(PAPER),--paper $(PAPER)) $(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))
 
 # what takes no more than a few seconds, and neither Slurm nor Snakemake
 unit: env
@@ -55,7 +55,7 @@ unit: env
 # one change of pipeline/ after the other, and whether the tests notice: make mutants PACKAGE="models data" MINUTES=10
 mutants: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'
-	$(BIN)/python tests/mutants/run.py --package $(PACKAGE) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
+	$(BIN)/python qa/mutants/run.py --package $(PACKAGE) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 check: env
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .

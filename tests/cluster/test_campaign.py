@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.artifacts import Table
-from tests.campaign.faults import driver_killed, preemption, training_killed
-from tests.campaign.proof import fetched_projects, nodes_that_reach_servers_here, prove, undisturbed
+from qa.campaign.faults import driver_killed, preemption, training_killed
+from qa.campaign.proof import fetched_projects, nodes_that_reach_servers_here, prove, undisturbed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 LINK_TO_NODES = Path("/sys/class/net/reprise-host")  # of slurm.sh

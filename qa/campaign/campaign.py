@@ -15,7 +15,7 @@ from pipeline.cluster.markers import newest_checkpoint, read_starts, read_submis
 from pipeline.core.artifacts import OfRun, Product, RunId
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, runs_in
-from tests.campaign.project import SETTINGS, STEPS
+from qa.campaign.project import SETTINGS, STEPS
 from tests.cluster.tracing import submitted
 from tests.helpers.copied_project import ROOT
 

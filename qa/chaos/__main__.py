@@ -1,7 +1,7 @@
 """Faults in every stage: each must end in the bytes of an undisturbed run, or in one clear line with nothing lost.
 
-python -m tests.chaos --minutes 90 [--seed 7]        as many cases as fit
-python -m tests.chaos --seed 7 --case 123            one of them again, with what it wrote
+python -m qa.chaos --minutes 90 [--seed 7]        as many cases as fit
+python -m qa.chaos --seed 7 --case 123            one of them again, with what it wrote
 """
 
 import argparse
@@ -14,17 +14,17 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from pipeline.core.artifacts import Product
-from tests.chaos.cases import FAILURES, IN_VAIN, LOST, NOT_MET, REFUSED, SAME, TRACEBACK, Case, End, Judge, draw
-from tests.chaos.injection import Injector
-from tests.chaos.server import Server
-from tests.chaos.world import TARGETS, World
+from qa.chaos.cases import FAILURES, IN_VAIN, LOST, NOT_MET, REFUSED, SAME, TRACEBACK, Case, End, Judge, draw
+from qa.chaos.injection import Injector
+from qa.chaos.server import Server
+from qa.chaos.world import TARGETS, World
 
 COLUMNS = (NOT_MET, SAME, REFUSED, LOST, IN_VAIN, TRACEBACK)
 
 
 def main() -> int:
     """The exit status: 1 when a case failed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m qa.chaos", description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=90)
     parser.add_argument("--cases", type=int, default=1 << 30, help="no more than so many")
     parser.add_argument("--seed", type=int, default=int(time.time()))

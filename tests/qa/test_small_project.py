@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
-from tests.campaign.project import SETTINGS, forecast, make_project
+from qa.campaign.project import SETTINGS, forecast, make_project
 from tests.helpers.copied_project import ROOT
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos.damage import DAMAGES, POISONS, is_text
-from tests.chaos.injection import CALLS, ERRORS, EVER, KILL, PASSING, Fault
-from tests.chaos.killed_workflow import end_of_killed_workflow
-from tests.chaos.server import OVER_TIME
-from tests.chaos.world import Digests, Step, World, digests
+from qa.chaos.damage import DAMAGES, POISONS, is_text
+from qa.chaos.injection import CALLS, ERRORS, EVER, KILL, PASSING, Fault
+from qa.chaos.killed_workflow import end_of_killed_workflow
+from qa.chaos.server import OVER_TIME
+from qa.chaos.world import Digests, Step, World, digests
 
 SAME, REFUSED, LOST, IN_VAIN, TRACEBACK = "same bytes", "refused", "lost", "refused in vain", "tracebacks"
 NOT_MET = "not met"

@@ -30,9 +30,9 @@ from pipeline.core.artifacts import (
 )
 from pipeline.core.files import note_of
 from pipeline.papers.project import load_project
-from tests.chaos.injection import Fault, Injector
-from tests.chaos.server import ROOT, Server
-from tests.chaos.sources import add_fetched
+from qa.chaos.injection import Fault, Injector
+from qa.chaos.server import ROOT, Server
+from qa.chaos.sources import add_fetched
 
 sys.path.append(str(ROOT / "tests/helpers"))
 from copied_project import add_toy_paper, call, copy_project, require

@@ -1,6 +1,6 @@
 """Stages in processes forked from one that has imported everything, so that a fault costs no start of torch.
 
-    python -m tests.chaos.server     one JSON order a line: {"argv": […], "folder": …, "log": …, "limit_s": …}
+    python -m qa.chaos.server     one JSON order a line: {"argv": […], "folder": …, "log": …, "limit_s": …}
 
 Answers each with the exit status, negative for a signal, as a line of JSON.
 """
@@ -27,7 +27,7 @@ class Server:
     def __init__(self, environment: dict[str, str]):
         paths = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPLCONFIGDIR": "/tmp/chaos-matplotlib"}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        command = [sys.executable, "-m", "tests.chaos.server"]
+        command = [sys.executable, "-m", "qa.chaos.server"]
         self.process = subprocess.Popen(command, env=environment | paths, cwd=ROOT, **pipes)
 
     def run(self, argv: list[str], folder: Path, log: Path, limit_s: float) -> int:

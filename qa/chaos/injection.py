@@ -67,7 +67,7 @@ class Injector:
 
     def __init__(self, folder: Path):
         if not shutil.which("cc"):
-            raise SystemExit("error: there is no C compiler to build tests/chaos/faults.c with; apt-get install gcc")
+            raise SystemExit("error: there is no C compiler to build qa/chaos/faults.c with; apt-get install gcc")
         self.library, self.file, self.opened_file = (folder / name for name in ("faults.so", "page", "page.opened"))
         source = Path(__file__).with_name("faults.c")
         command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(self.library), str(source), "-ldl"]

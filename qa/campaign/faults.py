@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 
 from pipeline.core.artifacts import RunId
-from tests.campaign.campaign import Campaign
+from qa.campaign.campaign import Campaign
 from tests.cluster.own_slurm import SCRIPT, STATE
 from tests.cluster.tracing import starts
 

@@ -16,7 +16,7 @@ import yaml
 
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, datasets_in, runs_in
-from tests.campaign.archives import TREES, write_archives
+from qa.campaign.archives import TREES, write_archives
 from tests.helpers.copied_project import COPIED, ROOT
 
 SETTINGS = {"scale": "paper", "licensed": {}}

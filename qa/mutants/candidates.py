@@ -17,7 +17,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 GROUND = "ground"
-"""The name here of pipeline/*.py."""
+"""The name here of the modules directly in pipeline/."""
 STAGES = ["test_stages.py"]
 TESTS = {
     "models": ["models", "search"],
@@ -27,26 +27,25 @@ TESTS = {
     "probes": ["probes", *STAGES, "decoding/test_translate.py", "decoding/test_transcribe.py"],
     "evaluation": ["evaluation", "metrics", *STAGES, "decoding/test_transcribe.py"],
     "metrics": ["metrics", "evaluation"],
-    "kinds": ["kinds", "reporting"],
-    "reporting": [
-        "reporting",
-        "kinds/claims/test_claims_stage.py",
-        "experiment/test_comparability.py",
-        "experiment/test_readings.py",
+    "analysis": ["analysis", "report"],
+    "report": [
+        "report",
+        "analysis/claims/test_claims_stage.py",
+        "papers/test_comparability.py",
+        "papers/test_readings.py",
         *STAGES,
     ],
-    "experiment": ["experiment", *STAGES],
+    "papers": ["papers", *STAGES],
     "planning": ["planning", "data/test_check_data.py", *STAGES],
-    "data": ["data", "experiment/test_graph.py", *STAGES],
+    "data": ["data", "papers/test_graph.py", *STAGES],
     "cluster": ["cluster", *STAGES],
-    "config": ["experiment", "training/test_key.py", "test_schema.py"],
-    "records": ["records", "reporting", "decoding/test_averaging.py"],
+    "config": ["papers", "training/test_key.py", "core/test_schema.py"],
+    "core": ["core", "papers", "report", "decoding/test_averaging.py"],
+    "workflow": ["papers/test_graph.py", "status", "workflow"],
     "grammar": ["grammar"],
-    GROUND: ["test_files.py", "test_schema.py", "test_yaml_file.py", "experiment", "records"],
+    GROUND: STAGES,
 }
 """Under tests/, what has to notice a mutant in each package."""
-AREAS = {"planning": "reprise"}
-"""Of packages that are not in pipeline/, where they are."""
 WORD_LISTS = "grammar/lexicon"
 LEFT_OUT = re.compile("RemoveDecorator|_(?!Is)[A-Za-z]+_Is(Not)?$|_Is_Eq$|_IsNot_NotEq$|_Is(Not)?_[GL]tE?$")
 """Operators whose every mutant fails on import, or takes identity for equality, which is the interpreter's affair."""
@@ -105,7 +104,7 @@ def mutants(root: Path, packages: list[str], seed: int) -> Iterator[Mutant]:
 def in_package(root: Path, package: str, seed: int) -> Iterator[Mutant]:
     """A file is as likely as it is large, and each of its places as every other."""
     generator = random.Random(f"{seed} {package}")
-    pattern = "pipeline/*.py" if package == GROUND else f"{AREAS.get(package, 'pipeline')}/{package}/**/*.py"
+    pattern = "pipeline/*.py" if package == GROUND else f"pipeline/{package}/**/*.py"
     found = {path: path.stat().st_size for path in sorted(root.glob(pattern)) if WORD_LISTS not in str(path)}
     sizes = {path: size for path, size in found.items() if size}
     places: dict[Path, list[list[Mutant]]] = {}

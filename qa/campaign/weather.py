@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from tests.campaign.campaign import Campaign
-from tests.campaign.checks import look
-from tests.campaign.faults import Fault
+from qa.campaign.campaign import Campaign
+from qa.campaign.checks import look
+from qa.campaign.faults import Fault
 
 FIRST, LAST = 0.02, 0.9
 """Shares of all updates, between which something happens."""

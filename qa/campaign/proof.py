@@ -9,12 +9,12 @@ from subprocess import run
 
 from pipeline.cluster.markers import read_starts
 from pipeline.core.artifacts import Product
-from tests.campaign.campaign import Campaign, Watch
-from tests.campaign.checks import contradictions, differing, steps_done_twice, too_often
-from tests.campaign.faults import NODES, Fault, clock_step
-from tests.campaign.project import forecast, make_project, set_pace
-from tests.campaign.served import served
-from tests.campaign.weather import Weather
+from qa.campaign.campaign import Campaign, Watch
+from qa.campaign.checks import contradictions, differing, steps_done_twice, too_often
+from qa.campaign.faults import NODES, Fault, clock_step
+from qa.campaign.project import forecast, make_project, set_pace
+from qa.campaign.served import served
+from qa.campaign.weather import Weather
 
 HERE = ("--cores", "2", "--config", "scale=paper")
 

@@ -10,8 +10,8 @@ from pipeline.core.artifacts import Claims, LayerTable, RunId
 from pipeline.core.json_file import read_json
 from pipeline.papers.project import Project, load_project
 from pipeline.workflow.graph import Graph, runs_in
-from tests.campaign.campaign import Campaign
-from tests.campaign.project import SETTINGS, STEPS
+from qa.campaign.campaign import Campaign
+from qa.campaign.project import SETTINGS, STEPS
 from tests.cluster.tracing import trace, workers_one_after_the_other
 
 OF_THE_MACHINE = re.compile(r"device_hours|hardware|commit|seconds|flops_(ende|enfr)_ours|measured")

@@ -17,9 +17,9 @@ from random import Random
 from pipeline.core.artifacts import Product
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
-from tests.campaign import faults
-from tests.campaign.project import SETTINGS
-from tests.campaign.proof import fetched_projects, prove, undisturbed
+from qa.campaign import faults
+from qa.campaign.project import SETTINGS
+from qa.campaign.proof import fetched_projects, prove, undisturbed
 from tests.cluster.own_slurm import LOCK, SCRIPT
 
 THRICE = (faults.driver_killed,)
@@ -67,7 +67,7 @@ def reports_of(root: Path, papers: list[str]) -> tuple[Product, ...]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m qa.campaign", description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=Random().randrange(10**6), help="of the moments of the faults")
     parser.add_argument("--minutes", type=float, default=15, help="that all trainings take by the forecast")
     parser.add_argument("--folder", type=Path, help="to work in, which stays; default: a temporary one")

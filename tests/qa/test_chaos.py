@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from tests.chaos.__main__ import NO_COMMIT, run, table
-from tests.chaos.cases import FAILURES
-from tests.chaos.injection import EVER, KILL, SHORT, Fault, Injector
-from tests.chaos.world import TEXT
+from qa.chaos.__main__ import NO_COMMIT, run, table
+from qa.chaos.cases import FAILURES
+from qa.chaos.injection import EVER, KILL, SHORT, Fault, Injector
+from qa.chaos.world import TEXT
 
 SEED, CASES = int(os.environ.get("REPRISE_CHAOS_SEED", "1795341649")), 24
 """The same cases each time, however slow the machine; `make chaos` draws others."""
