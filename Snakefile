@@ -7,7 +7,6 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 from pipeline.core.errors import UserError
-from reprise.store.adopt import adopt
 from pipeline.core.schema import load_yaml
 
 min_version("9.0")
@@ -31,7 +30,6 @@ include: "workflow/rules/common.smk"
 
 
 if workflow.is_main_process:
-    adopt(project)
     for fault in datasets.faults.values():
         logger.warning(f"{fault}; what needs this dataset can't be made")
 

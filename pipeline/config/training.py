@@ -1,6 +1,6 @@
 """Settings of a training."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, model_validator
 
@@ -96,14 +96,6 @@ class TrainingConfig(Closed):
         default=(0.0, 15.0), strict=False, description="Speech: lowest and highest signal-to-noise ratio, in dB"
     )
     tensorboard: bool = Field(default=False, description="Write what progress.jsonl has as event files, too: events/")
-
-    @model_validator(mode="before")
-    @classmethod
-    def is_not_compiled(cls, settings: Any) -> Any:
-        """`compile: false` of earlier versions says nothing."""
-        if isinstance(settings, dict) and settings.get("compile") is False:
-            return {key: value for key, value in settings.items() if key != "compile"}
-        return settings
 
     @model_validator(mode="after")
     def has_one_size_of_updates(self):
