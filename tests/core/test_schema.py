@@ -23,7 +23,7 @@ from pipeline.core.schema import (
     validate,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Inner(Closed):

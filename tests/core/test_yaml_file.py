@@ -9,7 +9,7 @@ import yaml
 from pipeline.core.errors import UserError
 from pipeline.core.yaml_file import MAX_BYTES, load_yaml, parse_yaml
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FILES = [*ROOT.glob("workflow/**/*.yaml"), ROOT / "config.yaml", *ROOT.glob("slurm/*.yaml")]
 FILES = sorted(path for path in FILES if path.parent.name != "scaffold")  # templates, no YAML before they are filled in
 BOMB = "a: &a [x, x, x, x]\n" + "".join(

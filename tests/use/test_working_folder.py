@@ -81,7 +81,7 @@ def test_what_needs_nothing_but_a_faulty_dataset_is_answered_with_its_fault(tmp_
 
 
 def test_a_notebook_completes_what_is_here_by_name():
-    assert {"open_run", "table", "claims", "curves", "errors"} <= set(dir(pipeline))
+    assert {"open_run", "table", "claims", "curves"} <= set(dir(pipeline))
 
 
 def test_where_the_weights_of_a_finished_training_are_lost_the_way_back_is_named(tmp_path, monkeypatch, capsys):
