@@ -19,7 +19,7 @@ class Described(Protocol):
 
 
 class Experiment(Protocol):
-    """The papers, datasets and scale of one configuration; experiment/project.py has them."""
+    """The papers, datasets and scale of one configuration; papers/project.py has them."""
 
     @property
     def layout(self) -> Layout: ...

@@ -1,6 +1,6 @@
 """Every path under the work folder and under results/, once.
 
-Runs and corpora lie in folders that end in a few digits of what they are made of (experiment/content.py): with other
+Runs and corpora lie in folders that end in a few digits of what they are made of (papers/content.py): with other
 settings or data they are others, which lie beside them, wherever the work folder is.
 """
 

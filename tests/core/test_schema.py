@@ -116,7 +116,7 @@ def test_the_nearest_spelling_is_found_whatever_the_case():
 
 def test_a_value_that_is_not_given_is_one_that_could_be():
     """Pydantic takes a default as it is."""
-    for package in ("config", "data", "experiment", "kinds", "models", "records"):
+    for package in ("analysis", "config", "core", "data", "models", "papers"):
         for module in pkgutil.walk_packages([str(ROOT / "pipeline" / package)], f"pipeline.{package}."):
             importlib.import_module(module.name)
     records = [Closed]
