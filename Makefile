@@ -43,7 +43,7 @@ test: env
 chaos: env
 	$(BIN)/python -m qa.chaos --minutes $(or $(MINUTES),90) $(if $(SEED),--seed $(SEED))
 
-# docs/clusters.md says what is real in it; about an hour on two cores. SEED= has the faults at the same moments again
+# docs/explanation/faults.md says what is real in it; about an hour on two cores. SEED= has the faults at the same moments again
 campaign: env
 	tests/cluster/slurm.sh install
 	$(BIN)/python -m qa.campaign $(if $(PAPER),--paper $(PAPER)) $(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))

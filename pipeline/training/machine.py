@@ -21,7 +21,7 @@ DeviceChoice = Literal["auto", "cpu", "cuda"]
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 TOP_PAD_BYTES = 256 << 20
 MOST_THREADS = 1024  # of some ten thousands OpenMP dies without a word
-BUILDS = "docs/clusters.md, Which PyTorch"
+BUILDS = "docs/how-to/slurm-and-containers.md, Which PyTorch"
 
 
 def choose_device(choice: DeviceChoice, local_rank: int) -> torch.device:

@@ -27,8 +27,9 @@ from pipeline.stages import STAGES, parse
 from reprise.cli import COMMANDS
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
-PAGES = [*(ROOT / page for page in ROOT_PAGES), *sorted((ROOT / "docs").glob("*.md"))]
-PAGES.append(ROOT / "docs/measured/README.md")
+KINDS = ("", "tutorials", "how-to", "reference", "explanation")
+PAGES = [*(ROOT / page for page in ROOT_PAGES), ROOT / "docs/measured/README.md"]
+PAGES += sorted(page for kind in KINDS for page in (ROOT / "docs" / kind).glob("*.md"))
 TOY_TARGET = "results/smoke/toy/table1.csv"
 EXECUTED = {"unlock", "free", "check-data"}
 """Stages that end in seconds; of others the arguments are parsed."""
@@ -156,6 +157,12 @@ def try_source(root: Path, arguments: list[str]) -> None:
     assert script == f"{folder}/bin/activate"
 
 
+def try_apt(root: Path, arguments: list[str]) -> None:
+    """Check that the Makefile installs the same packages."""
+    action, *packages = arguments
+    assert action == "install" and all(package in (ROOT / "Makefile").read_text() for package in packages)
+
+
 def try_kill(root: Path, arguments: list[str]) -> None:
     assert arguments == ["-9"]
 
@@ -180,6 +187,7 @@ def try_sinfo(root: Path, arguments: list[str]) -> None:
 
 
 TRIED = {
+    "apt-get": try_apt,
     "docker": try_image,
     "apptainer": try_image,
     "snakemake": try_snakemake,
