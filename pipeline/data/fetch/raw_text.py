@@ -3,7 +3,6 @@
 Of archives only the members named in the dataset file are read; what is written is named here.
 """
 
-import gzip
 import logging
 import re
 import shutil
@@ -17,12 +16,14 @@ from xml.etree import ElementTree
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
+from pipeline.core.shown_text import one_line, shown
 from pipeline.data.dataset import DownloadedDataset, Part, Side
-from pipeline.data.fetch.archives import undamaged, unpack
+from pipeline.data.fetch.archives import unpack
+from pipeline.data.fetch.untrusted import gunzipped, lines_in, opened, parsing
 
 log = logging.getLogger(__name__)
 
-SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.IGNORECASE)
+SEGMENT_TAG = re.compile(rb"<(?:seg(?:\s[^<>]*)?|/seg\s*)>", re.IGNORECASE)
 
 
 def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus: Path) -> None:
@@ -87,26 +88,51 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
     if stem.endswith(".xml"):
         yield from xml_segments(path, side.translator)
         return
-    opener = gzip.open if stem != side.file_name else open
-    with undamaged(path), opener(path, "rb") as stream:
-        yield from segments(stream) if stem.endswith(".sgm") else (line.removesuffix(b"\n") for line in stream)
+    with opened(path) as file:
+        lines = lines_in(gunzipped(file, side.file_name), path)
+        yield from segments(lines, path) if stem.endswith(".sgm") else (line.removesuffix(b"\n") for line in lines)
 
 
-def segments(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of each <seg>, which may span lines, with white space collapsed."""
-    for segment in SEGMENT.finditer(b" ".join(b"".join(lines).split())):
-        yield segment.group(1).strip()
+def segments(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    """Yield the text of each <seg>, which may span lines, with white space collapsed.
+
+    Raises:
+        UserError: A <seg> is not closed before the next one or the end.
+    """
+    text = b" ".join(b"".join(lines).split())
+    number, start = 0, None
+    for tag in SEGMENT_TAG.finditer(text):
+        is_end = tag.group().startswith(b"</")
+        if is_end and start is not None:
+            yield text[start : tag.start()].strip()
+            start = None
+        elif not is_end:
+            if start is not None:
+                break
+            number, start = number + 1, tag.end()
+    if start is not None:
+        raise UserError(f"{path}: segment {number} is not closed by </seg>; fetch the file again")
 
 
 def xml_segments(path: Path, translator: str | None) -> Iterator[bytes]:
-    """Of a WMT test set in XML: the text of each <seg> of one translator's <ref>, or of the <src>; no test suites."""
-    with undamaged(path, ElementTree.ParseError):
-        documents = [found for found in ElementTree.parse(path).iter("doc") if "testsuite" not in found.attrib]
-    wanted = "src" if translator is None else f"ref[@translator='{translator}']"
+    """Yield the segments of a WMT test set in XML, without its test suites.
+
+    Args:
+        path: The file.
+        translator: Whose <ref> is read; None = the <src>.
+
+    Raises:
+        UserError: The file is damaged, or a document lacks that translator.
+    """
+    with opened(path) as file, parsing(path):
+        documents = [found for found in ElementTree.parse(file).iter("doc") if "testsuite" not in found.attrib]
     for document in documents:
-        sides = document.findall(wanted)
+        sides = document.findall("src" if translator is None else "ref")
+        if translator is not None:
+            sides = [side for side in sides if side.get("translator") == translator]
         if len(sides) != 1:
-            name = document.get("id", "without id")
+            name = one_line(document.get("id", "without id"), 80)
+            wanted = "src" if translator is None else f"ref by translator {shown(translator)}"
             raise UserError(
                 f"{path}: document {name} has {len(sides)} of {wanted}; correct `translator` in the dataset"
             )

@@ -1,7 +1,6 @@
 """Raw text of a dataset: sentences of the grammar, or lines of fetched files, one a line of raw/<split>.en."""
 
 import csv
-import gzip
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
@@ -12,10 +11,11 @@ from typing import IO
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import FetchedText, GrammarDomain, GrammarText, SplitName, TextPart
-from pipeline.data.fetch.archives import members, undamaged
+from pipeline.data.fetch.archives import members
+from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened, parsing
 
 CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
-NOT_SPOKEN = re.compile(r"\([^ )]*\)|\{[^ }]*\}|<sil>")
+NOT_SPOKEN = re.compile(r"\([^ ()]*\)|\{[^ {}]*\}|<sil>")
 """Variants of a pronunciation, noises and silence in TED-LIUM's transcripts."""
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 UNTRANSCRIBED = "ignore_time_segment_in_scoring"
@@ -76,20 +76,19 @@ def part_lines(part: TextPart, path: Path) -> Iterator[str]:
 
 
 def lines_of(part: TextPart, path: Path) -> Iterator[str]:
-    """Sentences of the file, or of all members that its pattern fits, in the order of the archive."""
-    with undamaged(path, UnicodeDecodeError):
-        if part.member is None:
-            with open(path, "rb") as stream:
-                yield from sentences(part, path.name, stream)
-            return
-        for name, _, content in members(path):
-            if fnmatch(name, part.member):
-                yield from sentences(part, name, content)
+    """Yield the sentences of a file, or of all members that fit the part's pattern, in the order of the archive."""
+    member = part.member
+    if member is None:
+        with opened(path) as stream:
+            yield from sentences(part, path.name, stream, path)
+        return
+    for name, _, content in members(path, lambda name: fnmatch(name, member)):
+        yield from sentences(part, name, content, path)
 
 
-def sentences(part: TextPart, name: str, stream: IO[bytes]) -> Iterator[str]:
-    plain = gzip.GzipFile(fileobj=stream) if name.endswith(".gz") else stream
-    lines = (line.decode("utf-8-sig").removesuffix("\n") for line in plain)
+def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Iterator[str]:
+    """Yield the sentences of one file called `name`, which is `path` or a member of it."""
+    lines = decoded_lines(gunzipped(stream, name), path)
     match part.layout:
         case "plain":
             yield from lines
@@ -104,9 +103,10 @@ def sentences(part: TextPart, name: str, stream: IO[bytes]) -> Iterator[str]:
 def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
     """Rows of a TSV file with a header. Raises UserError when it has not the columns wanted."""
     rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, restval="")  # of a row that is cut: no text
-    if missing := set(wanted) - set(rows.fieldnames or ()):
-        raise UserError(f"{where}: has no column {', '.join(sorted(missing))}; is it the right file?")
-    yield from rows
+    with parsing(Path(where)):
+        if missing := set(wanted) - set(rows.fieldnames or ()):
+            raise UserError(f"{where}: has no column {', '.join(sorted(missing))}; is it the right file?")
+        yield from rows
 
 
 def segment_text(line: str) -> str:
