@@ -89,7 +89,7 @@ def test_symbolic_links_inside_a_zip_are_read(tmp_path):
 
 def test_files_that_macos_adds_are_passed_over(tmp_path):
     content = noise()
-    archive = tar(tmp_path / "a.tar", entry("._d", noise()), entry("d/._x", noise()), entry("d/x", content))
+    archive = tar(tmp_path / "a.tar", entry("d/._x", noise()), entry("d/Icon\r", b""), entry("d/x", content))
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("d/x", content)
         packed.writestr("__MACOSX/d/._x", noise())

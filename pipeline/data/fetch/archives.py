@@ -6,6 +6,7 @@ names, too, but it needs Python 3.11.4 and extracts everything; corpora need a f
 
 import logging
 import posixpath
+import re
 import shutil
 import stat
 import tarfile
@@ -29,6 +30,7 @@ MOST_MEMBERS = 10_000_000
 LONGEST_HEADER = 1 << 14
 """Bytes between two members: names and extended attributes. tarfile parses longer ones in quadratic time."""
 BLOCK = 1 << 14
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 IN_MEMORY = 1 << 26
 MOST_LINKS = 40
 """Symbolic links that lead to each other, as in Linux."""
@@ -103,9 +105,13 @@ def member_name(name: str, archive: Path) -> str:
 
 
 def is_metadata(name: str) -> bool:
-    """Tell whether macOS packed this file beside the data: an AppleDouble file holds attributes of another file."""
+    """Tell whether macOS packed this file beside the data.
+
+    An AppleDouble file (`._NAME`) holds attributes of another file. Folder icons have a control character in their
+    name, as no file of a corpus does.
+    """
     parts = name.split("/")
-    return parts[-1].startswith("._") or parts[0] == "__MACOSX"
+    return parts[-1].startswith("._") or parts[0] == "__MACOSX" or bool(CONTROL.search(name))
 
 
 def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
