@@ -24,7 +24,7 @@ from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import EOS, PAD
 from pipeline.data.batches.random_keys import random_keys
-from pipeline.data.batches.split_batches import Batch, EncodedSplit, UpdateBatches
+from pipeline.data.batches.split_batches import Batch, EncodedSplit, UpdateBatches, enlarged
 from pipeline.data.batches.update_cuts import cells, order_by_cell, update_cuts
 from pipeline.data.store.token_store import TokenStore
 
@@ -38,6 +38,7 @@ class TextBatch(Batch):
     tgt_out: Tensor
 
     known: ClassVar[tuple[str, ...]] = ("real_targets", "padded")
+    known_on_grid: ClassVar[tuple[str, ...]] = (*Batch.known_on_grid, "padded")
 
     @cached_property
     def padded(self) -> bool:
@@ -57,6 +58,12 @@ class TextBatch(Batch):
     def src_shape(self) -> tuple[int, int]:
         """Sentences and source positions of the longest."""
         return self.src.shape[0], self.src.shape[1]
+
+    def _fitted(self, rows: int, source: int, target: int) -> "TextBatch":
+        """A sentence that is added is an EOS: attention has something to look at."""
+        src = enlarged(self.src, rows, source)
+        src[len(self.src) :, 0] = EOS
+        return TextBatch(src, enlarged(self.tgt_in, rows, target), enlarged(self.tgt_out, rows, target))
 
 
 class ParallelSplit(EncodedSplit):

@@ -17,7 +17,7 @@ from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.symbols import PAD
 from pipeline.data.batches.counted_batches import CountedBatches, chosen
 from pipeline.data.batches.noise_mixing import NoiseMixer
-from pipeline.data.batches.split_batches import Batch, EncodedSplit
+from pipeline.data.batches.split_batches import Batch, EncodedSplit, enlarged
 from pipeline.data.store.frame_store import FrameStore
 from pipeline.models.settings import ModelSettings
 
@@ -58,6 +58,12 @@ class SpeechBatch(Batch):
     def src_shape(self) -> tuple[int, int]:
         """Utterances and frames of the longest."""
         return self.frames.shape[0], self.frames.shape[1]
+
+    def _fitted(self, rows: int, source: int, target: int) -> "SpeechBatch":
+        """An utterance that is added has no frame."""
+        frames = enlarged(self.frames, rows, source, self.frames.shape[2], value=0)
+        counts = enlarged(self.frame_counts, rows, value=0)
+        return SpeechBatch(frames, counts, enlarged(self.tgt_in, rows, target), enlarged(self.tgt_out, rows, target))
 
 
 class SpeechSplit(EncodedSplit):

@@ -25,6 +25,13 @@ class Batch:
 
     known: ClassVar[tuple[str, ...]] = ("real_targets",)
     """What is found out on the host and goes along to a device, which nobody then has to wait for."""
+    known_on_grid: ClassVar[tuple[str, ...]] = ("on_grid", "num_tokens")
+    """The same for a batch on the grid, whose tensors depend on its shape alone."""
+
+    @cached_property
+    def on_grid(self) -> bool:
+        """Whether rows and positions were added to reach a shape of the grid (`fitted_to`)."""
+        return False
 
     @cached_property
     def real_targets(self) -> Tensor:
@@ -36,36 +43,81 @@ class Batch:
         """Whether the source is, where that is known without asking a device."""
         return None
 
-    @property
+    @cached_property
     def num_tokens(self) -> int:
         """Target positions that are predicted, EOS included, padding not."""
         return len(self.real_targets)
 
+    @property
+    def buffer(self) -> Tensor | None:
+        """The bytes of all tensors, if they are `packed` or a copy of what is."""
+        return vars(self).get("_buffer")
+
     def to(self, device: torch.device | str) -> Self:
-        buffer = vars(self).get("buffer")
+        buffer = self.buffer
         if buffer is None:
             return self._each(lambda part: part.to(device, non_blocking=True))
         moved = buffer.to(device, non_blocking=True)
-        return self._each(lambda part: piece(moved, int(part.storage_offset()) * part.itemsize, part))
+        return self._in(moved, lambda part: piece(moved, int(part.storage_offset()) * part.itemsize, part))
 
     def pinned(self) -> Self:
         """In one piece of memory, which a GPU copies while the host goes on."""
+        return self.packed(pin=True)
+
+    def packed(self, pin: bool) -> Self:
+        """Copy all tensors into one buffer; `pin`: in pinned memory."""
         parts = [part for part in self._parts().values() if isinstance(part, Tensor)]
         ends = np.cumsum([-(-part.nbytes // ALIGNED) * ALIGNED for part in parts]).tolist()
-        buffer = torch.empty(ends[-1], dtype=torch.uint8).pin_memory()
+        buffer = torch.empty(ends[-1], dtype=torch.uint8)
+        if pin:
+            buffer = buffer.pin_memory()
         begins = {id(part): begin for part, begin in zip(parts, [0, *ends], strict=False)}
-        packed = self._each(lambda part: piece(buffer, begins[id(part)], part).copy_(part))
-        vars(packed)["buffer"] = buffer
-        return packed
+        return self._in(buffer, lambda part: piece(buffer, begins[id(part)], part).copy_(part))
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """Equal for batches that a device computes by the same kernels on memory of the same layout."""
+        shapes = [tuple(part.shape) if isinstance(part, Tensor) else None for part in self._parts().values()]
+        return type(self).__name__, self.padded, *shapes
+
+    def fitted_to(self, rows: int, source: int, target: int) -> Self:
+        """Pad to a shape of the grid. The loss stays as it is, and so do its gradients.
+
+        A row that is added has no target. A position that is added holds PAD, or no sound.
+
+        Args:
+            rows: Sequences, at least as many as there are.
+            source: Source positions, at least as many as there are; of text alone they do not matter.
+            target: Target positions, likewise.
+        """
+        fitted = self._fitted(rows, source, target)
+        vars(fitted).update(on_grid=True, num_tokens=self.num_tokens)
+        return fitted
+
+    def _fitted(self, rows: int, source: int, target: int) -> Self:
+        raise NotImplementedError
+
+    def _in(self, buffer: Tensor, change: Callable[[Tensor], Tensor]) -> Self:
+        changed = self._each(change)
+        vars(changed)["_buffer"] = buffer
+        return changed
 
     def _parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in (*(field.name for field in fields(self)), *self.known)}
+        known = self.known_on_grid if self.on_grid else self.known
+        return {name: getattr(self, name) for name in (*(field.name for field in fields(self)), *known)}
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
         parts = {k: change(part) if isinstance(part, Tensor) else part for k, part in self._parts().items()}
         changed = replace(self, **{field.name: parts.pop(field.name) for field in fields(self)})
         vars(changed).update(parts)
         return changed
+
+
+def enlarged(x: Tensor, *shape: int, value: float = PAD) -> Tensor:
+    """Copy `x` into the corner of a tensor of `shape` that holds `value` elsewhere."""
+    out = x.new_full(shape, value)
+    out[tuple(slice(length) for length in x.shape)] = x
+    return out
 
 
 def piece(buffer: Tensor, begin: int, like: Tensor) -> Tensor:
@@ -179,6 +231,14 @@ class UpdateBatches(ABC, Generic[Split, AnyBatch]):
     def largest(self) -> list[AnyBatch]:
         """The micro-batches of the heaviest update, to fail early if they do not fit."""
         return [self.batch(part, None) for part in self._split(self.heaviest())]
+
+    def sampled_shapes(self, steps: int) -> list[tuple[int, int, int]]:
+        """Return (sequences, source positions, target positions) of the micro-batches of some steps of two epochs."""
+        sample = np.unique(np.linspace(0, 2 * len(self) - 1, steps).astype(int)).tolist()
+        parts = [part for step in sample for part in self._split(self.pairs_of(step))]
+        sides = self.pairs.src_lengths, self.pairs.tgt_lengths
+        source, target = ([int(lengths[part].max()) for part in parts] for lengths in sides)
+        return list(zip(map(len, parts), source, target, strict=True))
 
     def _split(self, indices: np.ndarray) -> list[np.ndarray]:
         rows = self.micro_batch_positions // self.pairs.longest(indices)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pipeline.config import TrainingConfig
 from pipeline.data.batches.counted_batches import CountedBatches, chosen
-from pipeline.data.batches.split_batches import Batch, EncodedSplit
+from pipeline.data.batches.split_batches import Batch, EncodedSplit, enlarged
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,9 @@ class TextOnlyBatch(Batch):
     def src_shape(self) -> tuple[int, int]:
         """Sentences, and no source position."""
         return len(self.tgt_out), 0
+
+    def _fitted(self, rows: int, source: int, target: int) -> "TextOnlyBatch":
+        return TextOnlyBatch(enlarged(self.tgt_in, rows, target), enlarged(self.tgt_out, rows, target))
 
 
 class TextOnlySplit(EncodedSplit):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.models.ctc.convolution import Convolution
+from pipeline.models.ctc.lattice import ctc_lattice_loss
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
 from pipeline.models.layers.frames_read import frames_read
 from pipeline.models.layers.gru_sequence import side_by_side
@@ -128,12 +129,23 @@ def frame_log_probs(logits: Tensor) -> Tensor:
 
 def ctc_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
     """-log p(characters | speech) of log_probs (B, S', V) of a batch; EOS is not among the characters."""
+    if batch.on_grid:
+        return lattice_loss(log_probs, model, batch)
     frames, characters = batch.counts_on_host
     lengths = [model.output_frames(count) for count in frames]
     by_frame, targets = log_probs.transpose(0, 1), batch.tgt_in[:, 1:]
     # F.ctc_loss does the same once the host has waited for two copies of the targets: cuDNN might take those
     losses, _ = torch._ctc_loss(by_frame, targets, lengths, characters, blank=BLANK, zero_infinity=True)
     loss = losses.masked_fill(losses.isinf(), 0).sum()
+    return LossSums(loss, loss.detach(), batch.num_tokens - len(targets))
+
+
+def lattice_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
+    """Compute the same loss from lengths that stay on the device, as a CUDA graph has to."""
+    targets = batch.tgt_in[:, 1:]
+    characters = (targets != PAD).sum(1)
+    losses = ctc_lattice_loss(log_probs, targets, model.output_frames(batch.frame_counts), characters)
+    loss = losses.masked_fill(losses.isinf() | (batch.frame_counts == 0), 0).sum()
     return LossSums(loss, loss.detach(), batch.num_tokens - len(targets))
 
 

@@ -11,7 +11,7 @@ from pipeline.models.joint_recogniser.encoder import ConvolutionalEncoder
 from pipeline.models.joint_recogniser.settings import JointRecogniserConfig
 from pipeline.models.layers.loss import projected_loss
 from pipeline.models.layers.modules import Modules
-from pipeline.models.layers.reading import within
+from pipeline.models.layers.reading import visible
 from pipeline.models.seq2seq import LossSums
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.multi_head_attention import attention_mask
@@ -30,7 +30,7 @@ class JointRecogniser(Transformer):
 
     def read(self, batch) -> tuple[Tensor, Tensor, Tensor | None]:
         encoded, lengths = self.speech_encoder(batch.frames, batch.frame_counts)
-        real = within(lengths, encoded.shape[1])
+        real = visible(lengths, encoded.shape[1])
         return encoded, real, attention_mask(real, self.output_weight)
 
     def log_probs(self, encoded: Tensor) -> Tensor:

@@ -24,13 +24,18 @@ def frames_read(config: SpeechSettings, frames: Tensor, lengths: Tensor, trainin
 def centred(frames: Tensor, lengths: Tensor) -> Tensor:
     """frames (B, S, F), lengths (B,) -> each feature less its mean over the utterance's own frames, zero behind."""
     frames = zero_behind(frames, lengths)
-    return zero_behind(frames - frames.sum(1, keepdim=True) / lengths.view(-1, 1, 1), lengths)
+    return zero_behind(frames - frames.sum(1, keepdim=True) / divisors(lengths), lengths)
 
 
 def of_deviation_one(frames: Tensor, lengths: Tensor) -> Tensor:
     """Centred frames (B, S, F), zero behind -> each feature over its deviation in the utterance's own frames."""
-    variance = frames.square().sum(1, keepdim=True) / lengths.view(-1, 1, 1)
+    variance = frames.square().sum(1, keepdim=True) / divisors(lengths)
     return frames / (variance + VARIANCE_FLOOR).sqrt()
+
+
+def divisors(lengths: Tensor) -> Tensor:
+    """(B,) -> (B, 1, 1), at least 1: an utterance that only fills up a batch has no frame."""
+    return lengths.clamp_min(1).view(-1, 1, 1)
 
 
 def masked(frames: Tensor, lengths: Tensor, times: tuple[int, int, float], bands: tuple[int, int]) -> Tensor:

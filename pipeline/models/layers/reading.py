@@ -20,6 +20,11 @@ def within(lengths: Tensor, width: int) -> Tensor:
     return torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)
 
 
+def visible(lengths: Tensor, width: int) -> Tensor:
+    """(B, width) bool, True where attention may look: within the length, or at the first place if there is none."""
+    return within(lengths.clamp_min(1), width)
+
+
 def zero_behind(x: Tensor, lengths: Tensor) -> Tensor:
     return x.masked_fill(~within(lengths, x.shape[1]).unsqueeze(-1), 0.0)
 

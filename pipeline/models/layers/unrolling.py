@@ -28,6 +28,10 @@ def unrolled_loss(model: Seq2Seq, batch, label_smoothing: float, rate: float) ->
 
 def masked_loss(logits: Tensor, batch, label_smoothing: float) -> LossSums:
     """logits (B, T, V) of the targets of a batch; padding counts nothing."""
+    if batch.on_grid:
+        targets = batch.tgt_out.flatten()
+        found = smoothed_cross_entropy(logits.flatten(0, 1), targets, label_smoothing, targets != PAD)
+        return LossSums(*found, batch.num_tokens)
     real = batch.real_targets
     loss, nll = smoothed_cross_entropy(logits.flatten(0, 1)[real], batch.tgt_out.flatten()[real], label_smoothing)
     return LossSums(loss, nll, len(real))

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from pipeline.models.layers.frames_read import frames_read
 from pipeline.models.layers.modules import Modules
-from pipeline.models.layers.reading import reordered, reversal, within, zero_behind
+from pipeline.models.layers.reading import reordered, reversal, visible, within, zero_behind
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 
 
@@ -52,7 +52,7 @@ class SpeechEncoder(nn.Module):
             x = x + update if x.shape == update.shape else update
             if number < self.config.pooled_layers:
                 x, lengths = pooled(x, lengths)
-        return zero_behind(x, lengths), within(lengths, x.shape[1])
+        return zero_behind(x, lengths), visible(lengths, x.shape[1])
 
 
 def stacked(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -71,8 +71,9 @@ class BranchedMix(nn.Module):
         return weights[0], keep_largest(weights[-1], self.config.top_k)
 
     def random_in_training(self) -> Tensor:
-        weights = random_weights(len(self.kappa)) if self.training else torch.full_like(self.kappa, 1 / len(self.kappa))
-        return weights.to(self.kappa.device)
+        if not self.training:
+            return torch.full_like(self.kappa, 1 / len(self.kappa))
+        return random_weights(len(self.kappa), device=self.kappa.device)
 
     def outputs(self, kappa: Tensor) -> Tensor:
         """kappa_i W^{O_i} as (M, d_v, D)."""
@@ -186,9 +187,11 @@ def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig
     return config.model_copy(update={"num_heads": config.branches})
 
 
-def random_weights(branches: int, generator: torch.Generator | None = None) -> Tensor:
+def random_weights(
+    branches: int, generator: torch.Generator | None = None, device: torch.device | None = None
+) -> Tensor:
     """U(0, 1) draws divided by their sum, (M,)."""
-    draws = torch.rand(branches, generator=generator)
+    draws = torch.rand(branches, generator=generator, device=device)
     return draws / draws.sum()
 
 

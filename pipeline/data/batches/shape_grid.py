@@ -1,0 +1,65 @@
+"""A few shapes that batches are padded to, so that a CUDA graph captured for one batch serves many.
+
+The shapes are chosen from a sample of the run's own batches: the two whose union adds least padding are merged until
+few are left. They depend on the corpus and the settings alone, so that a resumed run pads as it did before.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+Shape = tuple[int, int, int]
+"""Sequences, source positions, target positions."""
+
+MOST_SHAPES = 48
+FINENESS = 16
+"""Steps between a length and its double, to which shapes are rounded up before they are merged."""
+
+
+class ShapeGrid:
+    """Shapes, at most `most`, of which at least one holds each of `shapes`.
+
+    Attributes:
+        shapes: Sequences, source and target positions of each, (shapes, 3).
+    """
+
+    def __init__(self, shapes: Iterable[Shape], most: int = MOST_SHAPES):
+        exact = np.unique(np.array([*shapes], dtype=np.int64).reshape(-1, 3), axis=0, return_counts=True)
+        self.shapes = exact[0] if len(exact[0]) <= most else merged(*rounded_up(*exact), most)
+
+    def fit(self, shape: Shape) -> Shape:
+        """Return the shape that holds `shape` with the fewest positions; if none does, `shape` rounded up."""
+        holds = self.shapes[(self.shapes >= shape).all(axis=1)]
+        found = holds[np.argmin(positions(holds))] if len(holds) else round_up(np.array(shape))
+        rows, source, target = found.tolist()
+        return rows, source, target
+
+
+def positions(shapes: np.ndarray) -> np.ndarray:
+    """Count the positions of both sides: (…, 3) -> (…)."""
+    return shapes[..., 0] * (shapes[..., 1] + shapes[..., 2])
+
+
+def round_up(sizes: np.ndarray) -> np.ndarray:
+    """Round up to multiples that grow with the size, a FINENESS-th of it or less."""
+    step = 2 ** np.maximum(0, np.floor(np.log2(np.maximum(sizes, 1) / FINENESS))).astype(np.int64)
+    return -(-sizes // step) * step
+
+
+def rounded_up(shapes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Round shapes (N, 3) up, and add the counts (N,) of those that become equal."""
+    found, place = np.unique(round_up(shapes), axis=0, return_inverse=True)
+    return found, np.bincount(place.ravel(), weights=counts)
+
+
+def merged(shapes: np.ndarray, counts: np.ndarray, most: int) -> np.ndarray:
+    """Merge shapes (N, 3), which occur `counts` (N,) times, until `most` are left."""
+    while len(shapes) > most:
+        unions = np.maximum(shapes[:, None], shapes[None])
+        cost = positions(shapes) * counts
+        added = positions(unions) * (counts[:, None] + counts[None]) - cost[:, None] - cost[None]
+        added[np.tril_indices(len(shapes))] = np.inf
+        one, other = np.unravel_index(np.argmin(added), added.shape)
+        shapes[one], counts[one] = unions[one, other], counts[one] + counts[other]
+        shapes, counts = np.delete(shapes, other, 0), np.delete(counts, other)
+    return shapes

@@ -1,0 +1,108 @@
+"""CTC's loss and gradient from lengths that stay on the device (Graves et al. 2006, section 4.1).
+
+torch's own loss copies the lengths from the host, which a CUDA graph can't. Here the forward variables of each sequence
+and of its reversal, which are its backward variables, are computed in one loop over frames.
+
+Dimensions: B utterances, S frames, T characters, L = 2T + 1 states of the lattice: the characters with a blank before,
+between and behind them; V vocabulary.
+"""
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from pipeline.core.symbols import PAD
+
+BLANK = PAD
+FIRST_STATES = 2
+"""A path begins with the first blank or with the first character."""
+
+
+def ctc_lattice_loss(log_probs: Tensor, targets: Tensor, frames: Tensor, characters: Tensor) -> Tensor:
+    """Compute the negative log-likelihood of each transcript, in nats.
+
+    Args:
+        log_probs: Normalised log-probabilities (B, S, V), float32.
+        targets: Characters (B, T), padded with anything.
+        frames: Number of frames of each utterance (B,); the loss of one without frames means nothing.
+        characters: Number of characters of each (B,).
+
+    Returns:
+        Losses (B,): infinite, with a gradient of zero, where the characters do not fit the frames.
+    """
+    return CTCLattice.apply(log_probs, targets, frames, characters)
+
+
+class CTCLattice(Function):
+    @staticmethod
+    def forward(ctx, log_probs: Tensor, targets: Tensor, frames: Tensor, characters: Tensor) -> Tensor:
+        states = lattice_states(targets)
+        emitted = log_probs.gather(2, states.unsqueeze(1).expand(-1, log_probs.shape[1], -1))
+        back = Reversal(frames, characters, emitted)
+        both = torch.cat((emitted, back.reversed(emitted))).transpose(0, 1).contiguous()
+        variables = forward_variables(both, torch.cat((states, back.reversed_states(states)))).transpose(0, 1)
+        ahead, behind = variables.chunk(2)
+        log_likelihood = likelihood(ahead, frames, characters)
+        occupied = (ahead + back.reversed(behind) - emitted - log_likelihood[:, None, None]).exp()
+        possible = back.inside & log_likelihood.isfinite()[:, None, None]
+        symbols = torch.arange(log_probs.shape[2], device=states.device)
+        by_symbol = (states.unsqueeze(2) == symbols).to(log_probs.dtype)
+        ctx.save_for_backward(torch.bmm(occupied.masked_fill(~possible, 0.0), by_symbol))
+        return -log_likelihood
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        (occupied,) = ctx.saved_tensors
+        return -occupied * grad[:, None, None], None, None, None
+
+
+def lattice_states(targets: Tensor) -> Tensor:
+    """Return the symbol of each state: (B, T) -> (B, L)."""
+    states = targets.new_full((len(targets), 2 * targets.shape[1] + 1), BLANK)
+    states[:, 1::2] = targets
+    return states
+
+
+class Reversal:
+    """Places that put each utterance's frames and states back to front, within its own lengths."""
+
+    def __init__(self, frames: Tensor, characters: Tensor, emitted: Tensor):
+        _, steps, width = emitted.shape
+        time, state = (torch.arange(size, device=frames.device) for size in (steps, width))
+        frames, last = frames.unsqueeze(1), 2 * characters.unsqueeze(1)
+        self.time = torch.where(time < frames, frames - 1 - time, time)
+        self.state = torch.where(state <= last, last - state, state)
+        self.inside = (time < frames).unsqueeze(2) & (state <= last).unsqueeze(1)
+
+    def reversed(self, x: Tensor) -> Tensor:
+        """(B, S, L) -> (B, S, L)"""
+        by_time = x.gather(1, self.time.unsqueeze(2).expand_as(x))
+        return by_time.gather(2, self.state.unsqueeze(1).expand_as(x))
+
+    def reversed_states(self, states: Tensor) -> Tensor:
+        """(B, L) -> (B, L)"""
+        return states.gather(1, self.state)
+
+
+def forward_variables(emitted: Tensor, states: Tensor) -> Tensor:
+    """Sum the paths that reach each state: log-probabilities emitted (S, B, L) of states (B, L) -> (S, B, L)."""
+    steps, rows, width = emitted.shape
+    # Two states before the first, which nothing reaches: every state has one and two before it.
+    reached = emitted.new_full((steps, rows, width + 2), -torch.inf)
+    reached[0, :, 2 : 2 + FIRST_STATES] = emitted[0, :, :FIRST_STATES]
+    skips = torch.zeros_like(states, dtype=torch.bool)
+    skips[:, 2:] = (states[:, 2:] != BLANK) & (states[:, 2:] != states[:, :-2])
+    never = emitted.new_full((), -torch.inf)
+    for before, now, frame in zip(reached[:-1], reached[1:], emitted[1:], strict=True):
+        stayed_or_next = torch.logaddexp(before[:, 2:], before[:, 1:-1])
+        skipped = torch.where(skips, before[:, :-2], never)
+        torch.add(torch.logaddexp(stayed_or_next, skipped), frame, out=now[:, 2:])
+    return reached[..., 2:]
+
+
+def likelihood(reached: Tensor, frames: Tensor, characters: Tensor) -> Tensor:
+    """Sum the paths that end in the last character or the blank behind it: (B, S, L) -> (B,)."""
+    last_frame = (frames - 1).clamp_min(0).view(-1, 1, 1).expand(-1, 1, reached.shape[2])
+    ends, last = reached.gather(1, last_frame).squeeze(1), 2 * characters.unsqueeze(1)
+    character = ends.gather(1, (last - 1).clamp_min(0)).masked_fill(last == 0, -torch.inf)
+    return torch.logaddexp(ends.gather(1, last), character).squeeze(1)
