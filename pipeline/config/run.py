@@ -95,7 +95,7 @@ class RunSpec(Closed):
         Where anything lies is not among them, nor what else is written.
         """
         places: dict[str, Any] = {"corpus": True, "initial": True, "language_model": {"run"}}
-        places["training"] = {"keep_checkpoints", "tensorboard"}
+        places["training"] = {"keep_checkpoints", "tensorboard", "cuda_graphs"}
         return self.model_dump(mode="json", exclude_defaults=exclude_defaults, exclude=places)
 
     def differences(self, there: "RunSpec") -> list[str]:

@@ -95,6 +95,10 @@ class TrainingConfig(Closed):
     noise_snr_db: tuple[float, float] = Field(
         default=(0.0, 15.0), strict=False, description="Speech: lowest and highest signal-to-noise ratio, in dB"
     )
+    cuda_graphs: bool = Field(
+        default=True,
+        description="On a GPU, replay steps as CUDA graphs, with batches padded to a few shapes; false: eager steps",
+    )
     tensorboard: bool = Field(default=False, description="Write what progress.jsonl has as event files, too: events/")
 
     @model_validator(mode="after")

@@ -18,7 +18,15 @@ from pipeline.papers.project import Project
 
 SECTIONS = ("model", "fusion", "training")
 OF_THE_MACHINE = frozenset(
-    {"micro_batch_tokens", "micro_batch_frames", "precision", "keep_checkpoints", "tensorboard", "batch_tokens"}
+    {
+        "micro_batch_tokens",
+        "micro_batch_frames",
+        "precision",
+        "keep_checkpoints",
+        "tensorboard",
+        "cuda_graphs",
+        "batch_tokens",
+    }
 )
 """Settings of trainings and decodings that say how a machine does the work and what it keeps, not what work it is."""
 

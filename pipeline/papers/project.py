@@ -99,6 +99,8 @@ class Project(Catalogue):
         scaled = self.scaled(section, full.model_dump(), run.paper, run.system)
         if section == "training" and self.config.tensorboard:
             scaled["tensorboard"] = True
+        if section == "training" and not self.config.cuda_graphs:
+            scaled["cuda_graphs"] = False
         return validate(SECTIONS[section], scaled, f"{self.where(run)}: {section}")
 
     def scaled(self, section: str, settings: dict[str, Any], paper: str, system: str) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Config(Closed):
         default={}, description="Folders of licensed packages by name, e.g. LDC99T42; without them stand-ins are used"
     )
     tensorboard: bool = Field(default=False, description="Whether trainings write event files for TensorBoard, too")
+    cuda_graphs: bool = Field(default=True, description="Whether trainings on a GPU replay their steps as CUDA graphs")
 
     @field_validator("seeds", "mirror", mode="before")
     @classmethod

@@ -46,6 +46,7 @@ from pipeline.data.store.staging import stage
 from pipeline.models.seq2seq import count_parameters
 from pipeline.training import machine
 from pipeline.training.arguments import SAVE_EVERY_S, add_machine_arguments
+from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints, key_of
 from pipeline.training.cost import CostCounter
 from pipeline.training.description import describe
@@ -231,6 +232,7 @@ def build_trainer(
         stop=stop,
         machine=facts,
         save_every_s=save_every_s,
+        captured=captured_steps(spec, model, optimiser, batches, group, device),
     )
 
 

@@ -17,6 +17,7 @@ from pipeline.core.records.training import Machine, Return, SampleLine
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.models.batch_shape import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.checkpoint import Checkpoints, load_weights
 from pipeline.training.cost import CostCounter
 from pipeline.training.distributed import Group
@@ -59,6 +60,7 @@ class Trainer:
     stop: StopRequest
     machine: Machine
     save_every_s: float
+    captured: CapturedSteps | None = None
 
     def __post_init__(self):
         self.samples = JsonLines(self.checkpoints.run_folder / SAMPLES_FILE)
@@ -69,7 +71,7 @@ class Trainer:
         """The update in which all were told that one of them was asked to stop."""
         self.unread: tuple[int, Update, Numbers, float] | None = None
         """The update that is still being computed: its number, its numbers, and its learning rate."""
-        self.reads_late = self.device.type == "cuda"
+        self.reads_late = self.device.type == "cuda" or self.captured is not None
 
     def train(self) -> None:
         """Do all updates that are left.
@@ -116,12 +118,16 @@ class Trainer:
         """Update `step`, ready to be copied to the device; called in a thread of its own, ahead of time."""
         parts: list[AnyBatch] = [*self.batches.update(step, self.group.rank, self.group.size)]
         flops = sum(self.flops(batch) for batch in parts)
-        if self.device.type == "cuda":
+        if self.captured:
+            parts = [self.captured.fitted(batch) for batch in parts]
+        elif self.device.type == "cuda":
             parts = [batch.pinned() for batch in parts]
         return Update(parts, *self.batches.size(step), flops)
 
     def do(self, step: int, update: Update) -> Numbers:
         """One update; where the device can decide by itself whether to leave it out, without waiting for it."""
+        if self.captured:
+            return self.replay(self.captured, step, update)
         numbers = self.accumulate(step, update)
         if self.reads_late:
             self.optimiser.update(step, self.state.annealings, skip=not_finite(numbers[0], numbers[-1]))
@@ -133,6 +139,17 @@ class Trainer:
         else:
             self.optimiser.forget_gradients()
         return read
+
+    def replay(self, captured: CapturedSteps, step: int, update: Update) -> Numbers:
+        """Do a training step by CUDA graphs."""
+        seeds = [micro_seed(self.spec.seed, step, number) for number in range(len(update.parts))]
+        with out_of_memory_explained(self.spec.name, step, update.parts[0], self.spec.training):
+            found = captured.run(step, self.state.annealings, update.parts, seeds, self.divisor(update))
+        return Numbers(found, (update.flops, self.stop.signal is not None))
+
+    def divisor(self, update: Update) -> int:
+        """Return the number by which the summed loss of a step is divided."""
+        return update.tokens if self.spec.training.loss_mean == "token" else update.sentences
 
     def settle(self) -> str | None:
         """Read the numbers of the last update but count it only now; what is wrong, if too many were left out."""
@@ -201,6 +218,8 @@ class Trainer:
             raise diverged(self.spec.name, state, fault, str(path) if good else "none yet")
         load_weights(self.model, path, self.checkpoints.key)
         self.optimiser.load_tensors({})
+        if self.captured:
+            self.captured.forget()
         state.returned, state.skipped_in_a_row = Return(at=state.step, to=good), 0
         log.warning("%s: %s: going back to %s, and on from update %d", self.spec.name, fault, path, state.step)
 
@@ -208,7 +227,7 @@ class Trainer:
         """The gradients of an update; returns, on the device, over all processes: summed loss, negative log-likelihood,
         operations, how many were asked to stop; and the gradients' norm."""
         totals: torch.Tensor | None = None
-        divisor = update.tokens if self.spec.training.loss_mean == "token" else update.sentences
+        divisor = self.divisor(update)
         for number, batch in enumerate(update.parts):
             torch.manual_seed(micro_seed(self.spec.seed, step, self.group.rank + self.group.size * number))
             if number == len(update.parts) - 1:
@@ -240,6 +259,8 @@ class Trainer:
         """
         parts: Sequence[AnyBatch] = self.batches.largest()
         largest = max(parts, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
+        if self.captured:
+            largest = self.captured.fitted(largest)
         moments = [torch.zeros_like(weight) for weight in self.optimiser.parameters for _ in range(2)]
         before = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
         self.backward(self.state.step, largest, largest.num_tokens)

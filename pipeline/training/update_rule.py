@@ -7,6 +7,7 @@ don't.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -18,7 +19,9 @@ from pipeline.config import TrainingConfig
 Tensors = list[Tensor]
 State = dict[str, Tensor]
 """What a rule remembers of one parameter, by name."""
-Move = Callable[[Tensors, Tensors, list[State], float, Tensor | None], None]
+Rate = float | Tensor
+"""A learning rate; one that lies on a device is read there, so that a recorded step can be given another."""
+Move = Callable[[Tensors, Tensors, list[State], Rate, Tensor | None], None]
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def column(states: list[State], name: str) -> Tensors:
 
 
 def adam_step(
-    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: float, skip: Tensor | None
+    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: Rate, skip: Tensor | None
 ) -> None:
     adam(
         weights,
@@ -81,7 +84,7 @@ def adam_step(
 
 
 def adadelta_step(
-    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: float, skip: Tensor | None
+    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: Rate, skip: Tensor | None
 ) -> None:
     """Zeiler 2012, algorithm 1. torch's own form, else the same, can't leave an update out on the device."""
     counts, squares, steps = (column(states, name) for name in ("step", "square_avg", "acc_delta"))
@@ -101,11 +104,15 @@ def adadelta_step(
     torch._foreach_mul_(step, gradients)
     torch._foreach_mul_(steps, kept)
     torch._foreach_addcmul_(steps, step, step, value=1 - config.adadelta_rho)
-    torch._foreach_add_(weights, step, alpha=-rate)
+    if isinstance(rate, Tensor):
+        torch._foreach_mul_(step, rate)
+        torch._foreach_sub_(weights, step)
+    else:
+        torch._foreach_add_(weights, step, alpha=-rate)
 
 
 def nesterov_step(
-    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: float, skip: Tensor | None
+    config: TrainingConfig, weights: Tensors, gradients: Tensors, states: list[State], rate: Rate, skip: Tensor | None
 ) -> None:
     sgd(
         weights,
@@ -115,7 +122,7 @@ def nesterov_step(
         found_inf=skip,
         weight_decay=0.0,
         momentum=config.momentum,
-        lr=rate,
+        lr=cast(float, rate),  # the fused kernels take a tensor, too
         dampening=0.0,
         nesterov=True,
         maximize=False,

@@ -1,5 +1,6 @@
 """An update on its way through a trainer: composed ahead, computed, and its numbers read when they are there."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,21 +25,29 @@ class Update:
 
 
 class Numbers:
-    """A few float64 numbers of a device. Their copy to the host begins at once; who reads them waits for it."""
+    """A few numbers of a device. Their copy to the host begins at once; who reads them waits for it.
 
-    def __init__(self, values: Tensor):
-        self.host, self.copied = values, None
+    Args:
+        values: On the device; may be overwritten by what is queued from now on.
+        known: Numbers that the host has already; they come before the last of `values`.
+    """
+
+    def __init__(self, values: Tensor, known: Sequence[float] = ()):
+        self.copied, self.known = None, known
         if values.is_cuda:
             self.host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
             self.host.copy_(values, non_blocking=True)
             self.copied = torch.Event(values.device)
             self.copied.record()
+        else:
+            self.host = values.clone()
 
     @cached_property
     def values(self) -> list[float]:
         if self.copied:
             self.copied.synchronize()
-        return self.host.tolist()
+        *first, last = self.host.tolist()
+        return [*first, *self.known, last]
 
 
 def not_finite(one: Tensor, other: Tensor) -> Tensor:

@@ -42,6 +42,13 @@ TRAININGS = {
 }
 
 
+MEASURED = {
+    "tiny Transformer": Case("anchors/tiny-transformer", 164, 25, 25),
+    "Cold Fusion, 64 utterances of 8 s": Case("coldfusion/CF3", 64, 800, 100),
+}
+"""Trainings that are measured and not counted."""
+
+
 @dataclass(frozen=True)
 class Decoding(Case):
     """A search with a model of `system`; its counts are of four positions, or of all frames of CTC."""

@@ -90,5 +90,6 @@ def install() -> None:
     torch.lstm = torch._VF.lstm = lstm
     MISSING.impl("_thnn_fused_gru_cell", fused_cell)
     MISSING.impl("_thnn_fused_gru_cell_backward", fused_cell_backward)
-    MISSING.impl("_fused_sgd_", lambda *_, **__: None)
+    for optimiser in ("_fused_sgd_", "_fused_sgd_.tensor_lr", "_fused_adam_.tensor_lr"):
+        MISSING.impl(optimiser, lambda *_, **__: None)
     torch.nn.utils.clip_grad._has_foreach_support = lambda *_: True  # it asks for plain tensors

@@ -1,15 +1,17 @@
-"""Do every case on the GPU of this machine and print what it took, beside what was counted without one.
+"""Measure every case on the GPU of this machine, beside what was counted without one.
 
-    PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu]
+    PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu] [--json FILE]
 
-One line a case: launches, counted (budgets.csv) and seen by torch's profiler; milliseconds, forecast for an H100 and
-measured, the least of a few and their median; GiB of memory at most. Of several processes it is one alone. A case that
-fails does not end the others, but the exit status is 1 then.
+One line for each way to run a case: eager, or replayed as a CUDA graph. It has launches, counted (budgets.csv) and seen
+by torch's profiler; milliseconds, forecast for an H100 and measured, the least of a few and their median; GiB of memory
+at most. Of several processes one is measured alone. "plain PyTorch" is a rival of "base, 1 GPU": the same sizes without
+this project's code. A case that fails does not end the others, but the exit status is 1 then.
 """
 
 import argparse
 import contextlib
 import csv
+import json
 import statistics
 import sys
 import time
@@ -21,10 +23,12 @@ from pathlib import Path
 import decodings
 import torch
 import trainings
-from cases import DECODINGS, TRAININGS, Case, Decoding
+from cases import DECODINGS, MEASURED, TRAININGS, Case, Decoding
+from plain_transformer import plain_step
 from torch.profiler import ProfilerActivity, profile
 
 from pipeline.core.errors import UserError
+from pipeline.training.graph_cache import CudaRecorder
 from pipeline.training.machine import choose_device, prepare
 from pipeline.training.updates import Numbers, Update
 
@@ -66,26 +70,59 @@ class Clock:
         return [1e3 * (after - before) / BLOCK for before, after in pairwise(self.moments)]
 
 
+Run = Callable[[Case, torch.device, Clock], None]
+
+
 def train(case: Case, device: torch.device, clock: Clock) -> None:
     trainer = trainings.trainer_of(Timed, case, device)
     trainer.at = clock
     trainer.train()
 
 
-def decode(case: Decoding, device: torch.device, clock: Clock) -> None:
-    search = decodings.searching(case, device)
+def train_by_graphs(case: Case, device: torch.device, clock: Clock) -> None:
+    trainer = trainings.trainer_of(Timed, case, device, CudaRecorder(device))
+    trainer.at = clock
+    try:
+        trainer.train()
+    finally:
+        if failure := trainer.captured.graphs.failure:
+            raise RuntimeError(failure)
+
+
+def decode(case: Case, device: torch.device, clock: Clock) -> None:
+    assert isinstance(case, Decoding)
+    repeat(decodings.searching(case, device), clock)
+
+
+def repeat(work: Callable[[], None], clock: Clock) -> None:
     for step in count():
         clock(step)
-        search()
+        work()
 
 
-def measured(do: Callable[[Case, torch.device, Clock], None], case: Case, device: torch.device) -> dict[str, str]:
+RIVALS: dict[str, Run] = {
+    "plain PyTorch": lambda _, device, clock: repeat(plain_step(device, compiled=False), clock),
+    "plain PyTorch, compiled": lambda _, device, clock: repeat(plain_step(device, compiled=True), clock),
+}
+CASES = {**TRAININGS, **MEASURED, **DECODINGS, **dict.fromkeys(RIVALS, TRAININGS["base, 1 GPU"])}
+
+
+def ways(name: str, device: torch.device) -> dict[str, Run]:
+    """Return how a case is run, by what the table calls it."""
+    if name in RIVALS:
+        return {name: RIVALS[name]}
+    if name in DECODINGS:
+        return {name: decode}
+    return {name: train} | ({f"{name}, graphs": train_by_graphs} if device.type == "cuda" else {})
+
+
+def measured(run: Run, case: Case, device: torch.device) -> dict[str, str]:
     clock = Clock(device)
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     with contextlib.suppress(StopIteration):
-        do(case, device, clock)
+        run(case, device, clock)
     memory = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0
     return {
         "launches": str(clock.launches),
@@ -95,32 +132,44 @@ def measured(do: Callable[[Case, torch.device, Clock], None], case: Case, device
     }
 
 
+def measure_case(name: str, device: torch.device) -> dict[str, dict[str, str]]:
+    """Print a line for each way to run a case, and return the figures of those that did not fail."""
+    case, found = CASES[name], {}
+    speech = trainings.spec_of(case.system).model.reads == "speech"
+    for title, run in ways(name, device).items():
+        prepare(device, 1, strict=not speech and name not in RIVALS)
+        try:
+            own = measured(run, replace(case, ranks=1), device)
+        except Exception as error:  # the others can be measured all the same
+            print(f"| {title} | failed: {type(error).__name__}: {str(error)[:300]} |", flush=True)
+            continue
+        counted = BUDGETS.get(title, {"launches": "", "ms H100": ""})
+        figures = counted["launches"], own["launches"], counted["ms H100"], own["ms"], own["median ms"], own["GiB"]
+        print(f"| {title} | {' | '.join(figures)} |", flush=True)
+        found[title] = own
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=[*TRAININGS, *DECODINGS], metavar="CASE", help="(default: all)")
+    parser.add_argument("--only", nargs="*", choices=[*CASES], metavar="CASE", help="(default: all)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--json", type=Path, help="file for the figures, written after each case")
     args = parser.parse_args()
     try:
         device = choose_device(args.device, local_rank=0)
     except UserError as error:
         parser.error(str(error))
     print("| case | launches, counted | seen | ms, forecast for an H100 | least | median | GiB |\n|---|" + "---:|" * 6)
-    failed = False
-    for name, case in {**TRAININGS, **DECODINGS}.items():
-        if args.only and name not in args.only:
-            continue
-        speech = trainings.spec_of(case.system).model.reads == "speech"
-        prepare(device, 1, strict=not speech)
-        try:
-            own = measured(decode if isinstance(case, Decoding) else train, replace(case, ranks=1), device)
-        except Exception as error:  # the others can be measured all the same
-            print(f"| {name} | failed: {type(error).__name__}: {str(error)[:300]} |", flush=True)
-            failed = True
-            continue
-        counted = BUDGETS[name]
-        figures = counted["launches"], own["launches"], counted["ms H100"], own["ms"], own["median ms"], own["GiB"]
-        print(f"| {name} | {' | '.join(figures)} |", flush=True)
-    sys.exit(failed)
+    found: dict[str, dict[str, str]] = {}
+    complete = True
+    for name in args.only or CASES:
+        of_case = measure_case(name, device)
+        complete &= len(of_case) == len(ways(name, device))
+        found |= of_case
+        if args.json:
+            args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    sys.exit(not complete)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import RunId
+from pipeline.data.batches.shape_grid import ShapeGrid
 from pipeline.models.layers.reading import numbers_on
 from pipeline.papers.project import Project
 from pipeline.planning.random_batches import random_batch
+from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.distributed import Group
+from pipeline.training.graph_cache import Recorder
 from pipeline.training.optimiser import Optimiser
 from pipeline.training.parts import build_run
 from pipeline.training.schedule import Schedule
@@ -67,8 +70,10 @@ class Counted(UpdatesAlone):
         return super().do(step, update)
 
 
-def trainer_of(kind: type[UpdatesAlone], case: Case, device: torch.device) -> UpdatesAlone:
-    """What trains the case's system; does no more than updates."""
+def trainer_of(
+    kind: type[UpdatesAlone], case: Case, device: torch.device, recorder: Recorder | None = None
+) -> UpdatesAlone:
+    """What trains the case's system; does no more than updates, captured by `recorder` if there is one."""
     spec = spec_of(case.system)
     every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
     spec = spec.model_copy(update={"training": spec.training.model_copy(update=every)})
@@ -83,10 +88,13 @@ def trainer_of(kind: type[UpdatesAlone], case: Case, device: torch.device) -> Up
         run_folder=Path("."),
         signal=None,
     )
+    optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
+    grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches.update()])
+    captured = CapturedSteps(spec, model, optimiser, device, grid, recorder) if recorder else None
     return kind(
         spec=spec,
         model=model,
-        optimiser=Optimiser(model, Schedule(spec.model, spec.training), spec.training),
+        optimiser=optimiser,
         batches=batches,
         state=TrainingState(),
         group=Group(0, case.ranks),
@@ -98,6 +106,7 @@ def trainer_of(kind: type[UpdatesAlone], case: Case, device: torch.device) -> Up
         stop=idle,
         machine=None,
         save_every_s=1e9,
+        captured=captured,
     )
 
 

@@ -60,6 +60,7 @@ def test_a_folder_keeps_its_readable_name_and_ends_in_eight_digits(changed):
         ("papers/attention/paper.yaml", ["systems", "base", "description"], "Another description", ""),
         ("papers/attention/paper.yaml", ["systems", "base", "training", "keep_checkpoints"], 19, ""),
         ("papers/attention/paper.yaml", ["systems", "base", "training", "tensorboard"], True, ""),
+        ("papers/attention/paper.yaml", ["systems", "base", "training", "cuda_graphs"], False, ""),
         ("papers/coldfusion/paper.yaml", ["systems", "lm-source", "model", "dropout"], 0.2, "fused"),
         ("datasets/grammar-smoke-text-full.yaml", ["max_characters"], 61, "fused"),
     ],

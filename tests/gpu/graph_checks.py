@@ -1,0 +1,172 @@
+"""Check on a GPU that steps replayed as CUDA graphs are those of eager mode, also when graphs are recorded again.
+
+    PYTHONPATH=.:tests/helpers python tests/gpu/graph_checks.py [--only CASE …] [--json FILE]
+
+Each case trains a few steps on padded batches of two shapes: by graphs; eagerly; by graphs of which one at a time is
+kept; and by graphs that are new after half of the steps, as in a training that was stopped. It prints whether the
+weights are the same bytes, and the largest difference, in units of the largest weight. "broken capture" asks the device
+for a number while a step is recorded: training has to go on eagerly.
+"""
+
+import argparse
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+import trainings
+from cases import TRAININGS, Case
+
+from pipeline.data.batches.corpus_batches import AnyBatch
+from pipeline.data.batches.shape_grid import ShapeGrid
+from pipeline.planning.random_batches import random_batch
+from pipeline.training.graph_cache import CudaRecorder, Recorder
+from pipeline.training.machine import choose_device, prepare
+from pipeline.training.resume_point import everything
+from pipeline.training.tensor_file import load_into
+from pipeline.training.trainer import Trainer
+from pipeline.training.updates import Update
+
+STEPS, SEED = 6, 3
+BROKEN = "broken capture"
+CASES = {
+    name: TRAININGS[name]
+    for name in (
+        *("base, 8 GPUs", "base, 2 micro-batches", "Weighted Transformer", "DL4MT", "NTM-RNN-EMB", "ConvS2S"),
+        *("language model", "CTC", "attention recogniser", "Cold Fusion", "Cold Fusion, translation"),
+        "CTC and attention",
+    )
+} | {BROKEN: TRAININGS["DL4MT"]}
+
+
+class Refusing:
+    """Records nothing: all steps are eager."""
+
+    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+        raise RuntimeError("refused")
+
+    def release(self) -> None:
+        pass
+
+
+def batches(case: Case) -> list[list[AnyBatch]]:
+    """Micro-batches of two shapes in turn, less than which the batches are."""
+    spec = trainings.spec_of(case.system)
+    vocab = trainings.vocabulary(spec)
+    corpus = SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, kind=spec.model.reads)
+    sizes = [(case.rows - 3, case.src - 1, case.tgt - 1), (case.rows // 2, case.src, case.tgt - 2)]
+    torch.manual_seed(SEED)
+    return [[random_batch(spec, corpus, *sizes[step % 2]) for _ in range(case.micro_batches)] for step in range(STEPS)]
+
+
+def trainer_of(case: Case, device: torch.device, recorder: Recorder) -> Trainer:
+    torch.manual_seed(SEED)
+    trainer = trainings.trainer_of(trainings.UpdatesAlone, replace(case, ranks=1), device, recorder)
+    trainer.model.train()
+    trainer.captured.grid = ShapeGrid([(case.rows, case.src, case.tgt), (case.rows // 2 + 2, case.src, case.tgt)])
+    return trainer
+
+
+def train(trainer: Trainer, steps: range, case: Case) -> list[float]:
+    """Do some steps; returns the summed loss of each."""
+    given, losses = batches(case), []
+    for step in steps:
+        parts = [trainer.captured.fitted(batch) for batch in given[step]]
+        tokens = sum(batch.num_tokens for batch in parts)
+        losses.append(trainer.replay(trainer.captured, step, Update(parts, tokens, case.rows, 0.0)).values[0])
+    return losses
+
+
+def state(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in everything(trainer.model, trainer.optimiser).items()}
+
+
+def compared(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[bool, float]:
+    """Whether all bytes are the same, and the largest difference over the largest value of a tensor."""
+    same, largest = found.keys() == expected.keys(), 0.0
+    for name, value in expected.items():
+        same &= torch.equal(found[name], value)
+        scale = float(value.abs().max()) or 1.0
+        largest = max(largest, float((found[name] - value).abs().max()) / scale)
+    return same, largest
+
+
+def check(case: Case, device: torch.device) -> dict[str, object]:
+    recorder, began = CudaRecorder(device), time.perf_counter()
+    trainer = trainer_of(case, device, recorder)
+    losses = train(trainer, range(STEPS // 2), case)
+    half, seconds = state(trainer), time.perf_counter() - began
+    losses += train(trainer, range(STEPS // 2, STEPS), case)
+    whole, failure = state(trainer), trainer.captured.graphs.failure
+    row: dict[str, object] = {"failure": failure, "seconds": round(seconds, 1), "losses": losses}
+    del trainer
+    eager = trainer_of(case, device, Refusing())
+    row["eager losses"] = train(eager, range(STEPS), case)
+    row["eager"] = compared(state(eager), whole)
+    del eager
+    evicting = trainer_of(case, device, CudaRecorder(device))
+    evicting.captured.graphs.most = 1
+    train(evicting, range(STEPS), case)
+    row["recorded again"] = compared(state(evicting), whole)
+    del evicting
+    resumed = trainer_of(case, device, CudaRecorder(device))
+    load_into(resumed.model, {name[6:]: value for name, value in half.items() if name.startswith("model.")})
+    resumed.optimiser.load_tensors({name[5:]: value for name, value in half.items() if name.startswith("adam.")})
+    train(resumed, range(STEPS // 2, STEPS), case)
+    row["resumed"] = compared(state(resumed), whole)
+    return row
+
+
+def check_broken_capture(case: Case, device: torch.device) -> dict[str, object]:
+    """A capture that CUDA breaks off leaves a trainer that goes on, to the same weights."""
+    trainer, eager = trainer_of(case, device, CudaRecorder(device)), trainer_of(case, device, Refusing())
+    loss = trainer.model.loss
+
+    def reading(batch: AnyBatch, smoothing: float):
+        sums = loss(batch, smoothing)
+        float(sums.nll)
+        return sums
+
+    trainer.model.loss = reading
+    train(trainer, range(STEPS), case), train(eager, range(STEPS), case)
+    found = compared(state(trainer), state(eager))
+    later = trainer_of(case, device, CudaRecorder(device))
+    train(later, range(STEPS), case)
+    return {
+        "failure": trainer.captured.graphs.failure,
+        "eager": found,
+        "recorded later": [later.captured.graphs.failure, *compared(state(later), state(eager))],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=[*CASES], metavar="CASE", help="(default: all)")
+    parser.add_argument("--json", type=Path, help="file for the findings, written after each case")
+    args = parser.parse_args()
+    logging.basicConfig(level=logging.INFO)
+    device = choose_device("cuda", local_rank=0)
+    found: dict[str, dict[str, object]] = {}
+    for name in args.only or CASES:
+        case = CASES[name]
+        speech = trainings.spec_of(case.system).model.reads == "speech"
+        prepare(device, 1, strict=not speech)
+        try:
+            found[name] = (check_broken_capture if name == BROKEN else check)(case, device)
+        except Exception as error:  # the others can be checked all the same
+            logging.exception("%s", name)
+            found[name] = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
+        print(name, json.dumps(found[name]), flush=True)
+        torch.cuda.empty_cache()
+        if args.json:
+            args.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    sys.exit(any("failed" in row for row in found.values()))
+
+
+if __name__ == "__main__":
+    main()
