@@ -2,10 +2,11 @@
 
     PYTHONPATH=.:tests/helpers python tests/gpu/measure.py [--only CASE …] [--device cpu] [--json FILE]
 
-One line for each way to run a case: eager, or replayed as a CUDA graph. It has launches, counted (budgets.csv) and seen
-by torch's profiler; milliseconds, forecast for an H100 and measured, the least of a few and their median; GiB of memory
-at most. Of several processes one is measured alone. "plain PyTorch" is a rival of "base, 1 GPU": the same sizes without
-this project's code. A case that fails does not end the others, but the exit status is 1 then.
+One line for each way to run a case: eager, replayed as a CUDA graph, or that with layers that torch compiled. It has
+launches, counted (budgets.csv) and seen by torch's profiler; milliseconds, forecast for an H100 and measured, the least
+of a few and their median; GiB of memory at most. Of several processes one is measured alone. "plain PyTorch" is a rival
+of "base, 1 GPU": the same sizes without this project's code. A case that fails does not end the others, but the exit
+status is 1 then.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 
@@ -79,9 +81,12 @@ def train(case: Case, device: torch.device, clock: Clock) -> None:
     trainer.train()
 
 
-def train_by_graphs(case: Case, device: torch.device, clock: Clock) -> None:
+def train_by_graphs(case: Case, device: torch.device, clock: Clock, compiled: bool = False) -> None:
+    """Replay steps; `compiled`: of layers that torch compiled."""
     trainer = trainings.trainer_of(Timed, case, device, CudaRecorder(device))
     trainer.at = clock
+    for layer in (*trainer.model.encoder, *trainer.model.decoder) if compiled else ():
+        layer.compile(dynamic=False)
     try:
         trainer.train()
     finally:
@@ -107,13 +112,22 @@ RIVALS: dict[str, Run] = {
 CASES = {**TRAININGS, **MEASURED, **DECODINGS, **dict.fromkeys(RIVALS, TRAININGS["base, 1 GPU"])}
 
 
+COMPILED = ("base, 1 GPU", "big, 1 GPU")
+"""Cases whose layers are compiled, too."""
+
+
 def ways(name: str, device: torch.device) -> dict[str, Run]:
     """Return how a case is run, by what the table calls it."""
     if name in RIVALS:
         return {name: RIVALS[name]}
     if name in DECODINGS:
         return {name: decode}
-    return {name: train} | ({f"{name}, graphs": train_by_graphs} if device.type == "cuda" else {})
+    found: dict[str, Run] = {name: train}
+    if device.type == "cuda":
+        found[f"{name}, graphs"] = train_by_graphs
+        if name in COMPILED:
+            found[f"{name}, graphs, compiled layers"] = partial(train_by_graphs, compiled=True)
+    return found
 
 
 def measured(run: Run, case: Case, device: torch.device) -> dict[str, str]:
