@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
+from typing import Any
 
 import decodings
 import torch
@@ -35,6 +36,7 @@ from pipeline.training.machine import choose_device, prepare
 from pipeline.training.updates import Numbers, Update
 
 WARM, BLOCK, BLOCKS = 4, 8, 3
+MOST_KERNELS = 25
 TABLE = (Path(__file__).parent / "budgets.csv").read_text(encoding="utf-8")
 BUDGETS = {row.pop("case"): row for row in csv.DictReader(TABLE.splitlines())}
 
@@ -52,6 +54,8 @@ class Clock:
 
     def __init__(self, device: torch.device):
         self.device, self.moments, self.launches = device, [], 0
+        self.kernels: list[tuple[float, int, str]] = []
+        """Milliseconds in all, how often, and name of each kernel of the last repetition."""
         self.seen = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
 
     def __call__(self, step: int) -> None:
@@ -63,8 +67,16 @@ class Clock:
         if (block, rest) == (BLOCKS, 0):
             self.seen.start()
         elif block == BLOCKS:
+            if self.device.type == "cuda":
+                torch.cuda.synchronize()
             self.seen.stop()
-            self.launches = sum(event.count for event in self.seen.key_averages() if "LaunchKernel" in event.key)
+            events = self.seen.key_averages()
+            self.launches = sum(event.count for event in events if "LaunchKernel" in event.key)
+            self.kernels = [
+                (event.self_device_time_total / 1e3, event.count, event.key)
+                for event in events
+                if event.device_type == torch.autograd.DeviceType.CUDA
+            ]
             raise StopIteration
 
     @property
@@ -81,12 +93,13 @@ def train(case: Case, device: torch.device, clock: Clock) -> None:
     trainer.train()
 
 
-def train_by_graphs(case: Case, device: torch.device, clock: Clock, compiled: bool = False) -> None:
-    """Replay steps; `compiled`: of layers that torch compiled."""
+def train_by_graphs(case: Case, device: torch.device, clock: Clock, compiled: bool = False, dynamic=False) -> None:
+    """Replay steps; `compiled`: of layers that torch compiled, for any shape if `dynamic`."""
     trainer = trainings.trainer_of(Timed, case, device, CudaRecorder(device))
     trainer.at = clock
+    torch._dynamo.reset()
     for layer in (*trainer.model.encoder, *trainer.model.decoder) if compiled else ():
-        layer.compile(dynamic=False)
+        layer.compile(dynamic=dynamic)
     try:
         trainer.train()
     finally:
@@ -112,7 +125,7 @@ RIVALS: dict[str, Run] = {
 CASES = {**TRAININGS, **MEASURED, **DECODINGS, **dict.fromkeys(RIVALS, TRAININGS["base, 1 GPU"])}
 
 
-COMPILED = ("base, 1 GPU", "big, 1 GPU")
+COMPILED = ("base, 1 GPU",)
 """Cases whose layers are compiled, too."""
 
 
@@ -127,10 +140,11 @@ def ways(name: str, device: torch.device) -> dict[str, Run]:
         found[f"{name}, graphs"] = train_by_graphs
         if name in COMPILED:
             found[f"{name}, graphs, compiled layers"] = partial(train_by_graphs, compiled=True)
+            found[f"{name}, graphs, compiled for any shape"] = partial(train_by_graphs, compiled=True, dynamic=True)
     return found
 
 
-def measured(run: Run, case: Case, device: torch.device) -> dict[str, str]:
+def measured(run: Run, case: Case, device: torch.device) -> dict[str, Any]:
     clock = Clock(device)
     if device.type == "cuda":
         torch.cuda.empty_cache()
@@ -143,11 +157,16 @@ def measured(run: Run, case: Case, device: torch.device) -> dict[str, str]:
         "ms": f"{min(clock.milliseconds):.2f}",
         "median ms": f"{statistics.median(clock.milliseconds):.2f}",
         "GiB": f"{memory:.2f}",
+        "kernels": [f"{spent:.3f} ms, {times} times: {key[:110]}" for spent, times, key in sorted(clock.kernels)[::-1]],
     }
 
 
-def measure_case(name: str, device: torch.device) -> dict[str, dict[str, str]]:
-    """Print a line for each way to run a case, and return the figures of those that did not fail."""
+def measure_case(name: str, device: torch.device, kernels: int) -> dict[str, dict[str, Any]]:
+    """Print a line for each way to run a case, and return the figures of those that did not fail.
+
+    Args:
+        kernels: How many of the kernels that take longest are named.
+    """
     case, found = CASES[name], {}
     speech = trainings.spec_of(case.system).model.reads == "speech"
     for title, run in ways(name, device).items():
@@ -160,7 +179,8 @@ def measure_case(name: str, device: torch.device) -> dict[str, dict[str, str]]:
         counted = BUDGETS.get(title, {"launches": "", "ms H100": ""})
         figures = counted["launches"], own["launches"], counted["ms H100"], own["ms"], own["median ms"], own["GiB"]
         print(f"| {title} | {' | '.join(figures)} |", flush=True)
-        found[title] = own
+        print(*own["kernels"][:kernels], sep="\n", end="\n" if kernels else "", flush=True)
+        found[title] = own | {"kernels": own["kernels"][:MOST_KERNELS]}
     return found
 
 
@@ -168,6 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=[*CASES], metavar="CASE", help="(default: all)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--kernels", type=int, default=0, metavar="N", help="name the N kernels that take longest")
     parser.add_argument("--json", type=Path, help="file for the figures, written after each case")
     args = parser.parse_args()
     try:
@@ -175,10 +196,10 @@ def main() -> None:
     except UserError as error:
         parser.error(str(error))
     print("| case | launches, counted | seen | ms, forecast for an H100 | least | median | GiB |\n|---|" + "---:|" * 6)
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, Any]] = {}
     complete = True
     for name in args.only or CASES:
-        of_case = measure_case(name, device)
+        of_case = measure_case(name, device, args.kernels)
         complete &= len(of_case) == len(ways(name, device))
         found |= of_case
         if args.json:
