@@ -4,6 +4,7 @@ import functools
 import importlib.metadata
 import os
 import platform
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @functools.cache
 def commit() -> str:
-    """The checkout's commit, with `+changes` when tracked files differ from it; `unknown` outside a checkout."""
+    """Return the checkout's commit, with `+changes` if tracked files differ; `unknown` outside one or without git."""
+    if shutil.which("git") is None:
+        return "unknown"
     git = ["git", "-C", str(ROOT)]
     head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
     if head.returncode:
