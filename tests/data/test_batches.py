@@ -228,3 +228,12 @@ def test_both_sides_count_in_updates_and_micro_batches_whichever_is_wider(tmp_pa
             assert sum(len(part.src) for part in parts) * max(getattr(part, side).shape[1] for part in parts) <= BUDGET
             assert all(getattr(part, side).numel() <= MICRO for part in parts)
     assert all(max(part.src.numel(), part.tgt_out.numel()) <= MICRO for part in data.largest())
+
+
+def test_sampled_shapes_are_those_of_the_micro_batches(corpus):
+    data = batches(corpus)
+    steps = range(2 * len(data))
+    expected = [(*part.src_shape, part.tgt_out.shape[1]) for step in steps for part in data.update(step)]
+    assert data.sampled_shapes(len(steps)) == expected
+    few = data.sampled_shapes(5)
+    assert set(few) <= set(expected) and len(few) < len(expected) / 4

@@ -1,3 +1,4 @@
+import copy
 import math
 import subprocess
 import sys
@@ -193,3 +194,16 @@ def test_moments_restored_from_tensors_give_the_same_next_update(any_optimiser):
     torch.manual_seed(7)
     update(optimiser, 1)
     assert all(torch.equal(*pair) for pair in zip(expected, optimiser.parameters, strict=True))
+
+
+def test_rates_held_on_the_device_move_weights_alike(any_optimiser):
+    held = Optimiser(copy.deepcopy(any_optimiser.model), any_optimiser.schedule, any_optimiser.schedule.training)
+    held.hold_rates()
+    for number in range(3):
+        for one, other in zip(any_optimiser.parameters, held.parameters, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        any_optimiser.update(number)
+        held.update(number)
+        assert [float(rate) for rate in held.rates] == pytest.approx([*any_optimiser.rates])
+    torch.testing.assert_close(copies(held.parameters), copies(any_optimiser.parameters), rtol=1e-5, atol=1e-6)
