@@ -138,7 +138,10 @@ class CapturedSteps:
     def _accumulate(self, batch: AnyBatch) -> Tensor:
         """Add what a micro-batch gives to the gradients that are held, and to the totals."""
         self._use_held()
-        return self.totals.add_(self._backward(batch))
+        added = self._backward(batch)
+        found = {parameter: parameter.grad for parameter in self.optimiser.parameters if parameter.grad is not None}
+        self.held = found | self.held
+        return self.totals.add_(added)
 
     def _finish(self, frozen: bool) -> Tensor:
         self._use_held()

@@ -162,6 +162,12 @@ def test_a_failed_recording_is_logged_and_training_goes_on(new_run, trainer_with
     assert trainer.captured.graphs.recorder.recorded == 1
 
 
+def test_gradients_add_up_if_recording_had_failed_before(new_run, trainer_with):
+    late, early = trainer_with(new_run("late", **SHORT), refuse), trainer_with(new_run("early", **SHORT), refuse)
+    early.captured.graphs.failure = "an earlier one"
+    assert_equal(final(early), final(late))
+
+
 def test_graphs_are_dropped_when_memory_is_short(new_run, trainer_with):
     full = {"left": 1}
 
