@@ -23,6 +23,7 @@ from pipeline.config import RunSpec
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
 from pipeline.data.batches.shape_grid import ShapeGrid
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.training.compiled_layers import CompiledLayers
 from pipeline.training.distributed import Group
 from pipeline.training.graph_cache import CudaRecorder, GraphCache, Recorder, Replay
 from pipeline.training.machine import autocast
@@ -67,9 +68,10 @@ class CapturedSteps:
         device: torch.device,
         grid: ShapeGrid,
         recorder: Recorder,
+        compiled: CompiledLayers | None = None,
     ):
         self.spec, self.model, self.optimiser, self.device, self.grid = spec, model, optimiser, device, grid
-        self.graphs = GraphCache[CapturedWork](recorder)
+        self.graphs, self.compiled = GraphCache[CapturedWork](recorder), compiled
         self.scale = torch.ones((), device=device)
         """What the gradient of the summed loss is multiplied by."""
         self.totals = torch.zeros(2, device=device)
@@ -155,7 +157,7 @@ class CapturedSteps:
 
     def _backward(self, batch: AnyBatch) -> Tensor:
         """Add a batch's share to the gradients; returns its summed loss and negative log-likelihood, (2,)."""
-        with autocast(self.device, self.spec):
+        with autocast(self.device, self.spec), self.compiled.used() if self.compiled else contextlib.nullcontext():
             sums = self.model.loss(batch, self.spec.training.label_smoothing)
         sums.loss.backward(self.scale)
         return torch.stack([sums.loss.detach(), sums.nll])

@@ -33,7 +33,7 @@ from pipeline.training.trainer import Trainer
 from pipeline.training.updates import Update
 
 STEPS, SEED = 6, 3
-BROKEN = "broken capture"
+BROKEN, COMPILED = "broken capture", "base, compiled layers"
 CASES = {
     name: TRAININGS[name]
     for name in (
@@ -41,7 +41,7 @@ CASES = {
         *("language model", "CTC", "attention recogniser", "Cold Fusion", "Cold Fusion, translation"),
         "CTC and attention",
     )
-} | {BROKEN: TRAININGS["DL4MT"]}
+} | {BROKEN: TRAININGS["DL4MT"], COMPILED: replace(TRAININGS["base, 8 GPUs"], rows=96)}
 
 
 class Refusing:
@@ -66,7 +66,8 @@ def batches(case: Case) -> list[list[AnyBatch]]:
 
 def trainer_of(case: Case, device: torch.device, recorder: Recorder) -> Trainer:
     torch.manual_seed(SEED)
-    trainer = trainings.trainer_of(trainings.UpdatesAlone, replace(case, ranks=1), device, recorder)
+    compiled = case == CASES[COMPILED]
+    trainer = trainings.trainer_of(trainings.UpdatesAlone, replace(case, ranks=1), device, recorder, compiled)
     trainer.model.train()
     trainer.captured.grid = ShapeGrid([(case.rows, case.src, case.tgt), (case.rows // 2 + 2, case.src, case.tgt)])
     return trainer

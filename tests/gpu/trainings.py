@@ -18,6 +18,7 @@ from pipeline.models.layers.reading import numbers_on
 from pipeline.papers.project import Project
 from pipeline.planning.random_batches import random_batch
 from pipeline.training.captured_steps import CapturedSteps
+from pipeline.training.compiled_layers import CompiledLayers
 from pipeline.training.distributed import Group
 from pipeline.training.graph_cache import Recorder
 from pipeline.training.optimiser import Optimiser
@@ -71,9 +72,16 @@ class Counted(UpdatesAlone):
 
 
 def trainer_of(
-    kind: type[UpdatesAlone], case: Case, device: torch.device, recorder: Recorder | None = None
+    kind: type[UpdatesAlone],
+    case: Case,
+    device: torch.device,
+    recorder: Recorder | None = None,
+    compiled: bool = False,
 ) -> UpdatesAlone:
-    """What trains the case's system; does no more than updates, captured by `recorder` if there is one."""
+    """What trains the case's system; does no more than updates, captured by `recorder` if there is one.
+
+    compiled: whether its layers are.
+    """
     spec = spec_of(case.system)
     every = {"max_steps": 100, "validate_every": 100, "checkpoint_every": 100}
     spec = spec.model_copy(update={"training": spec.training.model_copy(update=every)})
@@ -90,7 +98,8 @@ def trainer_of(
     )
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
     grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches.update()])
-    captured = CapturedSteps(spec, model, optimiser, device, grid, recorder) if recorder else None
+    layers = CompiledLayers(model) if compiled else None
+    captured = CapturedSteps(spec, model, optimiser, device, grid, recorder, layers) if recorder else None
     return kind(
         spec=spec,
         model=model,
