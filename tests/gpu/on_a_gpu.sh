@@ -33,7 +33,7 @@ checks 2 "CTC" "attention recogniser" "Cold Fusion" "CTC and attention" &
 checks 3 "DL4MT" "ConvS2S" "NTM-RNN-EMB" "language model" "Cold Fusion, translation" &
 checks 4 "base, compiled layers" &
 (
-  part stop-and-resume.log 140 python3 -m pytest -q -p no:cacheprovider tests/training/test_on_gpu.py
+  part stop-and-resume.log 140 python3 -m pytest -v -p no:cacheprovider tests/training/test_on_gpu.py
   tail -n 25 "$OUT/stop-and-resume.log"
 ) &
 wait
