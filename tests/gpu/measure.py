@@ -122,7 +122,7 @@ RIVALS: dict[str, Run] = {
 CASES = {**TRAININGS, **MEASURED, **DECODINGS, **dict.fromkeys(RIVALS, TRAININGS["base, 1 GPU"])}
 
 
-COMPILED = ("base, 8 GPUs", "base, 1 GPU", "big, 1 GPU")
+COMPILED = ("base, 8 GPUs", "base, 1 GPU", "big, 1 GPU", "Weighted Transformer, 1 GPU")
 """Cases whose layers are compiled, too."""
 
 

@@ -90,3 +90,12 @@ def test_reversing_twice_changes_nothing_and_leaves_padding_at_the_end():
     places = reversal(mask)
     assert reordered(x, places).squeeze(2).tolist() == [[3, 2, 1, 0], [5, 4, 6, 7]]
     assert torch.equal(reordered(reordered(x, places), places), x)
+
+
+def test_gradients_of_reversed_sequences_are_those_of_gather():
+    lengths, x = torch.tensor([5, 0, 3]), torch.randn(3, 5, 2, requires_grad=True)
+    places = reversal(torch.arange(5) < lengths.unsqueeze(1))
+    weights = torch.randn(3, 5, 2)
+    (found,) = torch.autograd.grad((reordered(x, places) * weights).sum(), x)
+    gathered = x.gather(1, places.unsqueeze(2).expand_as(x))
+    assert torch.equal(found, *torch.autograd.grad((gathered * weights).sum(), x))

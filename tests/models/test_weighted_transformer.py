@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from pipeline.models.build import build_model
 from pipeline.models.transformer.multi_head_attention import Mix, SelfAttention
-from pipeline.models.weighted_transformer.model import BranchedMix, WeightedTransformer, keep_largest
+from pipeline.models.weighted_transformer.model import BranchedMix, WeightedSum, WeightedTransformer, keep_largest
 
 MODES = ("split", "shared")
 
@@ -260,3 +260,12 @@ def test_settings_that_do_not_fit_are_refused_and_fit_when_any_of_them_is_anothe
         weighted_config(**settings)
     for change in mended:
         weighted_config(**settings | change)
+
+
+def test_a_weighted_sum_and_its_gradients_are_those_of_a_loop():
+    alpha, x = torch.rand(4, requires_grad=True), torch.randn(4, 3, 5, requires_grad=True)
+    weights = torch.randn(3, 5)
+    looped = sum(alpha[i] * x[i] for i in range(4))
+    torch.testing.assert_close(WeightedSum.apply(alpha, x), looped)
+    found = torch.autograd.grad((WeightedSum.apply(alpha, x) * weights).sum(), (alpha, x))
+    torch.testing.assert_close(found, torch.autograd.grad((looped * weights).sum(), (alpha, x)))

@@ -7,6 +7,7 @@ from functools import cache
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 
 @cache
@@ -36,6 +37,30 @@ def reversal(mask: Tensor) -> Tensor:
     return torch.where(mask, last - places, places)
 
 
+class Reversed(Function):
+    """Positions taken back to front, whose gradients are taken the same way.
+
+    The places are their own inverse. The backward pass of `gather` does not know that and adds gradients up at sorted
+    places, a fifth of a long recogniser's step on a GPU.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, places: Tensor) -> Tensor:
+        """Take x (B, S, H) at places (B, S) -> (B, S, H)."""
+        ctx.save_for_backward(places)
+        return x.gather(1, places.unsqueeze(2).expand_as(x))
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        (places,) = ctx.saved_tensors
+        return grad.gather(1, places.unsqueeze(2).expand_as(grad)), None
+
+
 def reordered(x: Tensor, places: Tensor) -> Tensor:
-    """x (B, S, H) with position places[b, j] of sequence b at j."""
-    return x.gather(1, places.unsqueeze(2).expand_as(x))
+    """Put position places[b, j] of sequence b at j.
+
+    Args:
+        x: Sequences, shape (B, S, H).
+        places: From `reversal`, shape (B, S); they have to be their own inverse.
+    """
+    return Reversed.apply(x, places)
