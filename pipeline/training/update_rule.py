@@ -4,6 +4,7 @@ torch's optimiser classes import its compiler when the first one is made, a seco
 don't.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from torch.optim.sgd import sgd
 
 from pipeline.config import TrainingConfig
 
+log = logging.getLogger(__name__)
 Tensors = list[Tensor]
 State = dict[str, Tensor]
 """What a rule remembers of one parameter, by name."""
@@ -51,10 +53,33 @@ def update_rule(config: TrainingConfig) -> UpdateRule:
         case "adam":
             return UpdateRule(("exp_avg", "exp_avg_sq"), partial(adam_step, config))
         case "adadelta":
-            return UpdateRule(("square_avg", "acc_delta"), partial(adadelta_step, config))
+            return UpdateRule(("square_avg", "acc_delta"), compiled_on_gpu(partial(adadelta_step, config)))
         case "nag":
             return UpdateRule(("momentum_buffer",), partial(nesterov_step, config), counts=False)
     raise ValueError(f"optimiser must be adam, adadelta or nag, got {config.optimiser!r}")
+
+
+def compiled_on_gpu(move: Move) -> Move:
+    """Compile `move` when it is given weights on a GPU, where one kernel then takes the place of a dozen.
+
+    If torch can't compile there, a warning says why, and `move` runs as it is.
+    """
+    compiled: Move | None = None
+
+    def chosen(weights: Tensors, gradients: Tensors, states: list[State], rate: Rate, skip: Tensor | None) -> None:
+        nonlocal compiled
+        if weights[0].is_cuda and compiled is not move:
+            from torch._dynamo.exc import TorchDynamoException  # the compiler takes a second to import
+
+            compiled = compiled or torch.compile(move, dynamic=False)
+            try:
+                return compiled(weights, gradients, states, rate, skip)
+            except TorchDynamoException as error:  # before it moved anything
+                log.warning("the optimiser can't be compiled and is slower: %s", str(error).strip().split("\n")[0])
+                compiled = move
+        return move(weights, gradients, states, rate, skip)
+
+    return chosen
 
 
 def column(states: list[State], name: str) -> Tensors:
