@@ -7,7 +7,6 @@ from small_models import VOCAB, pairs, transformer_config, weighted_config
 from torch.nn import functional as F
 
 from pipeline.models.build import build_model
-from pipeline.models.layers.dropout import ReluDropoutSum
 from pipeline.models.transformer.multi_head_attention import Mix, SelfAttention
 from pipeline.models.weighted_transformer.model import BranchedMix, WeightedSum, WeightedTransformer, keep_largest
 
@@ -270,33 +269,3 @@ def test_a_weighted_sum_and_its_gradients_are_those_of_a_loop():
     torch.testing.assert_close(WeightedSum.apply(alpha, x), looped)
     found = torch.autograd.grad((WeightedSum.apply(alpha, x) * weights).sum(), (alpha, x))
     torch.testing.assert_close(found, torch.autograd.grad((looped * weights).sum(), (alpha, x)))
-
-
-def test_units_summed_over_branches_are_those_of_a_loop():
-    config = weighted_config(ffn_mode="shared", residuals="sub-layers", relu_dropout=0.0)
-    block = BranchedMix(config)
-    rows, alpha = torch.randn(config.branches, 6, config.d_model), torch.rand(config.branches, requires_grad=True)
-    looped = sum(
-        weight * torch.relu(row @ block.inner.weight.T + block.inner.bias)
-        for weight, row in zip(alpha, rows, strict=True)
-    )
-    found = block.summed_units(rows, alpha)
-    torch.testing.assert_close(found, looped)
-    tensors = (alpha, block.inner.weight, block.inner.bias)
-    weights = torch.randn_like(looped)
-    torch.testing.assert_close(
-        torch.autograd.grad((found * weights).sum(), tensors), torch.autograd.grad((looped * weights).sum(), tensors)
-    )
-
-
-def test_dropped_and_inactive_units_of_a_sum_pass_no_gradient():
-    x = torch.randn(3, 50, 40, requires_grad=True)
-    torch.manual_seed(5)
-    out = ReluDropoutSum.apply(x, 0.3)
-    torch.manual_seed(5)
-    kept = torch.nn.functional.dropout(torch.relu(x), 0.3)
-    torch.testing.assert_close(out, kept.sum(0))
-    weights = torch.randn(50, 40)
-    (grad,) = torch.autograd.grad((out * weights).sum(), x)
-    (expected,) = torch.autograd.grad((kept.sum(0) * weights).sum(), x)
-    torch.testing.assert_close(grad, expected)

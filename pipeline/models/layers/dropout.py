@@ -103,20 +103,3 @@ def relu_dropout(x: Tensor, probability: float) -> Tensor:
     if not probability:
         return F.relu(x)
     return ReluDropout.apply(x, probability) if x.device.type == "cpu" else F.dropout(F.relu(x), probability)
-
-
-class ReluDropoutSum(Function):
-    """Sum of dropout(max(0, x)) over the first dimension; the backward pass is one kernel and needs no mask."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, probability: float) -> Tensor:
-        """Sum x (M, …) -> (…)."""
-        out = F.dropout(F.relu(x), probability)
-        ctx.save_for_backward(out)
-        ctx.scale = 1 / (1 - probability)
-        return out.sum(0)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        (out,) = ctx.saved_tensors
-        return torch.ops.aten.threshold_backward((grad * ctx.scale).expand_as(out), out, 0), None

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from pipeline.models.layers.dropout import ReluDropoutSum, relu_dropout
+from pipeline.models.layers.dropout import relu_dropout
 from pipeline.models.transformer.model import DecoderLayer, EncoderLayer, Transformer
 from pipeline.models.transformer.multi_head_attention import CrossAttention, Mix, SelfAttention, projection
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
@@ -102,33 +102,8 @@ class BranchedMix(nn.Module):
     def network(self, y: Tensor) -> tuple[Tensor, Tensor]:
         """y (M, B, T, D) -> sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D)"""
         alpha, rows, (weight, bias) = self.branch_weights()[1], y.flatten(1, 2), self.inner_layer()
-        if y.is_cuda and not self.split:
-            units = self.summed_units(rows, alpha)
-            network = F.linear(
-                units, self.outer.weight, self.outer.bias * (alpha * self.config.scaled("weights")).sum()
-            )
-        else:
-            hidden = torch.baddbmm(bias, rows, weight) if self.split else F.linear(rows, weight.T, bias)
-            network = self.summed(hidden, alpha)
-        return weighted_sum(alpha, y), network.unflatten(0, y.shape[1:3])
-
-    def summed_units(self, rows: Tensor, alpha: Tensor) -> Tensor:
-        """Return sum_i alpha_i ReLU(rows_i W_1 + b_1) with dropout, without a pass over all units for the weights.
-
-        alpha_i is not negative, so it can scale what the ReLU reads. These are
-        parameters, which are few. The gradient of alpha comes from theirs.
-
-        Args:
-            rows: What each branch's network reads, shape (M, B T, D).
-            alpha: Branch weights, shape (M,).
-
-        Returns:
-            Shape (B T, F).
-        """
-        weight, bias = self.inner_layer()
-        scale = (alpha * self.config.scaled("weights"))[:, None, None]
-        hidden = torch.baddbmm(bias * scale, rows, weight * scale)
-        return ReluDropoutSum.apply(hidden, self.dropout if self.training else 0.0)
+        hidden = torch.baddbmm(bias, rows, weight) if self.split else F.linear(rows, weight.T, bias)
+        return weighted_sum(alpha, y), self.summed(hidden, alpha).unflatten(0, y.shape[1:3])
 
     def summed(self, hidden: Tensor, alpha: Tensor) -> Tensor:
         """hidden (M, B T, F), before the ReLU -> sum_i alpha_i (ReLU(hidden_i) W_2 + b_2), (B T, D)"""
