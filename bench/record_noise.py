@@ -20,7 +20,7 @@ from pipeline.core.records.noise import DEV_LOSS, MeasuredNoise
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
+from pipeline.metrics.score_file import read_statistics, write_statistics
 
 KEPT = ("bleu_paper", "gleu", "wer", "perplexity")
 """Metrics whose statistics are kept, where there are such."""

@@ -53,7 +53,7 @@ def claims(paper: str, **settings: Any) -> DataFrame:
 
 def claim_rows(project: Project, paper: str) -> list[dict[str, str]]:
     """The rows of the CSV, in the order of claims.yaml."""
-    return [row_of(one) for one in project.claims[paper].judged(PaperView(project, paper))]
+    return [row_of(one) for one in project.claims[paper].evaluate(PaperView(project, paper))]
 
 
 def curves(run: str, **settings: Any) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Measured times of layers (`layer_cost.py`) and the powers of n and d by which they grow."""
+"""Measured times of layers (`layer_cost.py`), and the powers of length n and width d by which they grow."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,36 +12,49 @@ from pipeline.core.records.probes import LayerCosts
 
 
 @dataclass(frozen=True)
-class LayerTimes:
+class LayerTimings:
+    """Times of every layer at several lengths and widths, with repeats."""
+
     record: LayerCosts
 
     @classmethod
-    def read(cls, path: Path) -> "LayerTimes":
+    def read(cls, path: Path) -> "LayerTimings":
+        """Read the file that the stage `layer-times` wrote."""
         return cls(LayerCosts.read(path))
 
     @cached_property
     def seconds(self) -> dict[tuple[str, int, int], np.ndarray]:
-        """(repeats,) by layer, n and d."""
+        """Return the seconds of each repeat by (layer, n, d)."""
         return {(one.layer, one.n, one.d): np.array(one.seconds) for one in self.record.times}
 
     @property
     def lengths(self) -> list[int]:
+        """Return the measured lengths n in rising order."""
         return sorted({n for _, n, _ in self.seconds})
 
     @property
     def widths(self) -> list[int]:
+        """Return the measured widths d in rising order."""
         return sorted({d for _, _, d in self.seconds})
 
     @property
     def description(self) -> str:
+        """Describe the repeats and the device."""
         repeats = len(next(iter(self.seconds.values())))
         device = f"one core of {self.record.device}" if self.record.on_processor else self.record.device
         return f"{repeats} repeats on {device}"
 
     def exponents(self, layer: str, variable: str) -> list[float]:
-        """p or q of log t = c + p log n + q log d in each repeat, by least squares over the upper half of the sizes.
+        """Fit log t = c + p log n + q log d by least squares over the upper half of the sizes.
 
-        Smaller sizes are left out because there the fixed cost of a call, not the layer, is what is timed.
+        Smaller sizes are left out because there a call has a fixed cost that hides the layer's.
+
+        Args:
+            layer: Name of the layer.
+            variable: `n` or `d`.
+
+        Returns:
+            p (for `n`) or q (for `d`) of each repeat.
         """
         lengths, widths = upper_half(self.lengths), upper_half(self.widths)
         sizes = list(product(lengths, widths))
@@ -51,7 +64,7 @@ class LayerTimes:
         return slopes[1 if variable == "n" else 2].tolist()
 
     def cheaper_below_width(self, layer: str, than: str) -> list[Evidence]:
-        """How many times longer `than` takes, less one, at every n < d."""
+        """Test at every n < d how many times longer `than` takes, less one."""
         return [
             over_seeds(f"n = {n}, d = {d}", (self.seconds[than, n, d] / self.seconds[layer, n, d] - 1).tolist())
             for n, d in product(self.lengths, self.widths)
@@ -60,4 +73,5 @@ class LayerTimes:
 
 
 def upper_half(sizes: list[int]) -> list[int]:
+    """Return the larger half of the sizes; of more than three, with the middle one or the next smaller one."""
     return sizes[len(sizes) // 2 - (len(sizes) > 3) :]

@@ -1,4 +1,4 @@
-"""What a run's `progress.jsonl` says of the way it went: losses at each validation, branch weights now and then."""
+"""Curves of a training, read from its `progress.jsonl`: losses at each validation, and branch weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,30 +21,31 @@ class LossCurve:
 
     steps: np.ndarray
     train: np.ndarray
-    """Of the data of the first updates, measured again; NaN where an older version did not."""
+    """Loss on the data of the first steps, measured again; NaN if an older version did not measure it."""
     dev: np.ndarray
 
     def best_dev_within(self, steps: float) -> float:
-        """Lowest dev loss after at most `steps` updates, between validations by linear interpolation.
+        """Return the lowest dev loss up to a step, interpolated linearly between validations.
 
-        `steps` must not lie before the first validation.
+        Args:
+            steps: Not before the first validation.
         """
         last = min(steps, self.steps[-1])
         return min(float(self.dev[self.steps <= last].min()), float(np.interp(last, self.steps, self.dev)))
 
     @property
     def late_gain(self) -> float:
-        """By which share the lowest dev loss fell over the last fifth of the updates; infinite if that is not known."""
+        """Return by which share the lowest dev loss fell over the last fifth of the steps; infinite if unknown."""
         earlier = self.dev[self.steps <= 0.8 * self.steps[-1]]
         return 1 - float(self.dev.min() / earlier.min()) if len(earlier) else float("inf")
 
     @property
     def rise(self) -> float:
-        """By which share the last dev loss lies above the lowest."""
+        """Return by which share the last dev loss is above the lowest."""
         return float(self.dev[-1] / self.dev.min()) - 1
 
     def steps_to(self, dev: float) -> float:
-        """Updates until the dev loss is first at or below `dev`, by linear interpolation; infinite if it never is."""
+        """Return the steps until the dev loss is first at or below `dev`, interpolated linearly; infinite if never."""
         below = np.flatnonzero(self.dev <= dev)
         if not len(below):
             return float("inf")
@@ -54,14 +55,51 @@ class LossCurve:
         return float(np.interp(-dev, -self.dev[first - 1 : first + 1], self.steps[first - 1 : first + 1]))
 
 
+@dataclass(frozen=True)
+class BranchCurve:
+    """kappa or alpha of one layer over a training."""
+
+    name: str
+    steps: np.ndarray
+    weights: np.ndarray
+    """Shape (steps, M) for M branches."""
+
+    @property
+    def growth(self) -> np.ndarray:
+        """Return each weight's final over its initial value, shape (M,); weights below 1e-6 count as 1e-6."""
+        first, *_, last = np.maximum(self.weights, 1e-6)
+        return last / first
+
+    def spread(self) -> float:
+        """Return the largest growth over the smallest; 1 if all weights stay in proportion to their draw."""
+        return float(self.growth.max() / self.growth.min())
+
+    def changes_of_rank(self) -> int:
+        """Return the number of pairs of branches whose order differs between the draw and the end."""
+        above = self.weights[:, :, None] > self.weights[:, None, :]
+        return int(np.triu(above[-1] != above[0], 1).sum())
+
+    def smallest_share(self) -> float:
+        """Return the smallest growth."""
+        return float(self.growth.min())
+
+
 def read_events(run_folder: Path, kind: type[Line]) -> list[Line]:
-    """Lines of one kind. Raises UserError when the log is missing or a line is faulty."""
+    """Read the lines of one kind from a run's progress log.
+
+    Raises:
+        UserError: The log is missing, or a line is faulty.
+    """
     lines = read_lines_as(AnyProgress, Path(run_folder) / PROGRESS_FILE, TrainedRun.remedy)
     return [line for line in lines if isinstance(line, kind)]
 
 
 def loss_curve(run_folder: Path) -> LossCurve:
-    """Raises UserError when the run was never validated."""
+    """Read the loss curve of a run.
+
+    Raises:
+        UserError: The run was never validated.
+    """
     records = read_events(run_folder, ValidationLine)
     if not records:
         raise UserError(f"{run_folder}/progress.jsonl: no validation; set training.validate_every lower")
@@ -73,7 +111,11 @@ def loss_curve(run_folder: Path) -> LossCurve:
 
 
 def fit_curve(run_folder: Path) -> LossCurve:
-    """`loss_curve` of a run whose training loss is compared. Raises UserError, too, when it was not measured."""
+    """Read the loss curve of a run whose training loss is compared.
+
+    Raises:
+        UserError: The run was never validated, or its training loss was not measured.
+    """
     curve = loss_curve(run_folder)
     if np.isnan(curve.train).any():
         raise UserError(
@@ -83,72 +125,15 @@ def fit_curve(run_folder: Path) -> LossCurve:
     return curve
 
 
-def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
-    """Mean of upper's dev loss less lower's over the training losses that both went through; None if there are none.
-
-    Both are taken on their way down: a curve is its running minimum of the training loss.
-    """
-    ours, theirs = (descent(curve) for curve in (lower, upper))
-    low = max(ours[0][0], theirs[0][0])
-    high = min(ours[0][-1], theirs[0][-1])
-    if low >= high:
-        return None
-    grid = np.linspace(low, high, 200)
-    return float(np.mean(np.interp(grid, *theirs) - np.interp(grid, *ours)))
-
-
-def mean_gaps(lower: Sequence[LossCurve], upper: Sequence[LossCurve]) -> np.ndarray | None:
-    """`mean_gap` of every pair, (lower, upper); None where one has none."""
-    gaps = [[mean_gap(one, other) for other in upper] for one in lower]
-    return None if any(gap is None for row in gaps for gap in row) else np.array(gaps, dtype=float)
-
-
-def curve_gaps(curves: Sequence[LossCurve]) -> list[float]:
-    """By how much each curve lies above the mean of all of one system: what is noise of its trainings."""
-    gaps = mean_gaps(curves, curves)
-    return [] if gaps is None else gaps.mean(axis=0).tolist()
-
-
-def descent(curve: LossCurve) -> tuple[np.ndarray, np.ndarray]:
-    """(training losses in rising order, their dev losses), without validations whose training loss had risen."""
-    falling = curve.train <= np.minimum.accumulate(curve.train)
-    return curve.train[falling][::-1], curve.dev[falling][::-1]
-
-
-@dataclass(frozen=True)
-class BranchCurve:
-    """kappa or alpha of one layer over a training."""
-
-    name: str
-    steps: np.ndarray
-    weights: np.ndarray
-    """(steps, M)"""
-
-    @property
-    def learnt(self) -> np.ndarray:
-        """(M,) each weight at the end over what it was drawn as, no weight counted as less than a millionth."""
-        first, *_, last = np.maximum(self.weights, 1e-6)
-        return last / first
-
-    def spread(self) -> float:
-        """How many times more training raised one weight than another; 1 where all stay in proportion to their draw."""
-        return float(self.learnt.max() / self.learnt.min())
-
-    def changes_of_rank(self) -> int:
-        """Pairs of branches whose order at the end is not that of their draw."""
-        above = self.weights[:, :, None] > self.weights[:, None, :]
-        return int(np.triu(above[-1] != above[0], 1).sum())
-
-    def smallest_share(self) -> float:
-        """What training left of the weight that it lowered most, as a share of its draw."""
-        return float(self.learnt.min())
-
-
 def branch_curves(run_folder: Path, layer: int) -> list[BranchCurve]:
-    """kappa and alpha of encoder layer `layer` (from 1; the last one where there are fewer).
+    """Read kappa and alpha of one encoder layer.
+
+    Args:
+        run_folder: Folder of the run.
+        layer: Number of the layer from 1; the last one if there are fewer.
 
     Raises:
-        UserError: the run's model has no branches, or it was trained before they were logged.
+        UserError: The run's model has no branches, or it was trained before they were logged.
     """
     records = read_events(run_folder, MonitorLine)
     if not records:
@@ -163,3 +148,35 @@ def branch_curves(run_folder: Path, layer: int) -> list[BranchCurve]:
         for name in names
         if name.startswith(prefix)
     ]
+
+
+def mean_gap(lower: LossCurve, upper: LossCurve) -> float | None:
+    """Return the mean of upper's less lower's dev loss at equal training loss; None if they share no training loss.
+
+    Both curves are taken on their way down: validations after a rise of the training loss are left out.
+    """
+    ours, theirs = (descent(curve) for curve in (lower, upper))
+    low = max(ours[0][0], theirs[0][0])
+    high = min(ours[0][-1], theirs[0][-1])
+    if low >= high:
+        return None
+    grid = np.linspace(low, high, 200)
+    return float(np.mean(np.interp(grid, *theirs) - np.interp(grid, *ours)))
+
+
+def mean_gaps(lower: Sequence[LossCurve], upper: Sequence[LossCurve]) -> np.ndarray | None:
+    """Return `mean_gap` of every pair, shape (lower, upper); None if a pair has none."""
+    gaps = [[mean_gap(one, other) for other in upper] for one in lower]
+    return None if any(gap is None for row in gaps for gap in row) else np.array(gaps, dtype=float)
+
+
+def curve_gaps(curves: Sequence[LossCurve]) -> list[float]:
+    """Return how far each curve of one system is above their mean: its run-to-run variance."""
+    gaps = mean_gaps(curves, curves)
+    return [] if gaps is None else gaps.mean(axis=0).tolist()
+
+
+def descent(curve: LossCurve) -> tuple[np.ndarray, np.ndarray]:
+    """Return training losses in rising order and their dev losses, without validations after a rise."""
+    falling = curve.train <= np.minimum.accumulate(curve.train)
+    return curve.train[falling][::-1], curve.dev[falling][::-1]

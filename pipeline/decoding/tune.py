@@ -24,9 +24,7 @@ from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.decoding.choose_search import load_used, weighted_search
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
-from pipeline.metrics.cer import METRIC as CER
-from pipeline.metrics.statistics.edits import Transcripts
-from pipeline.metrics.wer import METRIC as WER
+from pipeline.metrics.error_rates import CER, WER, Transcripts
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from pipeline.data.text.test_sets import check_references
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.data.trees.trees import parse_tree
 from pipeline.evaluation.scored import scored, scoring_arguments
-from pipeline.metrics.statistics.phenomena import GrammarSentence, GrammarTranslations
-from pipeline.metrics.statistics.score_file import write_score
+from pipeline.metrics.phenomena import GrammarSentence, GrammarTranslations
+from pipeline.metrics.score_file import write_score
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,8 +21,8 @@ from pipeline.data.dataset import CorpusRecord, load_one_of
 from pipeline.data.text.checked_lines import check_untokenised, read_lines
 from pipeline.data.text.test_sets import check_references
 from pipeline.evaluation.scored import scored, scoring_arguments
-from pipeline.metrics.statistics.score_file import write_score
-from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.metrics.metric import Texts, Translations
+from pipeline.metrics.score_file import write_score
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,8 +19,8 @@ from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.store.token_store import TokenStore, token_files
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.evaluation.scored import scored, scoring_arguments
-from pipeline.metrics.statistics.edits import Transcripts
-from pipeline.metrics.statistics.score_file import write_score
+from pipeline.metrics.error_rates import Transcripts
+from pipeline.metrics.score_file import write_score
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -30,8 +30,8 @@ from pipeline.data.trees.linearisation import rebuild
 from pipeline.data.trees.tag_alignment import TagLexicon, aligned
 from pipeline.data.trees.trees import Tree, parse_tree, words
 from pipeline.evaluation.scored import scored, scoring_arguments
-from pipeline.metrics.statistics.brackets import Parses, precision, recall
-from pipeline.metrics.statistics.score_file import write_score
+from pipeline.metrics.brackets import Parses, precision, recall
+from pipeline.metrics.score_file import write_score
 
 log = logging.getLogger(__name__)
 EXAMPLES = 100_000  # training trees that say which words bear which tags, gold ones first

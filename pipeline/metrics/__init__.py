@@ -1,40 +1,35 @@
-"""What is measured: one metric a file, found by being there.
+"""All metrics by name.
 
-A module here holds one metric as `METRIC`, named as the module is; what several share is in the folder `statistics`.
-Importing a metric brings nothing that counts (sacreBLEU, sentencepiece, rapidfuzz): a dry run checks every name.
+A new metric is one more entry in the `METRICS` of the module that counts it, or a new module listed here.
+Importing a metric loads nothing that counts (sacreBLEU, rapidfuzz), because a dry run checks every name.
 """
 
-import importlib
-import pkgutil
-from functools import cache
 from typing import Any
 
-from pipeline.core.errors import UserError
 from pipeline.core.schema import known
-from pipeline.metrics.statistics.metric import Inputs, Metric
+from pipeline.metrics import bleu, brackets, chrf, error_rates, perplexity, phenomena
+from pipeline.metrics.metric import Metric, MetricInputs
+
+MODULES = (bleu, brackets, chrf, error_rates, perplexity, phenomena)
+METRICS: dict[str, Metric[Any]] = {metric.name: metric for module in MODULES for metric in module.METRICS}
 
 
 def metric_names() -> list[str]:
-    """Of every metric, in alphabetical order; none is imported."""
-    return modules_in(tuple(__path__))
-
-
-@cache
-def modules_in(folders: tuple[str, ...]) -> list[str]:
-    """Looked for once: a dry run asks a thousand times."""
-    return sorted(module.name for module in pkgutil.iter_modules(folders) if not module.ispkg)
+    """Return the names of all metrics in alphabetical order."""
+    return sorted(METRICS)
 
 
 def metric_named(name: str) -> Metric[Any]:
-    """Raises UserError when there is none, with those that there are and the nearest."""
+    """Return the metric of this name.
+
+    Raises:
+        UserError: There is none; the message lists all names and the nearest one.
+    """
     known(name, metric_names(), "metric")
-    metric: Metric[Any] = importlib.import_module(f"{__name__}.{name}").METRIC
-    if metric.name != name:
-        raise UserError(f"pipeline/metrics/{name}.py: its metric is named {metric.name!r}; name it {name!r}")
-    return metric
+    return METRICS[name]
 
 
-def metrics_of(inputs: Inputs) -> list[Metric[Any]]:
-    """Every metric that reads `inputs` and is defined for them."""
-    metrics = [metric_named(name) for name in metric_names()]
+def metrics_of(inputs: MetricInputs) -> list[Metric[Any]]:
+    """Return every metric that reads `inputs` and is defined for them, in alphabetical order."""
+    metrics = [METRICS[name] for name in metric_names()]
     return [metric for metric in metrics if isinstance(inputs, metric.reads) and metric.applies(inputs)]

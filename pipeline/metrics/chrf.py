@@ -1,47 +1,52 @@
-"""chrF: F-score of character n-grams, recall weighing more (Popović 2015), of detokenised text by sacreBLEU's counts.
+"""chrF: F-score of character n-grams of raw text with more weight on recall (Popović 2015), counted by sacreBLEU.
 
     chrF = (1 + beta²) P R / (beta² P + R)      P, R: mean precision and recall of 1…6-grams without spaces, beta = 2
 
-The mean is of those orders that both sides have n-grams of, as sacreBLEU has it since its first version.
+The mean is over the orders of which both sides have n-grams, as in every version of sacreBLEU.
 """
 
 from typing import Any
 
 import numpy as np
 
-from pipeline.metrics.statistics.metric import Metric
-from pipeline.metrics.statistics.rates import per_cent
-from pipeline.metrics.statistics.texts import Translations
+from pipeline.metrics.metric import Metric, Translations, percentage
 
 BETA = 2
 
 
 def counter() -> Any:
+    """Build sacreBLEU's chrF counter."""
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(beta=BETA)
 
 
 def statistics(texts: Translations) -> np.ndarray:
-    """(N, 18) n-grams of hypothesis, reference and both, of each order; of several references the best one's."""
+    """Count n-grams of hypothesis, reference and both, for each order.
+
+    Returns:
+        Shape (N, 18); of several references, the counts of the best one.
+    """
     rows = counter()._extract_corpus_statistics(texts.raw.hypotheses, texts.raw.references)
     return np.array(rows, dtype=np.int32)
 
 
 def chrf(totals: np.ndarray) -> np.ndarray:
-    """Percent, of summed statistics (…, 18)."""
+    """Return chrF in percent, given summed statistics (…, 18)."""
     ngrams = np.asarray(totals, dtype=np.float64).reshape(*np.shape(totals)[:-1], -1, 3)
     found, wanted, both = ngrams[..., 0], ngrams[..., 1], ngrams[..., 2]
     counted = (found > 0) & (wanted > 0)
     orders = np.maximum(counted.sum(axis=-1), 1)
-    precision, recall = (per_cent(both, side * counted).sum(axis=-1) / orders for side in (found, wanted))
-    return (1 + BETA**2) / 100 * per_cent(precision * recall, BETA**2 * precision + recall)
+    precision, recall = (percentage(both, side * counted).sum(axis=-1) / orders for side in (found, wanted))
+    return (1 + BETA**2) / 100 * percentage(precision * recall, BETA**2 * precision + recall)
 
 
 def signature(texts: Translations) -> str:
+    """Describe how the score is counted; ends with sacreBLEU's own signature."""
     theirs = counter()
     theirs.num_refs = len(texts.raw.references)
     return f"text:raw|beta:{BETA}|{theirs.get_signature().format()}"
 
 
-METRIC = Metric("chrf", Translations, statistics, chrf, signature)
+CHRF = Metric("chrf", Translations, statistics, chrf, signature)
+METRICS = (CHRF,)

@@ -4,35 +4,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.metrics.statistics.metric import Inputs, Metric
+from pipeline.metrics.metric import Metric, MetricInputs
 
 
 @dataclass(frozen=True)
-class LogLikelihoods(Inputs):
-    """How likely a model finds the references of a split, sentence by sentence, without dropout."""
+class LogLikelihoods(MetricInputs):
+    """Log-likelihoods that a model gives to the references of a split, sentence by sentence, without dropout."""
 
     folder = "perplexities"
     forms = ("sentences", "trees", "speech", "characters")
     rows: np.ndarray
-    """(sentences, 2) nats and symbols of the target side, EOS counted, padding not."""
+    """Shape (sentences, 2): negative log-likelihood in nats, and target symbols; EOS counts, padding does not."""
     unit: str
-    """What a symbol is: subword, character."""
+    """Name of a symbol: subword, character."""
     vocabulary: int
-    """Symbols that there are."""
+    """Number of symbols in the vocabulary."""
 
 
 def perplexity(totals: np.ndarray) -> np.ndarray:
-    """Of summed nats and symbols (…, 2); infinite when it is too large for a number."""
+    """Return perplexity, given summed nats and symbols (…, 2); infinite if it overflows."""
     with np.errstate(over="ignore"):
         return np.exp(totals[..., 0] / totals[..., 1])
 
 
-METRIC = Metric(
+PERPLEXITY = Metric(
     "perplexity",
     LogLikelihoods,
     statistics=lambda likelihoods: likelihoods.rows,
     total=perplexity,
     signature=lambda found: f"unit:{found.unit}|vocab:{found.vocabulary}|eos:yes|smoothing:none",
     better="lower",
-    judged_as=np.log,
+    comparison_scale=np.log,
 )
+METRICS = (PERPLEXITY,)

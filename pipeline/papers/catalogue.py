@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.analysis.cells.cell import Row
+from pipeline.analysis.convergence import Floors, load_floors
 from pipeline.analysis.figures.figure import Figure
-from pipeline.analysis.floors import Floors, load_floors
 from pipeline.core.errors import UserError
 from pipeline.core.records.noise import MeasuredNoise
 from pipeline.core.schema import known, load_yaml, validate

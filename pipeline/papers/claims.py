@@ -1,35 +1,25 @@
-"""The record of `workflow/papers/<paper>/claims.yaml`: what a paper says, as predicates over what was measured.
+"""The record of `workflow/papers/<paper>/claims.yaml`: a paper's statements as predicates over measurements.
 
-Each claim states what has to hold; none states what was found. Its kind is a file of pipeline/analysis/claims.
+Each claim states what has to hold; none states what was found. Its kind is a class of pipeline/analysis/claims.
 """
 
-from functools import reduce
-from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Self
 
 from pydantic import Field, model_validator
 
-import pipeline.analysis.claims.kinds
-from pipeline.analysis.claims.claim import Claim
-from pipeline.analysis.claims.judged import Faults, Judged, judge_all
-from pipeline.analysis.claims.measurements import Measurements
-from pipeline.analysis.claims.pools import NotRun, Pools
-from pipeline.analysis.claims.terms import NamedScore
-from pipeline.analysis.discovery import kinds_in
-from pipeline.analysis.names import Names
+from pipeline.analysis.claims import AnyClaim
+from pipeline.analysis.claims.measurements import Measurements, NoisePools
+from pipeline.analysis.claims.verdicts import ClaimResult, Faults, evaluate_claims
+from pipeline.analysis.names import NamedScore, Names
+from pipeline.analysis.run_folders import NotRun, RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.schema import Closed, load_yaml, unknown, validate
 from pipeline.papers.named import names_in
 
-if TYPE_CHECKING:
-    AnyClaim = Claim
-else:
-    AnyClaim = Annotated[reduce(or_, kinds_in(pipeline.analysis.claims.kinds, Claim)), Field(discriminator="kind")]
-
 
 class Claims(Closed):
-    """One paper's claims."""
+    """Claims of one paper."""
 
     scores: dict[str, NamedScore] = Field(default={}, description="Scores that claims name")
     claims: dict[str, AnyClaim] = Field(description="By a short name")
@@ -40,7 +30,8 @@ class Claims(Closed):
     )
 
     @model_validator(mode="after")
-    def scores_fit(self):
+    def scores_fit(self) -> Self:
+        """Refuse a claim whose scores are unknown or do not fit."""
         for name, claim in self.claims.items():
             try:
                 claim.check(self.scores)
@@ -49,7 +40,8 @@ class Claims(Closed):
         return self
 
     @model_validator(mode="after")
-    def primary_claims_are_trained(self):
+    def primary_claims_are_trained(self) -> Self:
+        """Refuse a primary claim that is unknown, needs no training, or is not the paper's."""
         for name in self.primary:
             if fault := unknown(name, self.claims, "primary"):
                 raise ValueError(fault)
@@ -61,23 +53,33 @@ class Claims(Closed):
             raise ValueError("primary: a claim stands there twice")
         return self
 
-    def judged(self, view: PaperView, faults: Faults = (NotRun,)) -> list[Judged]:
-        """Every claim of the paper of `view`, chains link by link. faults: what makes one count as not run."""
-        return judge_all(self.claims, self.primary, Measurements(view, self.scores, Pools(view, self.systems)), faults)
+    def evaluate(self, view: PaperView, faults: Faults = (NotRun,)) -> list[ClaimResult]:
+        """Evaluate every claim of the paper, chains link by link.
+
+        Args:
+            view: The paper at one scale.
+            faults: Exceptions that make a claim count as not run.
+        """
+        measured = Measurements(RunFolders(view), self.scores, NoisePools(view, self.systems))
+        return evaluate_claims(self.claims, self.primary, measured, faults)
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """That claims name, whose trainings tell of the noise of their kinds."""
+        """Return the systems that claims name; run-to-run variance is pooled over them."""
         return tuple(dict.fromkeys(one.name for one in names_in(self) if one.kind == Names.SYSTEM))
 
     @property
     def datasets(self) -> list[str]:
-        """Those that the claims are about, as the papers name them."""
+        """Return the datasets that the claims are about, as the papers name them."""
         named = [score.dataset for score in self.scores.values()]
-        named += [dataset for claim in self.claims.values() for dataset in claim.datasets]
+        named += [dataset for claim in self.claims.values() for _, dataset in claim.trainings]
         return list(dict.fromkeys(named))
 
 
 def load_claims(path: Path) -> Claims:
-    """No claims where there is no file. Raises UserError on an unknown key, a bad value or an unknown score."""
+    """Read a paper's claims; a paper without the file has none.
+
+    Raises:
+        UserError: A key is unknown, a value is bad, or a score is unknown.
+    """
     return validate(Claims, load_yaml(path), str(path)) if path.exists() else Claims(claims={})

@@ -74,7 +74,8 @@ class Comparability:
 
     def reasons(self, entry: TableEntry, table: PrintedTable, index: int, cell: Cell) -> list[Reason]:
         """Why the cell in row `index` is not comparable; none if it is, or where nothing is run."""
-        found = (reason for part, row in cell.made_of(table, index) for reason in self.part_reasons(entry, part, row))
+        sources = cell.comparability_sources(table, index)
+        found = (reason for source, row in sources for reason in self.part_reasons(entry, source, row))
         return list(dict.fromkeys(found))
 
     def part_reasons(self, entry: TableEntry, cell: Cell, row: Row) -> Iterator[Reason]:

@@ -2,41 +2,30 @@
 
 import csv
 import io
-from functools import reduce
-from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-import pipeline.analysis.cells.kinds
-import pipeline.analysis.figures.kinds
-from pipeline.analysis.cells.cell import Cell, Row
-from pipeline.analysis.discovery import kinds_in
-from pipeline.analysis.figures.figure import Figure
+from pipeline.analysis.cells import AnyCell
+from pipeline.analysis.cells.cell import Row
+from pipeline.analysis.figures import AnyFigure
 from pipeline.analysis.names import (
     DatasetName,
     DecodingName,
     MetricName,
     NewName,
     ScaleName,
+    ScoredSplit,
     SystemName,
     SystemPattern,
     TrainedName,
 )
-from pipeline.analysis.scored import ScoredSplit
 from pipeline.config import DecodingSettings
 from pipeline.core.errors import UserError
 from pipeline.core.schema import Closed, Count, load_yaml, nearest, validate
 from pipeline.core.shown_text import one_line, shown
 from pipeline.papers.reading import Reading
-
-if TYPE_CHECKING:
-    AnyCell = Cell
-    AnyFigure = Figure
-else:
-    AnyCell = Annotated[reduce(or_, kinds_in(pipeline.analysis.cells.kinds, Cell)), Field(discriminator="kind")]
-    AnyFigure = Annotated[reduce(or_, kinds_in(pipeline.analysis.figures.kinds, Figure)), Field(discriminator="kind")]
 
 FileName = Annotated[str, Field(pattern=r"^[\w.-]+$", max_length=100)]
 Source = Literal["ours-to-run", "cited", "analytic", "input", "reference"]

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 
-from pipeline.analysis.cells.measured_cell import MeasuredCell
-from pipeline.analysis.names import Names
-from pipeline.analysis.scored import ScoredSplits
+from pipeline.analysis.cells.scores import MeasuredCell
+from pipeline.analysis.names import Names, ScoredSplits
 from pipeline.core.errors import UserError
 from pipeline.core.schema import MOST_FAULTS, unknown
 from pipeline.core.shown_text import one_line
@@ -94,8 +93,8 @@ class References:
             return  # said elsewhere, of a faulty file where it is used
         for split in scored.splits:
             yield unknown(split, record.split_names, f"{where}.split: of dataset {record.name}")
-        if not metric_named(scored.metric).reads.can_be_had_of(record):
-            fitting = [name for name in metric_names() if metric_named(name).reads.can_be_had_of(record)]
+        if not metric_named(scored.metric).reads.exist_for(record):
+            fitting = [name for name in metric_names() if metric_named(name).reads.exist_for(record)]
             yield unknown(scored.metric, fitting, f"{where}.metric: of dataset {record.name} ({record.form})")
 
     def allowed(self, kind: Names, paper: str) -> Iterable[str]:

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.claims.claim import Claim
-from pipeline.analysis.claims.kinds.ratio import RatioClaim
-from pipeline.analysis.claims.pools import Pools
-from pipeline.analysis.claims.scores import UnderOneScore
-from pipeline.analysis.claims.terms import NamedScore, Term
+from pipeline.analysis.claims.measurements import NoisePools
+from pipeline.analysis.claims.scores import RatioClaim, ScoreClaim
 from pipeline.analysis.evidence import Evidence, Scale
-from pipeline.analysis.scored import ScoredSplits
+from pipeline.analysis.names import NamedScore, ScoredSplits, Term
 from pipeline.analysis.view import PaperView
 from pipeline.core.records.noise import MeasuredNoise
 from pipeline.metrics import metric_named, metric_names
@@ -40,7 +38,7 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
     """Of all claims between systems of a kind whose noise was measured."""
     claims, view = project.claims[paper], PaperView(project, paper)
     tested = {name: claim for name, claim in claims.claims.items() if claim.is_tested(project.config.scale)}
-    pools = Pools(view, claims.model_copy(update={"claims": tested}).systems)
+    pools = NoisePools(view, claims.model_copy(update={"claims": tested}).systems)
     for name, claim in tested.items():
         for end, link in claim.links().items():
             if (compared := link.design(claims.scores)) is None:
@@ -68,20 +66,20 @@ def smallest_effect(
     return Evidence("", 0.0, squared**0.5, freedom or len(values) - 1).detectable
 
 
-def design_freedom(pools: Pools, system: str, dataset: str) -> int:
+def design_freedom(pools: NoisePools, system: str, dataset: str) -> int:
     """Degrees of freedom that the noise of a system's kind will have."""
     return sum(len(pools.view.runs(one, dataset)) - 1 for one in pools.alike(system, dataset).values())
 
 
 def scale_of(quantity: str) -> Scale:
     """As the metric of that name is judged; a quantity that is none, as it is."""
-    return metric_named(quantity).judged_as if quantity in metric_names() else np.asarray
+    return metric_named(quantity).comparison_scale if quantity in metric_names() else np.asarray
 
 
 def printed_effect(project: Project, paper: str, claim: Claim, scale: Scale) -> float | None:
     """By how much the larger term's printed score exceeds the other's, or the larger factor the other; None where no
     table has all."""
-    if not isinstance(claim, UnderOneScore):
+    if not isinstance(claim, ScoreClaim):
         return None
     score = project.claims[paper].scores[claim.score]
     found = [printed_score(project, paper, term, score) for term in claim.compared]

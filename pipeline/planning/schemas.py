@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pipeline.analysis.floors import Floors
+from pipeline.analysis.convergence import Floors
 from pipeline.cluster.site import Site
 from pipeline.config import RunSpec
 from pipeline.core.files import atomic_write

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.analysis.claims.kinds.gate_values import WordKind
+from pipeline.analysis.claims.inside_models import WordKind
 from pipeline.core.errors import UserError
 from pipeline.core.records.probes import Gates, GateValue
 from pipeline.data.batches.batches import ParallelSplit, TextBatch
@@ -36,7 +36,7 @@ from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.grammar.chinese import FUNCTION_WORDS
-from pipeline.metrics.statistics.score_file import write_statistics
+from pipeline.metrics.score_file import write_statistics
 
 log = logging.getLogger(__name__)
 

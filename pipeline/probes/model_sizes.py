@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import Any
 
-from pipeline.analysis.cells.kinds.size import SizeCell
+from pipeline.analysis.cells.facts import SizeCell
 from pipeline.core.records.probes import ModelSize, ModelSizes
 from pipeline.models.build import build_model, size_of
 from pipeline.papers.arguments import add_report_arguments, project_of

@@ -33,7 +33,7 @@ from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.text.test_sets import check_pairs, name_of_split
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.metrics.perplexity import LogLikelihoods
-from pipeline.metrics.statistics.score_file import write_score
+from pipeline.metrics.score_file import write_score
 
 ONE_SENTENCE = 1
 """Source symbols of a batch at most; it always has a sentence. Models sum over batches, and sentences are compared."""

@@ -3,7 +3,7 @@
     python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
 
 writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, the smallest effect that would have
-shown, p-values and verdict, which is one of those in pipeline/analysis/claims/judged.py.
+shown, p-values and verdict, which is one of those in pipeline/analysis/claims/verdicts.py.
 """
 
 import argparse
@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from pipeline.analysis.claims.judged import ENOUGH_SEEDS, LEVEL, PLATEAU, Judged, Verdict
+from pipeline.analysis.claims.verdicts import ENOUGH_SEEDS, LEVEL, ClaimResult, Verdict
+from pipeline.analysis.convergence import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.project import Project
@@ -24,16 +25,16 @@ add_arguments = partial(add_report_arguments, out="CSV to write; the Markdown tw
 
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, [args.paper])
-    judged = project.claims[args.paper].judged(PaperView(project, args.paper))
-    write_twins(args.out, [row_of(one) for one in judged], render(project, args.paper, judged))
-    log.info("%s: %s", args.out, tally(judged))
+    results = project.claims[args.paper].evaluate(PaperView(project, args.paper))
+    write_twins(args.out, [row_of(one) for one in results], render(project, args.paper, results))
+    log.info("%s: %s", args.out, tally(results))
 
 
-def row_of(one: Judged) -> dict[str, str]:
+def row_of(one: ClaimResult) -> dict[str, str]:
     """A link of a claim: what was found, how sure that is, and what follows from it."""
     found, columns = one.found, dict.fromkeys(("ours", "evidence", *NUMBERS, "p_value", "p_adjusted", "test"), "")
     if found:
-        columns |= {"ours": found.ours, "test": found.tested}
+        columns |= {"ours": found.ours, "test": found.test_description}
         columns["evidence"] = "; ".join(filter(None, (one.why, *map(str, found.evidence))))
         columns["p_value"] = "" if found.p_value is None else f"{found.p_value:.3g}"
         columns["p_adjusted"] = "" if one.p_value is None else f"{one.p_value:.3g}"
@@ -41,11 +42,11 @@ def row_of(one: Judged) -> dict[str, str]:
         columns["evidence"] = one.why
     if found and len(found.evidence) == 1 and found.evidence[0].error is not None:
         columns |= {name: f"{getattr(found.evidence[0], name):.4g}" for name in NUMBERS}
-    said = {"statement": one.claim.said, "printed": one.claim.printed}
+    said = {"statement": one.claim.full_statement, "printed": one.claim.printed}
     return {"claim": one.name, "group": one.group, **said, "verdict": one.verdict, **columns}
 
 
-def tally(claims: Iterable[Judged]) -> str:
+def tally(claims: Iterable[ClaimResult]) -> str:
     """By group, what is decided and every verdict."""
     groups: dict[str, list[Verdict]] = {}
     for one in claims:
@@ -60,7 +61,7 @@ def counted(verdicts: Sequence[Verdict]) -> str:
     return f"{sum(one.is_decided for one in verdicts)} of {judged} decided ({parts})" if judged else parts
 
 
-def render(project: Project, paper: str, claims: Sequence[Judged]) -> str:
+def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
     """For a terminal: the verdicts as a table, then every claim with all its evidence."""
     record, scale = project.papers[paper], project.config.scale
     wanted = {project.stand_in(dataset): dataset for dataset in project.claims[paper].datasets}

@@ -14,14 +14,15 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.analysis.lengths import source_lengths
+from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Score, Translation
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.test_sets import name_of_split
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.score_file import read_statistics
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import Examples
 from pipeline.papers.project import Project
@@ -48,18 +49,19 @@ class Choice:
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, [args.paper])
     entry, runs = project.examples(args.paper, args.table), example_runs(project, args.paper, args.table)
-    choice = choose(project, entry, runs)
+    choice = choose(project, args.paper, entry, runs)
     rows = table_rows(project, args.paper, args.table, choice)
     write_twins(args.out, rows, render(project, args.paper, args.table, choice, rows))
     log.info("%s: line %d of %s", args.out, choice.line + 1, choice.split)
 
 
-def choose(project: Project, entry: Examples, runs: dict[str, RunId]) -> Choice:
+def choose(project: Project, paper: str, entry: Examples, runs: dict[str, RunId]) -> Choice:
     """The sentence about which the systems differ most. Raises UserError when none has a length in the range."""
-    corpus, (fewest, most) = project.layout.corpus(project.stand_in(entry.dataset)), entry.words
+    corpus, (fewest, most) = project.stand_in(entry.dataset), entry.words
+    folders = RunFolders(PaperView(project, paper))
     largest, best = -1.0, None
     for split in entry.splits:
-        lengths, scores = source_lengths(corpus, [split]), sentence_scores(project, entry, runs, split)
+        lengths, scores = folders.source_lengths(corpus, [split]), sentence_scores(project, entry, runs, split)
         spread = np.std(list(scores.values()), axis=0)
         spread[(lengths < fewest) | (lengths > most)] = -1
         line = int(np.argmax(spread))

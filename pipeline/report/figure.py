@@ -9,8 +9,7 @@ import argparse
 import logging
 from functools import partial
 
-from pipeline.analysis.figures.figure import Drawing
-from pipeline.analysis.picture import save
+from pipeline.analysis.figures.figure import Drawing, save
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.arguments import add_report_arguments, project_of

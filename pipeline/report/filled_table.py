@@ -6,8 +6,8 @@ from typing import Any
 
 from pandas import DataFrame, concat
 
-from pipeline.analysis.cells.cell import NOT_COMPARABLE, Place, PrintedTable, is_ours
-from pipeline.analysis.measured import Measured
+from pipeline.analysis.cells.cell import NOT_COMPARABLE, CellContext, PrintedTable, is_ours
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Trained
 from pipeline.core.records.training import TrainedRun
@@ -84,13 +84,13 @@ class FilledTable:
 
 def fill(project: Project, paper: str, name: str) -> FilledTable:
     entry, view = project.table(paper, name), PaperView(project, paper)
-    table = PrintedTable(view, project.printed[paper][name], entry.cells, Measured(view))
+    table = PrintedTable(view, project.printed[paper][name], entry.cells, RunFolders(view))
     comparability, places = Comparability(project, paper), range(len(table.rows))
     reasons = {
         key: [comparability.reasons(entry, table, index, cell) for index in places] for key, cell in entry.cells.items()
     }
     cells = {
-        key: DataFrame([cell.fill(Place(table, index, in_words(reasons[key][index]))) for index in places])
+        key: DataFrame([cell.fill(CellContext(table, index, in_words(reasons[key][index]))) for index in places])
         for key, cell in entry.cells.items()
     }
     runs = [{"status": status(table, cells, index), **behind(project, paper, table, index)} for index in places]
@@ -108,12 +108,12 @@ def status(table: PrintedTable, cells: dict[str, DataFrame], index: int) -> str:
 
 def behind(project: Project, paper: str, table: PrintedTable, index: int) -> dict[str, str]:
     """Steps, hours, operations and provenance of a row's trainings, summed over them, and its deviations."""
-    row, measured = table.rows[index], table.measured
+    row, folders = table.rows[index], table.folders
     runs: list[RunId] = unique(run for cell in table.cells.values() for run in cell.runs(table.view, row))
     systems = {system for cell in table.cells.values() for system in cell.systems(row)}
     readings = [project.readings(paper, system).items() for system in sorted(systems) if is_ours(row)]
-    trained = {run: record for run in runs if (record := measured.trained(run))}
-    costs = [cost for run in runs if (cost := measured.cost(run))]
+    trained = {run: record for run in runs if (record := folders.trained(run))}
+    costs = [cost for run in runs if (cost := folders.cost(run))]
     return {
         "steps": joined(steps(project, run, record) for run, record in trained.items()),
         "device_hours": f"{sum(record.device_hours for record in costs):.4f}" if costs else "",

@@ -16,8 +16,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from pipeline.analysis.evidence import over_seeds
-from pipeline.analysis.layer_times import LayerTimes
-from pipeline.analysis.picture import COLOURS, GREY, curve_style, new_figure, save
+from pipeline.analysis.figures.figure import COLOURS, GREY, curve_style, new_figure, save
+from pipeline.analysis.layer_times import LayerTimings
 from pipeline.core.schema import known
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import Row
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, [args.paper])
     project.known(args.table, project.papers[args.paper].layer_costs, f"papers/{args.paper}: layer_costs")
-    times = LayerTimes.read(args.layer_times)
+    times = LayerTimings.read(args.layer_times)
     printed = project.printed[args.paper][args.table]
     rows = [table_row(row, times) for row in printed]
     write_twins(args.out, rows, render(project, args.paper, args.table, times, rows))
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     log.info("%s: %d layer types, %s", args.out, len(rows), times.description)
 
 
-def table_row(printed: Row, times: LayerTimes) -> dict[str, Any]:
+def table_row(printed: Row, times: LayerTimings) -> dict[str, Any]:
     """One layer type: the paper's cells, the fitted exponents, and what its formulas give for the longest sequence."""
     layer, n, d = printed["layer"], times.lengths[-1], times.widths[-1]
     operations, path = derived(layer, n, times.record.kernel, times.record.window)
@@ -87,7 +87,7 @@ def derived(layer: str, n: int, kernel: int, window: int) -> tuple[int, int]:
     return found[layer]
 
 
-def render(project: Project, paper: str, table: str, times: LayerTimes, rows: list[dict[str, Any]]) -> str:
+def render(project: Project, paper: str, table: str, times: LayerTimings, rows: list[dict[str, Any]]) -> str:
     header = ["layer type", "complexity", "n^", "n^ ours", "95 %", "d^", "d^ ours", "95 %", "ms"]
     header += ["operations", "at this n", "path", "at this n"]
     cells = [shown(row) for row in rows]
@@ -114,7 +114,7 @@ def shown(row: dict[str, Any]) -> list[str]:
     return [*cells, row["max_path_length"], str(row["max_path_length_derived"])]
 
 
-def plot(printed: list[Row], times: LayerTimes) -> Figure:
+def plot(printed: list[Row], times: LayerTimings) -> Figure:
     """Time against n at the largest d, and against d at the largest n, with the printed power as a dashed line."""
     picture = new_figure(8, 3.6)
     panels = picture.subplots(1, 2, sharey=True)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.analysis.claims.judged import Verdict
-from pipeline.analysis.claims.pools import NotRun
-from pipeline.analysis.picture import save
+from pipeline.analysis.claims.verdicts import Verdict
+from pipeline.analysis.figures.figure import save
+from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import (
     Claims,
@@ -116,12 +116,12 @@ class Partial:
     def claims(self, report: Report, paper: str) -> str:
         """One that can't be judged says why."""
         view, record = PaperView(self.project, paper), self.project.claims[paper]
-        judged, whys = record.judged(view, (NotRun, UserError)), list[str]()
-        for index, one in enumerate(judged):
+        results, whys = record.evaluate(view, (NotRun, UserError)), list[str]()
+        for index, one in enumerate(results):
             whys.append(self.causes.why(one.claim.needs(view, record.scores)) if one.verdict is Verdict.NOT_RUN else "")
-            judged[index] = replace(one, why=whys[-1] or one.why)
-        rows = [claims.row_of(one) for one in judged]
-        write_twins(self.path(report), rows, claims.render(self.project, paper, judged))
+            results[index] = replace(one, why=whys[-1] or one.why)
+        rows = [claims.row_of(one) for one in results]
+        write_twins(self.path(report), rows, claims.render(self.project, paper, results))
         return lacking(whys, "claims")
 
     def figure(self, report: Report, paper: str, name: str) -> str:

@@ -20,8 +20,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.store.token_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.checked_lines import read_lines
-from pipeline.metrics.statistics.edits import Transcripts
-from pipeline.metrics.wer import METRIC as WER
+from pipeline.metrics.error_rates import WER, Transcripts
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import TranscriptTable
 from pipeline.papers.project import Project

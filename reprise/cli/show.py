@@ -13,9 +13,9 @@ from itertools import accumulate, combinations
 from textwrap import fill as fill_text
 
 from pipeline.analysis.cells.cell import NOT_COMPARABLE, is_ours
-from pipeline.analysis.cells.kinds.score import ScoreCell
-from pipeline.analysis.claims.judged import Judged
-from pipeline.analysis.measured import Measured
+from pipeline.analysis.cells.scores import ScoreCell
+from pipeline.analysis.claims.verdicts import ClaimResult
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.papers.arguments import add_project_arguments, project_of
@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> None:
     table = args.table or usual_table(project, paper)
     title = f"{project.papers[paper].title}: {table}, scale {project.config.scale}\n"
     if table == "claims":
-        judged = project.claims[paper].judged(PaperView(project, paper))
-        print(verdicts(project, paper, judged) if args.wide else f"{title}\n{overview(judged)}")
+        results = project.claims[paper].evaluate(PaperView(project, paper))
+        print(verdicts(project, paper, results) if args.wide else f"{title}\n{overview(results)}")
         return
     if scales := other_scales(project, paper, table):
         raise UserError(f"--table {table}: {only_at(scales)}")
@@ -64,7 +64,7 @@ def usual_table(project: Project, paper: str) -> str:
     return "table2" if "table2" in tables or not tables else tables[0]
 
 
-def overview(claims: Sequence[Judged]) -> str:
+def overview(claims: Sequence[ClaimResult]) -> str:
     """What each claim is found to be, by which numbers; then how many are decided."""
     if not claims:
         return "There are none."
@@ -116,8 +116,8 @@ def meaning(project: Project, paper: str, filled: FilledTable) -> str:
     ours = [index for index, row in enumerate(filled.table.rows) if is_ours(row)]
     found = Counter(filled.standing(name, index) or "without a printed number" for index in ours)
     said = ", ".join(f"{count} {what}" for what, count in found.items())
-    measured = Measured(PaperView(project, paper))
-    sizes = [record.parameters.total for run in filled.all_runs if (record := measured.trained(run))]
+    folders = RunFolders(PaperView(project, paper))
+    sizes = [record.parameters.total for run in filled.all_runs if (record := folders.trained(run))]
     most = f" to {max(sizes):,}" if len(set(sizes)) > 1 else ""
     size = f"the models have {min(sizes):,}{most} parameters" if sizes else "nothing was trained yet"
     text = f"Of {len(ours)} rows that are ours to run: {said}. At scale {project.config.scale} {size}"

@@ -3,7 +3,7 @@
 import pytest
 from made_records import score_file
 
-from pipeline.analysis.measured import require_one_basis
+from pipeline.analysis.run_folders import require_one_basis
 from pipeline.core.errors import UserError
 
 SIGNATURE = "text:moses|case:mixed|version:2.6.0"

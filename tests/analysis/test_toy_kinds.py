@@ -1,34 +1,47 @@
-"""A kind is a file: one dropped into its folder is loaded, checked, asked what it needs, filled in or drawn."""
+"""A new kind of cell, claim or figure is loaded, checked, asked what it needs, and filled in, judged or drawn."""
 
 import csv
+import importlib
 import json
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import toy_kinds
 import yaml
+from fabricated import write_training
+from made_claims import DATA, runs
+
+from pipeline.analysis import cells, claims, figures
+from pipeline.analysis.cells.cell import Cell
+from pipeline.analysis.claims.claim import Claim
+from pipeline.analysis.figures.figure import Figure
+from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def with_toys(tmp_path_factory):
-    """A copy of the project with two files more, and a table and a figure of these kinds in a paper."""
+    """A copy of the project with a toy of each kind, and a table, a figure and claims of these kinds in a paper."""
     folder = tmp_path_factory.mktemp("project")
     for name in ("pipeline", "workflow"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "config.yaml", folder)
-    (folder / "pipeline/analysis/cells/kinds/letters.py").write_text(toy_kinds.CELL)
-    (folder / "pipeline/analysis/figures/kinds/line.py").write_text(toy_kinds.FIGURE)
+    toy_kinds.register(folder)
     path = folder / "workflow/papers/weighted/paper.yaml"
     paper = yaml.safe_load(path.read_text(encoding="utf-8"))
     paper["tables"]["table2"]["cells"]["letters"] = {"kind": "letters", "times": 3, "dataset": "wmt14-en-de"}
     paper["figures"]["figure9"] = {"kind": "line", "caption": "A line.", "dataset": "wmt14-en-de", "system": "C"}
     path.write_text(yaml.safe_dump(paper, sort_keys=False), encoding="utf-8")
+    common = {"kind": "long_training", "statement": "It is so.", "printed": "Table 9", "dataset": DATA, "system": "C"}
+    long = {"long": common | {"updates": 100}, "longer": common | {"updates": 500}}
+    path.with_name("claims.yaml").write_text(yaml.safe_dump({"claims": long}), encoding="utf-8")
     return folder
 
 
@@ -66,6 +79,55 @@ def test_a_new_kind_of_figure_is_drawn_once_what_it_needs_is_there(with_toys):
     assert "It is straight." in (with_toys / "out/figure9.md").read_text(encoding="utf-8")
 
 
+def test_a_new_kind_of_claim_asks_for_trainings_and_is_judged(with_toys):
+    """Trainings of 300 steps; one claim asks for 100, one for 500."""
+    project = load_project(ROOT, {"scale": "smoke", "seeds": 3, "work": str(with_toys / "claimed")})
+    script = (
+        "from pipeline.papers.project import load_project\n"
+        "from pipeline.papers.reports import claim_products\n"
+        f"project = load_project('.', {{'scale': 'smoke', 'seeds': 3, 'work': {str(with_toys / 'claimed')!r}}})\n"
+        "for product in claim_products(project, 'weighted'):\n"
+        "    print(type(product).__name__, product.run.folder)\n"
+    )
+    trained = runs(project, "C")
+    assert run(with_toys, "-c", script).stdout == "".join(f"Trained {one.folder}\n" for one in trained)
+    for one in trained:
+        write_training(project, one, [3.0, 1.5, 1.5], [1.0] * 3, every=99 + one.seed)
+    settings = ("--set", "seeds=3", "--set", f"work={with_toys / 'claimed'}")
+    done = stage(with_toys, "claims", "--out", "out/claims.csv", *settings)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader((with_toys / "out/claims.csv").open(encoding="utf-8")))
+    assert [(row["claim"], row["verdict"], row["ours"]) for row in rows] == [
+        ("long", "upheld", "300 updates"),
+        ("longer", "contradicted", "300 updates"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("package", "union", "base"),
+    [(claims, claims.AnyClaim, Claim), (cells, cells.AnyCell, Cell), (figures, figures.AnyFigure, Figure)],
+)
+def test_every_class_with_a_kind_is_in_its_union(package, union, base):
+    modules = [
+        importlib.import_module(f"{package.__name__}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
+    ]
+    found = {
+        one
+        for module in modules
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, base) and "kind" in one.model_fields
+    }
+    assert found == set(get_args(get_args(union)[0]))
+
+
+def test_importing_kinds_loads_no_heavy_library():
+    """Every dry run imports them."""
+    script = "import sys, pipeline.papers.claims, pipeline.papers.paper; print(*sys.modules)"
+    loaded = set(run(ROOT, "-c", script).stdout.split())
+    assert "pipeline.analysis.claims.scores" in loaded
+    assert not {"torch", "matplotlib", "sacrebleu", "rapidfuzz", "sentencepiece"} & loaded
+
+
 def test_the_graph_and_the_schemas_know_new_kinds(with_toys):
     script = (
         "from pipeline.papers.project import load_project\n"
@@ -80,6 +142,8 @@ def test_the_graph_and_the_schemas_know_new_kinds(with_toys):
     assert run(with_toys, "-m", "pipeline", "schemas", "--out", "schemas").returncode == 0
     schema = json.loads((with_toys / "schemas/paper.json").read_text(encoding="utf-8"))
     assert {"LettersCell", "Line"} <= schema["$defs"].keys()
+    schema = json.loads((with_toys / "schemas/claims.json").read_text(encoding="utf-8"))
+    assert "LongTraining" in schema["$defs"]
 
 
 def test_a_wrong_value_of_a_new_kind_is_named(with_toys):

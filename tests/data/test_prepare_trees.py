@@ -16,8 +16,7 @@ from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.data.trees.linearisation import Repairs, linearise, rebuild
 from pipeline.data.trees.prepare_trees import prepare_trees, with_errors
 from pipeline.data.trees.trees import Tree, clean, parse_tree, words
-from pipeline.metrics.f1 import METRIC as F1
-from pipeline.metrics.statistics.brackets import Parses
+from pipeline.metrics.brackets import F1, Parses
 
 SPLITS = ("train", "dev", "test")
 PLAIN = {

@@ -23,9 +23,8 @@ from pipeline.data.text.alphabet import Alphabet
 from pipeline.decoding.choose_search import load_used
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.tune import sample
-from pipeline.metrics.statistics.edits import Transcripts
-from pipeline.metrics.statistics.score_file import read_statistics
-from pipeline.metrics.wer import METRIC as WER
+from pipeline.metrics.error_rates import WER, Transcripts
+from pipeline.metrics.score_file import read_statistics
 
 DATASET = Path(__file__).parents[2] / "workflow/datasets/grammar-smoke-speech-source.yaml"
 DECODING = {"beam_size": 3, "length_normalisation": "none", "max_extra_length": 1, "batch_tokens": 200}

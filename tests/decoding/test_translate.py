@@ -18,7 +18,7 @@ from pipeline.decoding.choose_search import search_for
 from pipeline.decoding.decode_split import decode_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
-from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.score_file import read_statistics
 from pipeline.search.beam_search import beam_search
 from pipeline.training import machine
 

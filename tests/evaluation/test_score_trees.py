@@ -14,8 +14,8 @@ from pipeline.data.trees.linearisation import linearise, rebuild
 from pipeline.data.trees.trees import parse_tree, words
 from pipeline.evaluation import score_trees
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.brackets import sentence_counts
-from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.brackets import sentence_counts
+from pipeline.metrics.score_file import read_statistics
 from pipeline.report.comparison import compare_scores
 
 SYMBOLS = ["(S", "(NP", "(VP", "/S", "/NP", "/VP", "NN", "VB", "."]

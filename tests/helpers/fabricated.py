@@ -7,11 +7,11 @@ import numpy as np
 import yaml
 from made_records import data_loss, score_file, start_cost, trained_run, training_cost, validation_line
 
-from pipeline.analysis.scored import measure_of
+from pipeline.analysis.names import measure_of
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.records.training import MonitorLine
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.score_file import write_statistics
+from pipeline.metrics.score_file import write_statistics
 from pipeline.papers.project import Project
 from pipeline.report.filled_table import fill
 

@@ -18,11 +18,10 @@ from pipeline.data.store.token_store import write_tokens
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.trees.linearisation import Repairs
 from pipeline.data.trees.trees import parse_tree
-from pipeline.metrics.statistics.brackets import Parses
-from pipeline.metrics.statistics.edits import Transcripts
-from pipeline.metrics.statistics.metric import Inputs
-from pipeline.metrics.statistics.score_file import write_score
-from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.metrics.brackets import Parses
+from pipeline.metrics.error_rates import Transcripts
+from pipeline.metrics.metric import MetricInputs, Texts, Translations
+from pipeline.metrics.score_file import write_score
 from pipeline.papers.project import Project
 
 WORDS = ["the", "old", "baker", "of", "our", "town", "sold", "a", "warm", "loaf", "to", "first", "guest", "train"]
@@ -80,7 +79,7 @@ def train(project: Project, run: RunId, marker: str, loss: float) -> None:
     (folder_of(project, run) / "samples.jsonl").write_text(line.line())
 
 
-def write_scored(project: Project, score: Score, inputs: Inputs, lines: int) -> None:
+def write_scored(project: Project, score: Score, inputs: MetricInputs, lines: int) -> None:
     record = Scored(
         dataset=score.scored_on or score.run.dataset,
         split=score.split,

@@ -13,11 +13,11 @@ import numpy as np
 from fabricated import write_score, write_training
 from made_records import start_cost, training_cost
 
-from pipeline.analysis import evidence, measured
-from pipeline.analysis.claims import judged, measurements
-from pipeline.analysis.claims.measurements import Measurements
-from pipeline.analysis.claims.pools import Pools
-from pipeline.analysis.floors import Floors
+from pipeline.analysis import evidence, run_folders
+from pipeline.analysis.claims.measurements import Measurements, NoisePools
+from pipeline.analysis.claims.verdicts import ClaimResult, evaluate_claims
+from pipeline.analysis.convergence import Floors
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import Layout
@@ -127,34 +127,34 @@ class Deal:
 class WithLengths(Measurements):
     """Corpora are not there; what they say of lengths is that the second half's are longer than any trained on."""
 
-    def lengths(self, system, score, splits):
+    def source_lengths(self, system, score, splits):
         return np.concatenate(
             [np.full(self.rows(system, score, split), 9 if split == SHORT else 30) for split in splits]
         )
 
     def rows(self, system, score, split) -> int:
         (run, *_) = self.view.runs(system, score.dataset)
-        (path,) = self.score_paths(run, score.model_copy(update={"split": split}), [score.decoding])
+        (path,) = self.folders.score_paths(run, score.model_copy(update={"split": split}), [score.decoding])
         return len(np.load(path.with_suffix(".npz"))[score.metric])
 
     def longest_trained_on(self, system, score) -> int:
         return 20
 
 
-def judge(deal: Deal, claims: dict[str, dict], primary: list[str] = ()) -> list[judged.Judged]:
+def judge(deal: Deal, claims: dict[str, dict], primary: list[str] = ()) -> list[ClaimResult]:
     """claims: as in claims.yaml, without words."""
     words = {"statement": "It is so.", "printed": "Table 9"}
     claimed = validate(
         Claims, {"scores": SCORES, "claims": {name: words | claim for name, claim in claims.items()}}, "toy"
     )
     view = PaperView(deal, "aa")
-    found = WithLengths(view, claimed.scores, Pools(view, tuple(deal.seeds_of)))
-    return judged.judge_all(claimed.claims, primary, found)
+    found = WithLengths(RunFolders(view), claimed.scores, NoisePools(view, tuple(deal.seeds_of)))
+    return evaluate_claims(claimed.claims, primary, found)
 
 
 def remember_files(monkeypatch) -> None:
     """Those of the trainings, which every deal reads again; nothing is written between two judgements."""
-    read = {measurements: ["read_statistics", "loss_curve", "fit_curve"], measured: ["read_statistics"]}
+    read = {run_folders: ["read_statistics", "loss_curve", "fit_curve"]}
     for module, names in {**read, record: ["read_as"]}.items():
         for name in names:
             monkeypatch.setattr(module, name, cache(getattr(module, name)))

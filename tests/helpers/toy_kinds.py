@@ -1,5 +1,9 @@
-"""A toy of each kind of file that can be dropped into the project, as its text."""
+"""A toy of each kind of thing that can be added to the project, as text, and how it is registered.
 
+The text of a toy goes into a new module; `register` adds it to the list of its package.
+"""
+
+from pathlib import Path
 from textwrap import dedent
 
 METRIC = dedent('''
@@ -7,9 +11,7 @@ METRIC = dedent('''
 
     import numpy as np
 
-    from pipeline.metrics.statistics.metric import Metric
-    from pipeline.metrics.statistics.rates import rate
-    from pipeline.metrics.statistics.texts import Translations
+    from pipeline.metrics.metric import Metric, Translations, success_rate
 
 
     def statistics(texts):
@@ -17,7 +19,8 @@ METRIC = dedent('''
         return np.array([(ours == theirs, 1) for ours, theirs in pairs])
 
 
-    METRIC = Metric("toy", Translations, statistics, rate, lambda texts: "whole-lines")
+    TOY = Metric("toy", Translations, statistics, success_rate, lambda texts: "whole-lines")
+    METRICS = (TOY,)
 ''').lstrip()
 CELL = dedent('''
     """Letters of the name of a row's system."""
@@ -25,7 +28,7 @@ CELL = dedent('''
     from collections.abc import Iterator
     from typing import Literal
 
-    from pipeline.analysis.cells.cell import Place, Row, RunCell
+    from pipeline.analysis.cells.cell import CellContext, Row, RunCell
     from pipeline.analysis.view import PaperView
     from pipeline.core.artifacts import Product, Trained
 
@@ -37,8 +40,8 @@ CELL = dedent('''
         def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
             yield from map(Trained, self.runs(view, row))
 
-        def fill(self, place: Place) -> dict[str, str]:
-            return {"printed": "", "ours": str(self.times * sum(map(len, self.systems(place.row))))}
+        def fill(self, context: CellContext) -> dict[str, str]:
+            return {"printed": "", "ours": str(self.times * sum(map(len, self.systems(context.row))))}
 
         def note(self, values, remark: str) -> str:
             return f"letters, {self.times} times{remark}."
@@ -48,17 +51,23 @@ CLAIM = dedent('''
 
     from typing import Literal
 
-    from pipeline.analysis.claims.claim import Findings
-    from pipeline.analysis.claims.trainings import AboutTraining
+    from pipeline.analysis.claims.claim import Claim, Findings
     from pipeline.analysis.evidence import over_seeds
 
 
-    class LongTraining(AboutTraining):
+    class LongTraining(Claim):
         kind: Literal["long_training"]
+        dataset: str
+        system: str
         updates: int
 
-        def judge(self, measured):
-            steps = [measured.curve(run).steps[-1] for run in measured.view.runs(self.system, self.dataset)]
+        @property
+        def trainings(self):
+            return [(self.system, self.dataset)]
+
+        def evaluate(self, measured):
+            runs = measured.view.runs(self.system, self.dataset)
+            steps = [measured.folders.loss_curve(run).steps[-1] for run in runs]
             evidence = over_seeds("updates beyond those", [one - self.updates for one in steps])
             return Findings(f"{steps[0]} updates", [evidence], "t over trainings")
 ''').lstrip()
@@ -68,8 +77,7 @@ FIGURE = dedent('''
     from collections.abc import Iterator
     from typing import Literal
 
-    from pipeline.analysis.figures.figure import Drawing, Figure
-    from pipeline.analysis.picture import new_figure
+    from pipeline.analysis.figures.figure import Drawing, Figure, new_figure
     from pipeline.analysis.view import PaperView
     from pipeline.core.artifacts import Product
 
@@ -86,3 +94,40 @@ FIGURE = dedent('''
             picture.subplots().plot([0, 1], [0, 1])
             return Drawing(picture, [{"x": 0, "y": 0}, {"x": 1, "y": 1}], "It is straight.")
 ''').lstrip()
+TOYS = {
+    "pipeline/metrics/toy.py": METRIC,
+    "pipeline/analysis/cells/letters.py": CELL,
+    "pipeline/analysis/claims/long_training.py": CLAIM,
+    "pipeline/analysis/figures/line.py": FIGURE,
+}
+ENTRIES = {
+    "pipeline/metrics": ("from pipeline.metrics import toy", "MODULES = (", "MODULES = (toy, "),
+    "pipeline/analysis/cells": (
+        "from pipeline.analysis.cells.letters import LettersCell",
+        "    DomainGapCell |",
+        "    LettersCell | DomainGapCell |",
+    ),
+    "pipeline/analysis/claims": (
+        "from pipeline.analysis.claims.long_training import LongTraining",
+        "    AgreementClaim\n",
+        "    LongTraining\n    | AgreementClaim\n",
+    ),
+    "pipeline/analysis/figures": (
+        "from pipeline.analysis.figures.line import Line",
+        "    Alignments |",
+        "    Line | Alignments |",
+    ),
+}
+"""For each package: the import of its toy, and a text in its list with what takes its place."""
+
+
+def register(root: Path) -> None:
+    """Write all toys into a copy of the project, and add each to the list of its package."""
+    for name, text in TOYS.items():
+        (root / name).write_text(text, encoding="utf-8")
+    for package, (line, old, new) in ENTRIES.items():
+        path = root / package / "__init__.py"
+        source = path.read_text(encoding="utf-8")
+        assert old in source, f"{path} lists its kinds in another way"
+        head, _, rest = source.partition("\nfrom ")
+        path.write_text(f"{head}\n{line}\nfrom {rest}".replace(old, new), encoding="utf-8")

@@ -7,9 +7,9 @@ import pytest
 import sacrebleu
 
 from pipeline.metrics import metric_named, metrics_of
-from pipeline.metrics.statistics.bleu import bleu
-from pipeline.metrics.statistics.ngrams import split_compounds
-from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.metrics.bleu import bleu
+from pipeline.metrics.metric import Texts, Translations
+from pipeline.metrics.sacrebleu_counts import split_compounds
 
 WORDS = [*"abcdefgh", "A", "x-y"]
 

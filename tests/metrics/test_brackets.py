@@ -9,8 +9,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.trees.linearisation import rebuild
 from pipeline.data.trees.trees import clean, parse_tree, words
 from pipeline.metrics import metric_named
-from pipeline.metrics.f1 import METRIC as F1
-from pipeline.metrics.statistics.brackets import Parses, precision, recall, sentence_counts
+from pipeline.metrics.brackets import F1, Parses, precision, recall, sentence_counts
 
 
 def tree(text: str):

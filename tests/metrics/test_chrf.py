@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.metrics.metric import Texts, Translations
 
 CHRF = metric_named("chrf")
 

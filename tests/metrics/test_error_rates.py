@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.edits import Transcripts, domain_gap
+from pipeline.metrics.error_rates import Transcripts, domain_gap
 
 PAPER = Path(__file__).resolve().parents[2] / "workflow/papers/coldfusion"
 

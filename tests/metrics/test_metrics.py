@@ -1,4 +1,4 @@
-"""Metrics are found by being there; a new one needs its file and nothing else."""
+"""The registry of metrics, the inputs they read, and their statistics on disk."""
 
 import json
 import random
@@ -13,37 +13,38 @@ import yaml
 
 import pipeline.metrics
 from pipeline.__main__ import main
-from pipeline.analysis.scored import measure_of
+from pipeline.analysis.names import measure_of
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.metrics import metric_named, metric_names, metrics_of
-from pipeline.metrics.statistics.edits import Transcripts
-from pipeline.metrics.statistics.score_file import read_statistics, write_statistics
-from pipeline.metrics.statistics.texts import Texts, Translations
+from pipeline.metrics.error_rates import Transcripts
+from pipeline.metrics.metric import Texts, Translations
+from pipeline.metrics.score_file import read_statistics, write_statistics
 from reprise.__main__ import main as reprise
 
 DATASETS = Path(__file__).parents[2] / "workflow" / "datasets"
 
 
 @pytest.fixture
-def toy(tmp_path, monkeypatch):
-    """A metric's file, dropped in."""
-    folder = tmp_path / "dropped"
-    folder.mkdir()
-    (folder / "toy.py").write_text(toy_kinds.METRIC, encoding="utf-8")
-    monkeypatch.setattr(pipeline.metrics, "__path__", [*pipeline.metrics.__path__, str(folder)])
-    yield folder
-    sys.modules.pop("pipeline.metrics.toy", None)
+def toy(monkeypatch):
+    """Register a metric of the test's own."""
+    namespace = {}
+    exec(toy_kinds.METRIC, namespace)
+    monkeypatch.setitem(pipeline.metrics.METRICS, "toy", namespace["TOY"])
 
 
 @pytest.mark.parametrize("name", metric_names())
-def test_every_metric_has_its_files_name_a_direction_and_a_folder(name):
+def test_every_metric_has_a_direction_and_a_folder(name):
     metric = metric_named(name)
     assert metric.name == name
     assert metric.better in ("higher", "lower")
     assert metric.reads.folder in ("scores", "perplexities", "phenomena")
-    assert sys.modules[f"pipeline.metrics.{name}"].__doc__
+
+
+def test_metric_modules_share_no_name():
+    names = [metric.name for module in pipeline.metrics.MODULES for metric in module.METRICS]
+    assert sorted(names) == metric_names()
 
 
 def score_path(metric, decoding, split, scored_on=None):
@@ -74,7 +75,7 @@ def test_names_are_checked_without_what_counts():
     heavy = ("torch", "sacrebleu", "sentencepiece", "rapidfuzz")
     code = f"""
 import sys
-from pipeline.analysis.scored import measure_of
+from pipeline.analysis.names import measure_of
 from pipeline.metrics import metric_names
 for name in metric_names():
     measure_of(name)
@@ -90,7 +91,7 @@ def test_an_unknown_name_is_refused_with_those_that_there_are_and_the_nearest():
         metric_named("statistics")
 
 
-def test_a_dropped_file_is_in_every_score_file_and_may_be_named(toy, tmp_path):
+def test_a_registered_metric_is_in_every_score_file(toy, tmp_path):
     assert score_path("toy", "final", "test") == "scores/final/test.json"
     generator = random.Random(0)
     reference = [" ".join(generator.choices("abcdef", k=6)) + "." for _ in range(40)]
@@ -108,12 +109,6 @@ def test_a_dropped_file_is_in_every_score_file_and_may_be_named(toy, tmp_path):
     assert (found["value"], found["signature"]) == (75.0, "whole-lines")
     assert 50 < found["low"] < 75 < found["high"] < 95
     assert reprise(["compare", str(tmp_path / "out.json"), str(tmp_path / "out.json"), "--metric", "toy"]) == 0
-
-
-def test_a_file_whose_metric_has_another_name_is_refused(toy):
-    (toy / "toy.py").write_text(toy_kinds.METRIC.replace('Metric("toy"', 'Metric("tox"'), encoding="utf-8")
-    with pytest.raises(UserError, match=r"metrics/toy\.py: its metric is named 'tox'"):
-        metric_named("toy")
 
 
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.9])

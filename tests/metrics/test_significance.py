@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pipeline.core.errors import UserError
-from pipeline.metrics.statistics.bleu import bleu
-from pipeline.metrics.statistics.significance import bootstrap_interval, resampled
+from pipeline.metrics.bleu import bleu
+from pipeline.metrics.significance import bootstrap_interval, resampled
 from pipeline.report.comparison import paired_bootstrap
 
 

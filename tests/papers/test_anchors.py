@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.analysis.cells.cell import PrintedTable
-from pipeline.analysis.measured import Measured
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId, Table
 from pipeline.papers.comparability import Comparability
@@ -37,7 +37,7 @@ def test_no_rule_of_a_scale_changes_a_published_recipe_or_stands_below_its_table
 def test_our_numbers_are_comparable_with_the_published_ones(small):
     for name, entry in small.papers["anchors"].tables.items():
         view = PaperView(small, "anchors")
-        table = PrintedTable(view, small.printed["anchors"][name], entry.cells, Measured(view))
+        table = PrintedTable(view, small.printed["anchors"][name], entry.cells, RunFolders(view))
         for cell in entry.cells.values():
             for index in range(len(table.rows)):
                 assert Comparability(small, "anchors").reasons(entry, table, index, cell) == []

@@ -16,7 +16,7 @@ from pipeline.data.batches.batches import ParallelSplit
 from pipeline.data.store.token_store import write_tokens
 from pipeline.data.text.subwords import train
 from pipeline.data.text.vocabulary import Subwords
-from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.score_file import read_statistics
 from pipeline.models.build import build_model
 from pipeline.probes.gate_values import covered, kinds_of
 from pipeline.training.key import run_key

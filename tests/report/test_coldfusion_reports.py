@@ -13,7 +13,7 @@ from pipeline.__main__ import main
 from pipeline.core.records.probes import AlignmentMaps
 from pipeline.data.store.token_store import write_tokens
 from pipeline.data.text.alphabet import Alphabet
-from pipeline.metrics.statistics.edits import domain_gap
+from pipeline.metrics.error_rates import domain_gap
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import transcripts
 from reprise.interface import claim_rows

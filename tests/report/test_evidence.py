@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.analysis.evidence import contrast, over_seeds, sample, smaller_factor, trainings
+from pipeline.analysis.evidence import bootstrap_sample, contrast, over_seeds, smaller_factor, training_sample
 from pipeline.core.errors import UserError
 
 
@@ -19,11 +19,11 @@ def test_of_one_number_nothing_is_known():
 
 def test_of_trainings_that_all_have_the_same_nothing_is_known_but_of_those_that_differ():
     """As `over_seeds` has it: two kinds of counts, 6, 6, 6 beside 4, 4, 4, are no certainty."""
-    found = difference(trainings([6.0] * 3, "one"), trainings([4.0] * 3, "other"))
+    found = difference(training_sample([6.0] * 3, "one"), training_sample([4.0] * 3, "other"))
     assert (found.value, found.error, found.p_value, found.low) == (2, None, None, -np.inf)
     one, other = np.array([5.0, 6.0, 7.0]), np.array([4.0] * 3)
     pool = (one, other)
-    found = difference(trainings(one, "one", pool), trainings(other, "other", pool))
+    found = difference(training_sample(one, "one", pool), training_sample(other, "other", pool))
     assert found.p_value == pytest.approx(stats.t.sf(2 / (0.5 * 2 / 3) ** 0.5, 4))  # variances of 1 and 0
 
 
@@ -40,18 +40,18 @@ def test_without_sentences_two_systems_are_compared_by_students_test_of_two_samp
     generator = np.random.default_rng(0)
     one, other = generator.normal(0.5, 1, 5), generator.normal(0, 1, 3)
     pool = (one, other)
-    found = difference(trainings(one, "one", pool), trainings(other, "other", pool))
+    found = difference(training_sample(one, "one", pool), training_sample(other, "other", pool))
     expected = stats.ttest_ind(one, other, alternative="greater")
     assert found.p_value == pytest.approx(expected.pvalue)
-    assert found.freedom == pytest.approx(6)
+    assert found.degrees_of_freedom == pytest.approx(6)
 
 
 def test_noise_is_pooled_over_the_systems_of_a_kind():
     """By analysis of variance over all five systems."""
     groups = tuple(np.random.default_rng(1).normal(mean, 1, 4) for mean in range(5))
-    found = difference(trainings(groups[1], "one", groups), trainings(groups[0], "other", groups))
+    found = difference(training_sample(groups[1], "one", groups), training_sample(groups[0], "other", groups))
     within = np.mean([group.var(ddof=1) for group in groups])
-    assert (found.freedom, found.error) == (pytest.approx(15), pytest.approx((within * 2 / 4) ** 0.5))
+    assert (found.degrees_of_freedom, found.error) == (pytest.approx(15), pytest.approx((within * 2 / 4) ** 0.5))
 
 
 @pytest.mark.parametrize(("louder", "false"), [((1, 1), 0.05), ((3, 1), 0.19), ((3, 3), 0.21)])
@@ -63,7 +63,7 @@ def test_equal_noise_is_an_assumption_without_which_more_is_false(louder, false)
     told = 0
     for _ in range(of):
         groups = tuple(generator.normal(0, deviations, (6, 3)))
-        found = difference(trainings(groups[0], "one", groups), trainings(groups[1], "other", groups))
+        found = difference(training_sample(groups[0], "one", groups), training_sample(groups[1], "other", groups))
         told += 2 * min(found.p_value, 1 - found.p_value) <= 0.05
     assert told / of == pytest.approx(false, abs=3 * (false * (1 - false) / of) ** 0.5)
 
@@ -72,9 +72,9 @@ def test_of_the_same_trainings_the_differences_are_compared():
     """A system under two decodings: what its trainings have in common is no noise."""
     one = np.random.default_rng(2).normal(0, 5, 4)
     other = one + np.random.default_rng(3).normal(1, 0.1, 4)
-    found = difference(trainings(other, "same", (one,)), trainings(one, "same", (one,)))
+    found = difference(training_sample(other, "same", (one,)), training_sample(one, "same", (one,)))
     expected = stats.ttest_rel(other, one, alternative="greater")
-    assert (found.p_value, found.freedom) == (pytest.approx(expected.pvalue), pytest.approx(3))
+    assert (found.p_value, found.degrees_of_freedom) == (pytest.approx(expected.pvalue), pytest.approx(3))
 
 
 def mean_of(totals):
@@ -96,7 +96,7 @@ def test_intervals_of_a_paired_difference_over_seeds_cover_the_truth():
         for shift in (0.5, 0.0):
             trained = [shift + generator.normal(0, 0.1) for _ in range(3)]
             rows = [[statistics(generator, mean) + difficulty] for mean in trained]
-            systems.append(sample(rows, mean_of, "toy", f"system {shift}"))
+            systems.append(bootstrap_sample(rows, mean_of, "toy", f"system {shift}"))
         found = difference(*systems)
         covered += found.low <= 0.5 <= found.high
     assert 0.9 * 200 <= covered <= 0.995 * 200
@@ -107,7 +107,8 @@ def test_pairing_removes_what_sentences_have_in_common():
     hard = generator.normal(0, 10, (100, 1)) * (1, 0)
     rows = statistics(generator, 0) * (0.1, 1)
     found = difference(
-        sample([[rows + hard + (0.3, 0)]], mean_of, "toy", "one"), sample([[rows + hard]], mean_of, "toy", "other")
+        bootstrap_sample([[rows + hard + (0.3, 0)]], mean_of, "toy", "one"),
+        bootstrap_sample([[rows + hard]], mean_of, "toy", "other"),
     )
     assert found.value == pytest.approx(0.3)
     assert found.error == pytest.approx(0, abs=1e-9)
@@ -116,12 +117,14 @@ def test_pairing_removes_what_sentences_have_in_common():
 def test_scores_of_different_test_sets_are_not_compared():
     generator = np.random.default_rng(0)
     with pytest.raises(UserError, match="not of one test set"):
-        sample([[statistics(generator, 0, 10)], [statistics(generator, 0, 11)]], mean_of, "toy")
-    one, other = (sample([[statistics(generator, 0)]], mean_of, name) for name in ("newstest2013", "newstest2014"))
+        bootstrap_sample([[statistics(generator, 0, 10)], [statistics(generator, 0, 11)]], mean_of, "toy")
+    one, other = (
+        bootstrap_sample([[statistics(generator, 0)]], mean_of, name) for name in ("newstest2013", "newstest2014")
+    )
     with pytest.raises(UserError, match="newstest2013 and newstest2014"):
         difference(one, other)
     for rows in (10, 11):
-        one, other = other, sample([[statistics(generator, 0, rows)]], mean_of, "toy")
+        one, other = other, bootstrap_sample([[statistics(generator, 0, rows)]], mean_of, "toy")
     with pytest.raises(UserError, match="10 sentences and 11 sentences"):
         difference(one, other)
 
@@ -130,9 +133,9 @@ def test_p_is_how_often_the_quantity_would_not_be_positive():
     """Two standard errors above zero: 2.3 %; as far below: the rest. With draws of sentences that are normal."""
     rows = np.stack([np.random.default_rng(0).normal(0, 1, 400), np.ones(400)], axis=1)
     rows[:, 0] = (rows[:, 0] - rows[:, 0].mean()) / rows[:, 0].std()
-    nothing = sample([[rows * (0, 1)]], mean_of, "toy", "nothing")
+    nothing = bootstrap_sample([[rows * (0, 1)]], mean_of, "toy", "nothing")
     for shift, expected in ((0.1, 0.023), (-0.1, 0.977), (0.0, 0.5)):
-        ours = sample([[rows + np.array([shift, 0])]], mean_of, "toy", "ours")
+        ours = bootstrap_sample([[rows + np.array([shift, 0])]], mean_of, "toy", "ours")
         for found in (difference(ours, nothing), contrast("toy", [(1, ours)])):
             assert found.p_value == pytest.approx(expected, abs=0.05 if shift == 0 else 0.02)
             assert found.value == pytest.approx(shift)
@@ -149,7 +152,7 @@ def test_an_interval_narrows_with_seeds():
     for seeds in (2, 6, 10, 40):
         found = difference(
             *(
-                sample([[one] for one in some], mean_of, "toy", name)
+                bootstrap_sample([[one] for one in some], mean_of, "toy", name)
                 for name, some in (("ours", rows[:seeds]), ("nothing", [nothing] * seeds))
             )
         )
@@ -159,7 +162,7 @@ def test_an_interval_narrows_with_seeds():
 
 def test_a_factor_between_quotients_is_that_of_their_logarithms():
     one, two, three, nine, again = (
-        sample([[statistics(np.random.default_rng(0), 0) * (0, 1) + (value, 0)]], mean_of, "toy", str(number))
+        bootstrap_sample([[statistics(np.random.default_rng(0), 0) * (0, 1) + (value, 0)]], mean_of, "toy", str(number))
         for number, value in enumerate((1.0, 2.0, 3.0, 9.0, 1.0))
     )
     assert smaller_factor(one, two, again, three).value == pytest.approx(np.log(1.5))

@@ -9,11 +9,9 @@ import pytest
 from fabricated import write_branches, write_training
 
 from pipeline.__main__ import main
-from pipeline.analysis.figures.kinds.attention_heads import shown_as
-from pipeline.analysis.figures.kinds.branch_weights import mean_filter
-from pipeline.analysis.figures.kinds.dev_curves import DevCurves
-from pipeline.analysis.figures.kinds.loss_curves import LossCurves
-from pipeline.analysis.picture import COLOURS
+from pipeline.analysis.figures.attention_heads import shown_as
+from pipeline.analysis.figures.curves import DevCurves, LossCurves, mean_filter
+from pipeline.analysis.figures.figure import COLOURS
 from pipeline.analysis.view import PaperView
 from pipeline.core.records.probes import AttentionMap
 from pipeline.papers.project import load_project

@@ -10,7 +10,7 @@ from made_records import layer_costs
 
 from pipeline.__main__ import main
 from pipeline.analysis.evidence import over_seeds
-from pipeline.analysis.layer_times import LayerTimes
+from pipeline.analysis.layer_times import LayerTimings
 from pipeline.probes import layer_cost
 from pipeline.report.layer_table import derived, plot
 
@@ -40,7 +40,7 @@ def made_up_times(noise=0.0):
 @pytest.mark.parametrize("layer", POWERS)
 @pytest.mark.parametrize("place", [0, 1])
 def test_the_powers_are_found(layer, place):
-    found = over_seeds("", LayerTimes(made_up_times(noise=0.02)).exponents(layer, "nd"[place]))
+    found = over_seeds("", LayerTimings(made_up_times(noise=0.02)).exponents(layer, "nd"[place]))
     assert found.value == pytest.approx(POWERS[layer][place], abs=0.05)
     assert found.low <= found.value <= found.high
 
@@ -64,7 +64,7 @@ def test_the_table_sets_fitted_powers_beside_the_printed_ones(tmp_path):
 
 
 def test_each_panel_has_the_times_over_one_size_at_the_largest_other_and_the_printed_power_through_the_last():
-    times = LayerTimes(made_up_times(noise=0.3))
+    times = LayerTimings(made_up_times(noise=0.3))
     printed = [
         {"layer": layer, "layer_type": layer, "complexity_per_layer": "", "exponent_n": str(p), "exponent_d": str(q)}
         for layer, (p, q) in POWERS.items()

@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from pipeline.analysis.figures.kinds.attention_heads import columns
-from pipeline.analysis.picture import new_figure, save
+from pipeline.analysis.figures.attention_heads import columns
+from pipeline.analysis.figures.figure import new_figure, save
 from pipeline.report.markup import grid, literal
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])

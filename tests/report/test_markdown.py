@@ -6,7 +6,7 @@ from copied_project import ROOT
 from made_records import score_file, trained_run
 
 from pipeline.__main__ import main
-from pipeline.analysis.claims.judged import Verdict
+from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.papers.paper import Deviation
 from pipeline.papers.project import load_project
 from pipeline.report.claims import counted, shortened

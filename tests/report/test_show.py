@@ -6,7 +6,7 @@ import pytest
 from copied_project import ROOT
 from fabricated import bleu_statistics, write_score, write_training
 
-from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from reprise.__main__ import main

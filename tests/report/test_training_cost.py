@@ -3,7 +3,7 @@
 import pytest
 from made_records import layer_costs, start_cost
 
-from pipeline.analysis.cells.kinds.flops_by_time import flops_by_time
+from pipeline.analysis.cells.facts import flops_by_time
 
 DAY_S = 24 * 3600
 

@@ -1,4 +1,4 @@
-"""What every kind of column of a table says: what it needs, what stands in it, and how that is shown."""
+"""What every measured column of a table has and does."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pipeline.analysis.measured import Measured
 from pipeline.analysis.names import DatasetName
+from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import Product, RunId, Trained
-from pipeline.core.schema import Closed, Positive
+from pipeline.core.artifacts import Product, RunId
+from pipeline.core.schema import Closed
 
 Row = dict[str, str]
 """A row of a printed table, by column."""
@@ -27,75 +27,81 @@ class Cell(Closed):
 
     @property
     def compared_metric(self) -> str | None:
-        """The metric that a printed number has to be of; None where the kind itself says what is measured."""
+        """Return the metric that a printed number has to be of; None if the kind itself says what is measured."""
         return None
 
     def columns(self) -> set[str]:
-        """Columns of the printed table that it names."""
+        """Return the columns of the printed table that it names."""
         return {self.printed} if self.printed else set()
 
     def faults(self, rows: Sequence[Row], cells: Mapping[str, "Cell"], where: str) -> Iterator[str | None]:
-        """A line for each thing that is wrong with it among the rows and cells of its table; None for what is right."""
+        """Yield a line for each fault among the rows and cells of its table, None for what is right."""
         return iter(())
 
     def systems(self, row: Row) -> set[str]:
-        """Systems whose runs stand in a row."""
+        """Return the systems whose runs stand in a row."""
         return set()
 
     def runs(self, view: PaperView, row: Row) -> list[RunId]:
-        """The runs whose number stands in a row; none where it is not ours to run."""
+        """Return the runs whose number stands in a row; none if it is not ours to run."""
         return []
 
     def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        """What has to be made before a row is filled in; nothing where it is not ours to run."""
+        """Yield the products that a row is filled in with; none if it is not ours to run."""
         return iter(())
 
-    def made_of(self, table: "PrintedTable", index: int) -> list[tuple["Cell", Row]]:
-        """The cells on whose comparability with the printed numbers its own depends."""
+    def comparability_sources(self, table: "PrintedTable", index: int) -> list[tuple["Cell", Row]]:
+        """Return the cells that must be comparable with printed numbers for this one to be."""
         return [(self, table.rows[index])]
 
-    def fill(self, place: "Place") -> dict[str, str]:
-        """Its columns of the CSV, `printed` and `ours` among them; empty where nothing applies."""
+    def fill(self, context: "CellContext") -> dict[str, str]:
+        """Return its columns of the CSV, including `printed` and `ours`; empty where nothing applies."""
         raise NotImplementedError
 
     def shown(self, values: Mapping[str, str]) -> dict[str, str]:
-        """What Markdown shows of `fill`'s columns, by heading."""
+        """Return what Markdown shows of `fill`'s columns, by heading."""
         return {key: short(values[key]) for key in ("printed", "ours")}
 
     def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
-        """What stands below the table: what it is, and `remark`, whether it can be compared. values: of each row."""
+        """Describe the column below the table.
+
+        Args:
+            values: Columns of each row.
+            remark: Whether the numbers are comparable.
+        """
         raise NotImplementedError
 
     def printed_in(self, row: Row) -> str:
-        """The paper's number."""
+        """Return the paper's number."""
         return row[self.printed] if self.printed else ""
 
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A printed table, its measured columns, and what there is to fill them in with."""
+    """A printed table, its measured columns, and the folders that fill them in."""
 
     view: PaperView
     rows: Sequence[Row]
     cells: Mapping[str, Cell]
-    measured: Measured
+    folders: RunFolders
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a column is filled in."""
+class CellContext:
+    """The row and table in which a cell is filled in."""
 
     table: PrintedTable
     index: int
     why_not: str
-    """Why the number is not comparable with the printed one; empty if it is."""
+    """Reason why the number is not comparable with the printed one; empty if it is."""
 
     @property
     def row(self) -> Row:
+        """Return the printed row."""
         return self.table.rows[self.index]
 
     def comparison(self, cell: Cell, ours: str) -> dict[str, str]:
-        """The column that says why a number of ours is not comparable with the one printed beside it."""
+        """Return the column that explains why our number is not comparable with the one printed beside it."""
         return {"why_not": self.why_not if ours and cell.printed_in(self.row) else ""} if cell.printed else {}
 
 
@@ -118,51 +124,21 @@ class RunCell(Cell):
         return [run for system in ours for run in view.runs(system, self.dataset)]
 
 
-class FactCell(RunCell):
-    """A column about the training rather than its score."""
-
-    meaning: ClassVar[str]
-    """In words, for below the table."""
-    unit: Positive = Field(default=1, description="Printed value x unit = ours")
-
-    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
-        yield from map(Trained, self.runs(view, row))
-
-    def value(self, measured: Measured, run: RunId) -> float | None:
-        """Of one run; None when it is not there, NaN when an older version did not measure it."""
-        raise NotImplementedError
-
-    def in_words(self, values: Sequence[float]) -> str:
-        """The mean over runs; empty without values, or when one is not known."""
-        total = sum(values)
-        return f"{total / len(values):.6g}" if values and total == total else ""
-
-    def fill(self, place: Place) -> dict[str, str]:
-        runs = self.runs(place.table.view, place.row)
-        found = (self.value(place.table.measured, run) for run in runs)
-        ours = self.in_words([value for value in found if value is not None])
-        printed = in_our_unit(self.printed_in(place.row), self.unit)
-        return {"printed": printed, "ours": ours} | place.comparison(self, ours)
-
-    def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
-        return f"{self.meaning}, of the runs on {self.dataset}{remark}."
-
-
 def is_ours(row: Row) -> bool:
-    """Whether a row is of a system to be run, rather than cited or computed."""
+    """Return whether a row is of a system to be run, rather than cited or computed."""
     return row["source"] == "ours-to-run"
 
 
 def in_our_unit(printed: str, unit: float) -> str:
-    """The paper's number, written out."""
+    """Convert the paper's number to our unit."""
     return f"{float(printed) * unit:.6g}" if printed else ""
 
 
 def short(number: str) -> str:
-    """A large number in a few characters: 65.1M, 3.30e+18."""
+    """Shorten a large number: 65.1M, 3.30e+18."""
     if not number:
         return ""
     value = float(number)
-    if value >= 999.5e6:  # what is rounded to the next unit is shown in it
+    if value >= 999.5e6:  # a number that rounds up to the next unit is shown in that unit
         return f"{value:.2e}"
     return f"{value / 1e6:.3g}M" if value >= 999.5e3 else f"{value / 1e3:.3g}K" if value >= 9999.5 else f"{value:.4g}"

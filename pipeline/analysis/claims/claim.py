@@ -2,68 +2,75 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from pipeline.analysis.claims.measurements import Measurements
-from pipeline.analysis.claims.pools import NotRun
-from pipeline.analysis.claims.terms import Scores
+from pipeline.analysis.convergence import System
 from pipeline.analysis.evidence import Evidence
-from pipeline.analysis.names import ScaleName
+from pipeline.analysis.names import ScaleName, Scores, Term
+from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Product
-from pipeline.core.schema import Closed
-from pipeline.core.schema import Number as Number
+from pipeline.core.schema import Closed, nearest
+
+RESAMPLED = "paired bootstrap over sentences"
+"""Test of claims about scores, in words."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """`ours` as a reader sees it, the quantities that are positive if the claim is true, and how they were tested."""
+    """Quantities that are positive if a claim is true, and how they were tested."""
 
     ours: str
+    """Our numbers as a reader sees them."""
     evidence: list[Evidence]
     test: str
     not_trained: str = ""
-    """Which system has not learnt enough for the quantities to say anything; empty if all have."""
+    """Names the systems that have not learnt enough for the quantities to mean anything; empty if all have."""
 
     @property
-    def tested(self) -> str:
-        """How, in words: the unit that was resampled, and the noise between trainings."""
+    def test_description(self) -> str:
+        """Describe the test: the unit that was resampled, and the source of the run-to-run variance."""
         noise = dict.fromkeys(f"noise between trainings {one.noise}" for one in self.evidence if one.noise)
         return "; ".join(filter(None, (self.test, *noise)))
 
     @property
     def p_values(self) -> list[float]:
+        """Return the one-sided p-values that are known."""
         return [one.p_value for one in self.evidence if one.p_value is not None]
 
     @property
     def p_upheld(self) -> float:
-        """One-sided: all quantities have to be positive."""
+        """Return the one-sided p-value of the claim: all quantities have to be positive (intersection-union test)."""
         return max(self.p_values)
 
     @property
     def p_contradicted(self) -> float:
-        """One-sided: one negative quantity is enough, of which there are several to choose from."""
+        """Return the one-sided p-value of its opposite: one negative quantity is enough (Bonferroni)."""
         return min(1.0, len(self.evidence) * min(1 - p for p in self.p_values))
 
     @property
-    def is_for(self) -> bool:
-        """Whether it speaks for the claim rather than against it."""
+    def favours_claim(self) -> bool:
+        """Return whether the evidence is for the claim rather than against it."""
         return self.p_upheld <= self.p_contradicted
 
     @property
     def p_value(self) -> float | None:
-        """Two-sided: how often chance alone would speak so clearly for the claim or against it; None if unknown."""
+        """Return the two-sided p-value; None if there is no evidence or an error is unknown."""
         if not self.evidence or len(self.p_values) < len(self.evidence):
             return None
         return min(1.0, 2 * min(self.p_upheld, self.p_contradicted))
 
 
 class Claim(Closed):
-    """What every claim has."""
+    """A statement of a paper as a predicate over measurements.
+
+    A kind overrides `evaluate`, and says what it compares: terms under named scores, or trainings of some systems.
+    """
 
     about: ClassVar[Literal["trainings", "layers", "identity"]] = "trainings"
 
@@ -73,60 +80,93 @@ class Claim(Closed):
     scales: list[ScaleName] | None = Field(default=None, description="Scales at which it can be tested; null = all")
 
     @property
-    def said(self) -> str:
-        """The statement, and whose it is if not the paper's."""
+    def full_statement(self) -> str:
+        """Return the statement, marked if it is not the paper's."""
         return f"{self.statement} (Ours: the paper does not say so.)" if self.extra else self.statement
 
     @property
-    def datasets(self) -> list[str]:
-        """Datasets that it names itself, beside those of its scores, as the papers name them."""
+    def score_names(self) -> list[str]:
+        """Return the names of the scores under which it compares terms."""
         return []
 
-    def check(self, scores: Scores) -> None:
-        """Raises ValueError when it names a score that is not there or does not fit."""
-
-    def links(self) -> dict[str, Self]:
-        """The claims that it consists of, each judged alone, by what ends their names; one has an empty one."""
-        return {"": self}
-
-    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
-        """(system, dataset) of those that have to be trained to their plateau for the claim to be fair to them."""
+    @property
+    def compared(self) -> list[Term]:
+        """Return the terms that it compares."""
         return []
 
-    def favoured(self, scores: Scores) -> list[tuple[str, str]]:
-        """As `baselines`, of those that have to be there before the claim is contradicted: it would be unfair to it."""
+    @property
+    def trainings(self) -> list[System]:
+        """Return the systems and datasets whose trainings it compares; their dev perplexity has to pass its floor."""
+        return []
+
+    def baselines(self, scores: Scores) -> list[System]:
+        """Return the systems that must have reached their plateau for the claim to be fair to them."""
+        return []
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        """Return the systems that must have reached their plateau before the claim can be contradicted."""
         return []
 
     def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
-        """The quantity whose noise decides it, the dataset, and the systems whose difference it is; None: not so."""
+        """Return quantity, dataset and systems if run-to-run variance of a difference between systems decides."""
         return None
 
+    def check(self, scores: Scores) -> None:
+        """Check the names of scores.
+
+        Raises:
+            ValueError: A score is unknown or does not fit.
+        """
+        for name in self.score_names:
+            if name not in scores:
+                raise ValueError(f"no score {name!r}; there are {', '.join(scores)}{nearest(name, scores)}")
+
+    def links(self) -> dict[str, "Claim"]:
+        """Return the claims that it consists of, which are evaluated one by one, by the suffix of their names."""
+        return {"": self}
+
     def is_tested(self, scale: str) -> bool:
-        """Whether it can be tested at a scale."""
+        """Return whether it can be tested at a scale."""
         return self.scales is None or scale in self.scales
 
     def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
-        """All that it is judged by, every training among it."""
-        return iter(())
+        """Yield all products that it is evaluated by, including every training."""
+        for system, dataset in self.trainings:
+            yield from view.trained([system], dataset)
+        for score in (scores[name] for name in self.score_names):
+            for term in self.compared:
+                runs = view.runs(term.system, score.dataset)
+                yield from view.scored(runs, score, term.decodings or [score.decoding])
 
     @abstractmethod
-    def judge(self, measured: Measurements) -> Findings:
-        """Raises NotRun, naming what is missing."""
+    def evaluate(self, measured: Measurements) -> Findings:
+        """Turn measurements into evidence.
+
+        Raises:
+            NotRun: Something is missing; the message names it.
+        """
 
     def findings(self, measured: Measurements) -> Findings:
-        """`judge` at the scales at which it can be tested. Raises NotRun at others, and as `judge` does."""
+        """Evaluate the claim if it can be tested at this scale, and check the dev perplexity of its trainings.
+
+        Raises:
+            NotRun: It cannot be tested, or something is missing.
+        """
         if self.scales is not None and not self.is_tested(measured.view.layout.scale):
             raise NotRun(f"can be tested at scale {', '.join(self.scales)} only")
-        return self.judge(measured)
+        found = self.evaluate(measured)
+        return replace(found, not_trained=measured.above_perplexity_floor(self.trainings) or found.not_trained)
 
 
-class Chain(Claim):
-    """About what stands in an order: every step from one to the next is judged alone."""
+def chain_links(claim: Claim, key: str, items: list[Any]) -> dict[str, Claim]:
+    """Split a claim about an ordered list into one claim for each pair of neighbours.
 
-    ascending: list[Any]
-
-    def links(self) -> dict[str, Self]:
-        if len(self.ascending) == 2:
-            return super().links()
-        steps = pairwise(self.ascending)
-        return {f"-{n}": self.model_copy(update={"ascending": [*step]}) for n, step in enumerate(steps, start=1)}
+    Args:
+        claim: The claim.
+        key: Its field that has the list.
+        items: The list.
+    """
+    if len(items) == 2:
+        return {"": claim}
+    steps = pairwise(items)
+    return {f"-{n}": claim.model_copy(update={key: [*step]}) for n, step in enumerate(steps, start=1)}

@@ -1,148 +1,209 @@
-"""What claims are judged by, read from the folders of the runs that they are about."""
+"""Samples of what a paper's claims compare, with run-to-run variance pooled over systems of a family."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pipeline.analysis.claims.pools import NotRun, Pools, Values
-from pipeline.analysis.claims.terms import NamedScore, Scores, Term
-from pipeline.analysis.evidence import Sample, sample, seed_scores, trainings
-from pipeline.analysis.layer_times import LayerTimes
-from pipeline.analysis.lengths import longest_trained_on, source_lengths
-from pipeline.analysis.measured import Measured, require_one_basis
-from pipeline.analysis.training_curves import LossCurve, fit_curve, loss_curve
+from pipeline.analysis.convergence import System, below_floor
+from pipeline.analysis.evidence import Sample, bootstrap_sample, degrees_of_freedom, seed_scores, training_sample
+from pipeline.analysis.names import NamedScore, Scores, Term
+from pipeline.analysis.run_folders import NotRun, RunFolders, require_one_basis
 from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import Gates, Product, RunId, Trained
-from pipeline.core.artifacts import LayerTimes as LayerTimesFile
+from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.core.layout import COST_FILE
 from pipeline.core.records.scores import ScoreFile
-from pipeline.core.records.training import TrainingCost
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.score_file import read_statistics
 
-OfRuns = Callable[[list[RunId]], Values]
-"""A number of each of some trainings."""
+Values = Sequence[float] | np.ndarray
+"""One number per training of a system."""
 SplitsBySeed = list[dict[str, np.ndarray]]
-"""Each seed's statistics (N, F) of every split."""
+"""For each seed, the statistics (N, F) of every split."""
+
+
+@dataclass(frozen=True)
+class NoisePools:
+    """Run-to-run variance, pooled over the systems that a paper's claims name."""
+
+    view: PaperView
+    systems: Sequence[str] = ()
+    known: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict)
+    """Cache of values by training, quantity and detail."""
+
+    def pool(
+        self, system: str, dataset: str, quantity: str, values: Callable[[str], Values], detail: str = ""
+    ) -> tuple[tuple[np.ndarray, ...], str]:
+        """Collect a quantity of every system of the same family that is trained on the same data.
+
+        If no system has two seeds, the variance measured once for the family (docs/measured/noise) is used.
+
+        Args:
+            system: System whose noise is wanted.
+            dataset: Dataset that it is trained on.
+            quantity: Name of the quantity.
+            values: Returns the quantity of each training of any system.
+            detail: Tells apart quantities of one name.
+
+        Returns:
+            The values by system, and their source in words; empty if the system has only its own.
+        """
+        family, alike = self.family(system, dataset), self.alike(system, dataset)
+        groups = [self.read(one, (name, quantity, detail), values) for name, one in sorted(alike.items())]
+        if degrees := degrees_of_freedom(found := tuple(group for group in groups if len(group))):
+            return found, f"pooled over {len(found)} systems ({family}, {degrees} degrees of freedom)"
+        measured = self.view.experiment.noise_of(family)
+        if measured and quantity in measured.values and len(self.view.runs(system, dataset)) < 2:
+            return (np.array(measured.values[quantity]),), measured.title
+        return (), ""
+
+    def alike(self, system: str, dataset: str) -> dict[str, str]:
+        """Return the systems of the same family that are trained on the same data, by their training."""
+        family, data = self.family(system, dataset), self.corpus(system, dataset)
+        return {
+            self.training(one, dataset): one
+            for one in (*self.systems, system)
+            if self.family(one, dataset) == family and self.corpus(one, dataset) == data
+        }
+
+    def read(self, system: str, key: tuple[str, ...], values: Callable[[str], Values]) -> np.ndarray:
+        """Return the values of a system; empty if they were not measured."""
+        if key not in self.known:
+            try:
+                self.known[key] = np.array(values(system), dtype=float)
+            except (NotRun, UserError):
+                self.known[key] = np.array([])
+        return self.known[key]
+
+    def training(self, system: str, dataset: str) -> str:
+        """Return what the runs of a system have in common: paper, system and dataset."""
+        return "/".join((*self.view.experiment.locate(system, self.view.paper), dataset))
+
+    def corpus(self, system: str, dataset: str) -> str:
+        """Return the dataset that a system is really trained on."""
+        return self.view.runs(system, dataset)[0].dataset
+
+    def family(self, system: str, dataset: str) -> str:
+        """Return the model family of a system."""
+        return self.view.experiment.run_spec(self.view.runs(system, dataset)[0]).model.family
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """Scores, losses and times of one paper's runs; what is not there raises `NotRun`."""
+    """Scores and other numbers of one paper's runs as samples; a missing file raises `NotRun`."""
 
-    view: PaperView
+    folders: RunFolders
     scores: Scores
-    pools: Pools
+    pools: NoisePools
 
-    def path(self, product: Product) -> Path:
-        return present(self.view.layout.path(product))
+    @property
+    def view(self) -> PaperView:
+        """Return the paper at its scale."""
+        return self.folders.view
 
     def sample(self, term: Term, score: NamedScore) -> Sample:
-        """A term's metric over seeds, with its draws and the noise of its kind."""
+        """Return a term's metric over seeds, with resampled sentences and the noise of its family."""
         runs = self.view.runs(term.system, score.dataset)
         decodings = term.decodings or [score.decoding]
-        files = [[ScoreFile.read(path) for path in self.score_paths(run, score, decodings)] for run in runs]
+        files = [[ScoreFile.read(path) for path in self.folders.score_paths(run, score, decodings)] for run in runs]
         require_one_basis(files, score.metric, f"{self.view.paper}/{term.system}")
-        found, total = Measured(self.view).sample(runs, decodings, score), metric_named(score.metric).total
+        found, total = self.folders.sample(runs, decodings, score), metric_named(score.metric).total
         pool, noise = self.pools.pool(
             term.system,
             score.dataset,
             score.metric,
-            lambda system: seed_scores(self.statistics(system, score, [score.decoding]), total),
+            lambda system: seed_scores(self.statistics(system, score), total),
             f"{score.splits} of {score.scored_on}, {score.decoding}",
         )
         training = self.pools.training(term.system, score.dataset)
         return replace(found, system=training, pool=pool, noise=noise or found.noise)
 
-    def mean_score(self, system: str, score: NamedScore) -> float:
-        """Under the score's own decoding."""
-        rows = self.statistics(system, score, [score.decoding])
-        return float(seed_scores(rows, metric_named(score.metric).total).mean())
-
-    def statistics(self, system: str, score: NamedScore, decodings: list[str]) -> list[list[np.ndarray]]:
-        """Of each seed, of each decoding and split in a row."""
-        paths = (self.score_paths(run, score, decodings) for run in self.view.runs(system, score.dataset))
-        return [[read_statistics(path, score.metric) for path in several] for several in paths]
-
-    def trainings(
-        self, system: str, dataset: str, quantity: str, of_each: OfRuns, own: Values = (), of: str = ""
+    def training_sample(
+        self,
+        system: str,
+        dataset: str,
+        quantity: str,
+        of_each: Callable[[list[RunId]], Values],
+        own: Values = (),
+        detail: str = "",
     ) -> Sample:
-        """A number of each training of a system, with the noise of its kind.
+        """Return a number of each training of a system, with the noise of its family.
 
-        quantity: its name in what was measured of noise; of_each: what it is of any trainings; own: what it is of
-        these, where that is something else; of: as Pools.pool has it.
+        Args:
+            system: The system.
+            dataset: Dataset that it is trained on.
+            quantity: Name of the quantity in the measured noise.
+            of_each: Returns the quantity of each of some trainings.
+            own: Numbers of this system's trainings, if they are not the quantity itself.
+            detail: Tells apart quantities of one name.
         """
 
         def values(name: str) -> Values:
             return of_each(self.view.runs(name, dataset))
 
-        pool, noise = self.pools.pool(system, dataset, quantity, values, of)
-        return trainings(own or values(system), self.pools.training(system, dataset), pool, noise)
+        pool, noise = self.pools.pool(system, dataset, quantity, values, detail)
+        return training_sample(own or values(system), self.pools.training(system, dataset), pool, noise)
 
-    def score_paths(self, run: RunId, score: NamedScore, decodings: list[str]) -> list[Path]:
-        """Each decoding's splits in a row. Raises UserError when one is of other weights than the run's."""
-        products = self.view.scores(run, score, decodings)
-        folders = Measured(self.view)
-        for product in products:
-            folders.score(product)
-        return [self.path(product) for product in products]
+    def statistics(self, system: str, score: NamedScore) -> list[list[np.ndarray]]:
+        """Return the statistics of each seed, split by split, under the score's own decoding."""
+        return self.folders.statistics(self.view.runs(system, score.dataset), score, [score.decoding])
 
     def statistics_by_split(self, system: str, score: NamedScore) -> SplitsBySeed:
-        rows = self.statistics(system, score, [score.decoding])
+        """Return the same by the name of the split."""
+        rows = self.statistics(system, score)
         return [dict(zip(score.splits, of_seed, strict=True)) for of_seed in rows]
 
     def score_of_part(self, system: str, rows: Sequence[np.ndarray], chosen: np.ndarray, score: NamedScore) -> Sample:
-        """The score of the rows `chosen` (N,) of each seed's statistics (N, F) of a system.
+        """Return the score of a part of the sentences.
 
-        All parts of a set have the same resamples: the others count as zero.
+        All parts of a set have the same resamples: the other sentences count as zero.
+
+        Args:
+            system: The system.
+            rows: For each seed, the statistics (N, F) of the whole set.
+            chosen: Mask of the part, shape (N,).
+            score: The metric.
         """
         parts = [[one * chosen[:, None]] for one in rows]
         training = self.pools.training(system, score.dataset)
-        return sample(parts, metric_named(score.metric).total, score.dataset, training)
+        return bootstrap_sample(parts, metric_named(score.metric).total, score.dataset, training)
 
-    def lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
-        """(N,) of the sources of some splits in a row."""
-        return source_lengths(self.view.layout.corpus(self.view.runs(system, score.dataset)[0].dataset), splits)
+    def source_lengths(self, system: str, score: NamedScore, splits: Sequence[str]) -> np.ndarray:
+        """Return the lengths of the source sentences of some splits, shape (N,)."""
+        return self.folders.source_lengths(self.pools.corpus(system, score.dataset), splits)
 
     def longest_trained_on(self, system: str, score: NamedScore) -> int:
-        run = self.view.runs(system, score.dataset)[0]
-        max_length = self.view.experiment.run_spec(run).training.max_length
-        return longest_trained_on(self.view.layout.corpus(run.dataset), max_length)
+        """Return the length of the longest source sentence that a system was trained on."""
+        return self.folders.longest_trained_on(self.view.runs(system, score.dataset)[0])
 
-    def run_folder(self, run: RunId) -> Path:
-        """Of a run whose training has ended."""
-        return self.path(Trained(run)).parent
+    def below_score_floor(self, score: NamedScore, terms: Sequence[Term], samples: Sequence[Sample]) -> str:
+        """Name the systems whose score, under its own decoding, is below the floor; empty if there is none."""
+        found: dict[str, str] = {}
+        for term, one in zip(terms, samples, strict=True):
+            try:
+                own = self._mean_score(term.system, score) if term.decodings else one.mean
+            except NotRun:
+                continue
+            if fault := below_floor(self.view.experiment.floors, score.metric, own):
+                found[term.system] = f"{term.system}: {fault}"
+        return "; ".join(found.values())
 
-    def curve(self, run: RunId) -> LossCurve:
-        return loss_curve(self.run_folder(run))
+    def _mean_score(self, system: str, score: NamedScore) -> float:
+        return float(seed_scores(self.statistics(system, score), metric_named(score.metric).total).mean())
 
-    def fit_curve(self, run: RunId) -> LossCurve:
-        try:
-            return fit_curve(self.run_folder(run))
-        except UserError as error:
-            raise NotRun(str(error)) from error
-
-    def cost(self, run: RunId) -> TrainingCost:
-        return TrainingCost.read(present(self.view.layout.run(run) / COST_FILE))
-
-    def gates(self, run: RunId, name: str) -> np.ndarray:
-        """(N, 2): sum of z and number of words of each sentence. name: `<channel>.<kind of words>`."""
-        return read_statistics(self.path(Gates(run)), name)
-
-    def layer_times(self) -> LayerTimes:
-        return LayerTimes.read(self.path(LayerTimesFile()))
+    def above_perplexity_floor(self, trainings: Sequence[System]) -> str:
+        """Name the systems whose final dev perplexity is above the floor; empty if there is none."""
+        faults: dict[str, str] = {}
+        for system, dataset in trainings:
+            loss = mean([self.folders.loss_curve(run).dev[-1] for run in self.view.runs(system, dataset)])
+            faults[system] = below_floor(self.view.experiment.floors, "perplexity", float(np.exp(loss)))
+        return "; ".join(f"{system}: {fault}" for system, fault in faults.items() if fault)
 
 
-def of_all_splits(by_seed: SplitsBySeed) -> list[np.ndarray]:
-    """Each seed's statistics (N, F), all splits as one set."""
+def concatenated(by_seed: SplitsBySeed) -> list[np.ndarray]:
+    """Return each seed's statistics (N, F) with all splits as one set."""
     return [np.concatenate(list(rows.values())) for rows in by_seed]
 
 
-def present(path: Path) -> Path:
-    """Raises NotRun when the file is not there."""
-    if not path.exists():
-        raise NotRun(f"{path} is not there")
-    return path
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean."""
+    return sum(values) / len(values)

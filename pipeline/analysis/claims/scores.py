@@ -1,71 +1,34 @@
-"""Claims about scores that claims.yaml names."""
+"""Claims about scores on whole test sets: order, closeness, level, ratio, and agreement of two metrics."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, model_validator
 
-from pipeline.analysis.claims.claim import Claim, Findings
+from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings, chain_links
 from pipeline.analysis.claims.measurements import Measurements
-from pipeline.analysis.claims.pools import NotRun
-from pipeline.analysis.claims.terms import NamedScore, Scores, Term
-from pipeline.analysis.evidence import Evidence, Sample, Scale
-from pipeline.analysis.floors import below_floor
-from pipeline.analysis.names import ScoreName, SystemName
-from pipeline.analysis.view import PaperView
-from pipeline.core.artifacts import Product
-from pipeline.core.schema import nearest
+from pipeline.analysis.convergence import System
+from pipeline.analysis.evidence import Evidence, Sample, Scale, contrast, smaller_factor
+from pipeline.analysis.names import ScoreName, Scores, SystemName, Term, as_term, difference_name
+from pipeline.core.schema import Number
 from pipeline.metrics import metric_named
 
-RESAMPLED = "paired bootstrap over sentences"
-"""How such claims are tested, in words."""
 
+class ScoreClaim(Claim):
+    """A claim that compares terms under one score."""
 
-class AboutScores(Claim):
-    """Compares terms under one or several scores."""
-
-    @property
-    @abstractmethod
-    def score_names(self) -> list[str]:
-        """Under `scores`."""
-
-    @property
-    @abstractmethod
-    def compared(self) -> list[Term]: ...
-
-    def check(self, scores: Scores) -> None:
-        for name in self.score_names:
-            if name not in scores:
-                raise ValueError(f"no score {name!r}; there are {', '.join(scores)}{nearest(name, scores)}")
-
-    def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
-        for score in (scores[name] for name in self.score_names):
-            for term in self.compared:
-                runs = view.runs(term.system, score.dataset)
-                yield from view.scored(runs, score, term.decodings or [score.decoding])
-
-
-class UnderOneScore(AboutScores):
     score: ScoreName = Field(description="Name under `scores`")
 
     @property
     def score_names(self) -> list[str]:
         return [self.score]
 
-    def samples(self, measured: Measurements) -> list[Sample]:
-        """Of the terms, in their order."""
-        return [measured.sample(term, measured.scores[self.score]) for term in self.compared]
-
-    def found(self, measured: Measurements, samples: Sequence[Sample], evidence: list[Evidence]) -> Findings:
-        """evidence: from the terms' samples."""
-        score = measured.scores[self.score]
-        means = zip(self.compared, samples, strict=True)
-        ours = ", ".join(f"{term.label} {one.mean:.2f}" for term, one in means)
-        return Findings(ours, evidence, RESAMPLED, untrained(measured, score, self.compared, samples))
-
-
-class OfMeans(UnderOneScore):
-    """Is judged by differences between the terms' means."""
+    def trained_on(self, scores: Scores, terms: Sequence[Term]) -> list[System]:
+        """Return the terms' systems with the score's dataset."""
+        return [(term.system, scores[self.score].dataset) for term in terms]
 
     def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
         systems = [term.system for term in self.compared]
@@ -73,38 +36,176 @@ class OfMeans(UnderOneScore):
 
     @abstractmethod
     def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
-        """samples: of the terms, in their order, to be compared on a scale."""
+        """Compare the samples of the terms, given in the order of the terms."""
 
-    def judge(self, measured: Measurements) -> Findings:
-        samples, metric = self.samples(measured), metric_named(measured.scores[self.score].metric)
-        return self.found(measured, samples, self.evidence(samples, metric.judged_as))
+    def evaluate(self, measured: Measurements) -> Findings:
+        score = measured.scores[self.score]
+        samples = [measured.sample(term, score) for term in self.compared]
+        means = zip(self.compared, samples, strict=True)
+        ours = ", ".join(f"{term.label} {one.mean:.2f}" for term, one in means)
+        evidence = self.evidence(samples, metric_named(score.metric).comparison_scale)
+        found = Findings(ours, evidence, RESAMPLED, measured.below_score_floor(score, self.compared, samples))
+        return self.reworded(found, samples)
+
+    def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
+        """Return the findings in words that fit the kind."""
+        return found
 
 
-class ScoredPair(UnderOneScore):
-    """A system next to a baseline, each under the score's own decoding."""
+class OrderClaim(ScoreClaim):
+    """A metric rises from each term to the next; every step is judged alone."""
 
-    system: SystemName
-    baseline: SystemName
+    kind: Literal["order"]
+    ascending: list[SystemName | Term] = Field(min_length=2, description="Terms, the smallest value first")
+    margin: Number = Field(
+        default=0,
+        description="How far a value may fall short of the one before, of a perplexity in nats; below 0: by how much "
+        "it has to exceed it",
+    )
+    equal_budgets: bool = Field(
+        default=False, description="Says what is reached in some updates, so that no system has to be at its plateau"
+    )
 
     @property
     def compared(self) -> list[Term]:
-        return [Term(system=self.system), Term(system=self.baseline)]
+        return [as_term(term) for term in self.ascending]
 
-    def baselines(self, scores: Scores) -> list[tuple[str, str]]:
-        return [(self.baseline, scores[self.score].dataset)]
+    def links(self) -> dict[str, Claim]:
+        return chain_links(self, "ascending", self.ascending)
 
-    def favoured(self, scores: Scores) -> list[tuple[str, str]]:
-        return [(self.system, scores[self.score].dataset)]
+    def baselines(self, scores: Scores) -> list[System]:
+        return self.ordered_systems(scores)[:1]
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        return self.ordered_systems(scores)[1:]
+
+    def ordered_systems(self, scores: Scores) -> list[System]:
+        """Return the systems, expected loser first; empty if budgets are equal or there is one system."""
+        systems = self.trained_on(scores, self.compared)
+        sign = metric_named(scores[self.score].metric).sign
+        return [] if self.equal_budgets or len({*systems}) == 1 else systems[::sign]
+
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
+        (smaller, larger), (lower, upper) = self.compared, samples
+        return [contrast(difference_name(larger, smaller), [(1, upper), (-1, lower)], self.margin, scale)]
 
 
-def untrained(measured: Measurements, score: NamedScore, terms: Sequence[Term], samples: Sequence[Sample]) -> str:
-    """The systems whose score says that they have learnt too little, under their own decoding where it was scored."""
-    found: dict[str, str] = {}
-    for term, one in zip(terms, samples, strict=True):
-        try:
-            own = measured.mean_score(term.system, score) if term.decodings else one.mean
-        except NotRun:
-            continue
-        if fault := below_floor(measured.view.experiment.floors, score.metric, own):
-            found[term.system] = f"{term.system}: {fault}"
-    return "; ".join(found.values())
+class CloseClaim(ScoreClaim):
+    """Two values differ by less than a margin, either way."""
+
+    kind: Literal["close"]
+    terms: list[SystemName | Term] = Field(min_length=2, max_length=2)
+    margin: Number = Field(gt=0, description="Largest difference that still counts as none")
+
+    @property
+    def compared(self) -> list[Term]:
+        return [as_term(term) for term in self.terms]
+
+    def baselines(self, scores: Scores) -> list[System]:
+        return self.trained_on(scores, self.compared)
+
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
+        name, (one, other) = difference_name(*self.compared), samples
+        return [
+            contrast(f"{self.margin:g} {word} ({name})", [(sign, one), (-sign, other)], self.margin, scale)
+            for word, sign in (("plus", 1), ("less", -1))
+        ]
+
+
+class LevelClaim(ScoreClaim):
+    """A value is at least, or at most, so high; others' published number less a margin says "as good as published"."""
+
+    kind: Literal["level"]
+    term: SystemName | Term
+    at_least: Number | None = None
+    at_most: Number | None = None
+
+    @model_validator(mode="after")
+    def has_one_bound(self) -> Self:
+        """Refuse a claim with no bound or two."""
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError("needs either at_least or at_most")
+        return self
+
+    @property
+    def compared(self) -> list[Term]:
+        return [as_term(self.term)]
+
+    def baselines(self, scores: Scores) -> list[System]:
+        return [] if self.is_lower_bound(scores) else self.trained_on(scores, self.compared)
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        return self.trained_on(scores, self.compared) if self.is_lower_bound(scores) else []
+
+    def is_lower_bound(self, scores: Scores) -> bool:
+        """Return whether the bound says that the system is at least so good."""
+        return (self.at_least is not None) == (metric_named(scores[self.score].metric).sign > 0)
+
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
+        (term,), (value,) = self.compared, samples
+        sign, word, bound = (1, "above", self.at_least) if self.at_least is not None else (-1, "below", self.at_most)
+        offset = -sign * float(scale(np.array(bound)))
+        return [contrast(f"{term.label} {word} {bound:g}", [(sign, value)], offset, scale)]
+
+
+class RatioClaim(ScoreClaim):
+    """A metric grows by a smaller factor from one term to another than from a third to a fourth."""
+
+    kind: Literal["ratio"]
+    smaller: list[SystemName | Term] = Field(min_length=2, max_length=2, description="From, to")
+    larger: list[SystemName | Term] = Field(min_length=2, max_length=2, description="From, to")
+
+    @property
+    def compared(self) -> list[Term]:
+        return [as_term(term) for term in (*self.smaller, *self.larger)]
+
+    def baselines(self, scores: Scores) -> list[System]:
+        return self.trained_on(scores, self.compared)
+
+    def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
+        return scores[self.score].metric, scores[self.score].dataset, [term.system for term in self.compared]
+
+    def evidence(self, samples: Sequence[Sample], scale: Scale) -> list[Evidence]:
+        """Compare logarithms of the values, whatever the scale; zero has none."""
+        return [smaller_factor(*samples)] if all(one.by_seed.all() for one in samples) else []
+
+    def reworded(self, found: Findings, samples: Sequence[Sample]) -> Findings:
+        if not found.evidence:
+            return replace(found, ours="a value is zero, of which there is no factor")
+        first, second, third, fourth = (term.label for term in self.compared)
+        a, b, c, d = (one.mean for one in samples)
+        return replace(found, ours=f"{first} to {second} x {b / a:.2f}, {third} to {fourth} x {d / c:.2f}")
+
+
+class AgreementClaim(Claim):
+    """Where one metric shows a gain over another system, so does a second metric; every pair is judged alone."""
+
+    kind: Literal["agreement"]
+    scores: list[ScoreName] = Field(min_length=2, max_length=2, description="Names under `scores`; the first decides")
+    pairs: list[Annotated[list[SystemName | Term], Field(min_length=2, max_length=2)]] = Field(
+        description="Pairs of terms, the better one first"
+    )
+
+    @property
+    def score_names(self) -> list[str]:
+        return self.scores
+
+    @property
+    def compared(self) -> list[Term]:
+        return [as_term(term) for pair in self.pairs for term in pair]
+
+    def links(self) -> dict[str, Claim]:
+        return {f"-{n}": self.model_copy(update={"pairs": [pair]}) for n, pair in enumerate(self.pairs, start=1)}
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        """Evaluate one pair; the second metric is tested only if the first shows a gain."""
+        evidence: list[Evidence] = []
+        terms, ours, missing = self.compared, [], ""
+        for score in (measured.scores[name] for name in self.scores):
+            metric, (one, other) = metric_named(score.metric), (measured.sample(term, score) for term in terms)
+            weighted = [(metric.sign, one), (-metric.sign, other)]
+            evidence.append(contrast(difference_name(*terms[:: metric.sign]), weighted, scale=metric.comparison_scale))
+            ours.append(f"{one.mean - other.mean:+.2f} {score.metric}")
+            missing = missing or measured.below_score_floor(score, terms, [one, other])
+        gain = evidence[0].low > 0
+        return Findings(", ".join(ours) + ("" if gain else " (no gain)"), evidence[1:] * gain, RESAMPLED, missing)

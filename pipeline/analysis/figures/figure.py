@@ -1,7 +1,11 @@
-"""What every kind of figure says: what it is drawn from, and how."""
+"""What every figure has and does, how all figures look, and how they are saved.
+
+SVG and PNG have the same bytes for the same data.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -9,10 +13,28 @@ from pydantic import Field
 from pipeline.analysis.names import DatasetName
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import Product
+from pipeline.core.files import atomic_write
 from pipeline.core.schema import Closed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+"""Eight colours that people with any colour vision can tell apart (Okabe and Ito 2008)."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("-", "--", "-.", ":")
+GREY = "#888888"
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "reprise",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+}
 
 
 @dataclass(frozen=True)
@@ -21,21 +43,68 @@ class Drawing:
 
     picture: "Picture"
     rows: list[dict[str, Any]]
-    """What is drawn, for the CSV beside it."""
+    """Numbers drawn, for the CSV beside it."""
     facts: str
-    """What the runs add to the caption."""
+    """Facts about the runs, for the caption."""
 
 
 class Figure(Closed):
-    """What every figure has."""
+    """A figure that is drawn from runs."""
 
     caption: str = Field(description="Stands alone: what is drawn, of what; facts of the runs are added below it")
     dataset: DatasetName = Field(description="Dataset as the paper names it; the scale says what stands in for it")
 
     def needs(self, view: PaperView) -> Iterator[Product]:
-        """All that it is drawn from."""
+        """Yield the products that it is drawn from."""
         raise NotImplementedError
 
     def draw(self, view: PaperView) -> Drawing:
-        """Raises UserError when what it is drawn from is faulty."""
+        """Draw the figure.
+
+        Raises:
+            UserError: A product that it is drawn from is faulty.
+        """
         raise NotImplementedError
+
+
+def new_figure(width: float, height: float) -> "Picture":
+    """Make a picture without pyplot, which would need state and a display.
+
+    Args:
+        width: In inches.
+        height: In inches.
+    """
+    import matplotlib  # here, so that kinds of figures are known without it
+    from matplotlib.figure import Figure as Picture
+
+    matplotlib.rcParams.update(STYLE)
+    return Picture(figsize=(width, height), layout="constrained")
+
+
+def save(picture: "Picture", svg: Path) -> None:
+    """Write `svg`, and a PNG beside it."""
+    disable_math_text(picture)
+    for path, metadata in ((svg, {"Date": None}), (svg.with_suffix(".png"), {"Software": None})):
+        with atomic_write(path, "wb") as handle:
+            picture.savefig(handle, format=path.suffix[1:], dpi=150, metadata=metadata)
+
+
+def disable_math_text(picture: "Picture") -> None:
+    """Show `$` in a subword as it is; only the powers beside logarithmic axes are read as mathematics."""
+    from matplotlib.text import Text
+
+    axes = [axis for one in picture.axes for axis in (one.xaxis, one.yaxis)]
+    powers = {label for axis in axes for label in axis.get_ticklabels(which="both")}
+    for text in set(picture.findobj(Text)) - powers:
+        text.set_parse_math(False)
+
+
+def curve_style(number: int, marker_size: int = 4) -> dict[str, Any]:
+    """Return colour and marker of a curve: distinct for 64 curves, the first eight by colour alone."""
+    marker = MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
+    return {"color": COLOURS[number % len(COLOURS)], "marker": marker, "markersize": marker_size}
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Return colour and dashes of a line: distinct for 32 lines, the first eight by colour alone."""
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number // len(COLOURS) % len(DASHES)]}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipeline.analysis.cells.cell import is_ours
-from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from pipeline.analysis.picture import COLOURS
+from pipeline.analysis.figures.figure import COLOURS
 
 Row = dict[str, Any]
 OURS, PRINTED = "ours, with its 95 % interval", "printed"

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.analysis.claims.judged import Judged, Verdict
-from pipeline.analysis.claims.pools import NotRun
+from pipeline.analysis.claims.verdicts import ClaimResult, Verdict
+from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
 from pipeline.report.site.charts import Chart, evidence
@@ -33,12 +33,12 @@ class ShownClaim:
 
 def shown_claims(present: Present, paper: str) -> list[ShownClaim]:
     """In the order of claims.yaml."""
-    judged = present.project.claims[paper].judged(PaperView(present.project, paper), (NotRun, UserError))
-    return [shown_claim(one) for one in judged]
+    results = present.project.claims[paper].evaluate(PaperView(present.project, paper), (NotRun, UserError))
+    return [shown_claim(one) for one in results]
 
 
-def shown_claim(one: Judged) -> ShownClaim:
-    found, said = one.found, (one.name, one.group, one.claim.said, one.claim.printed, str(one.verdict))
+def shown_claim(one: ClaimResult) -> ShownClaim:
+    found, said = one.found, (one.name, one.group, one.claim.full_statement, one.claim.printed, str(one.verdict))
     if found is None:
         return ShownClaim(*said, why=one.why)
     rows = [
@@ -47,7 +47,9 @@ def shown_claim(one: Judged) -> ShownClaim:
         if part.error is not None
     ]
     chart = evidence(rows) if rows else None
-    return ShownClaim(*said, why=one.why, ours=found.ours, test=found.tested, p_value=one.p_value, chart=chart)
+    return ShownClaim(
+        *said, why=one.why, ours=found.ours, test=found.test_description, p_value=one.p_value, chart=chart
+    )
 
 
 def tally(claims: Iterable[ShownClaim]) -> list[tuple[str, str, int]]:

@@ -4,7 +4,7 @@ from itertools import combinations
 from typing import Any
 
 from pipeline.analysis.cells.cell import is_ours
-from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import RunId
 from pipeline.core.layout import PROGRESS_FILE
@@ -72,7 +72,7 @@ def sides(present: Present, paper: str, filled: FilledTable, key: str) -> list[d
                 "curve": development(present, run),
                 "metric": cell.metric,
                 "score": filled.cells[key]["ours"][index],
-                "sample": filled.table.measured.sample([run], decodings, cell),
+                "sample": filled.table.folders.sample([run], decodings, cell),
             }
         )
     return found

@@ -17,8 +17,8 @@ from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.test_sets import name_of_split
 from pipeline.metrics import metric_named
-from pipeline.metrics.statistics.metric import Metric
-from pipeline.metrics.statistics.score_file import read_statistics
+from pipeline.metrics.metric import Metric
+from pipeline.metrics.score_file import read_statistics
 from pipeline.report.site.charts import Chart, Row, by_group
 from pipeline.report.site.pages import Pages
 from pipeline.report.site.present import Present, Written, run_page, system_name, written

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipeline.analysis.cells.cell import is_ours
-from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.papers.project import Project
 from pipeline.papers.reading import Choice, Reading
 from pipeline.report.filled_table import FilledTable

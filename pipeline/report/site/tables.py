@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.analysis.cells.cell import is_ours, short
-from pipeline.analysis.cells.kinds.score import ScoreCell
+from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, Table, TranscriptTable
 from pipeline.core.errors import UserError
 from pipeline.metrics import metric_named

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cell_runs import cell_runs
 
-from pipeline.analysis.claims.kinds.test import ProvedClaim
+from pipeline.analysis.claims.without_training import ProvedClaim
 from pipeline.core.artifacts import Trained
 from pipeline.papers.project import load_project
 from pipeline.papers.reports import claim_products

@@ -15,8 +15,8 @@ import pytest
 from many_seeds import DATA, ROOT, Deal, ManySeeds, SeedFolders, judge, remember_files, remember_resamples
 from scipy.stats import beta, t
 
-from pipeline.analysis.claims import judged
-from pipeline.analysis.claims.judged import LEVEL, Judged
+from pipeline.analysis import convergence
+from pipeline.analysis.claims.verdicts import LEVEL, ClaimResult
 from pipeline.analysis.training_curves import LossCurve, mean_gap
 from pipeline.papers.project import load_project
 from pipeline.planning.designs import smallest_effect
@@ -61,7 +61,7 @@ def deal(family, many, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def plateaus_aside(monkeypatch):
     """Trainings that still learn are as good to count false decisions by."""
-    monkeypatch.setattr(judged, "PLATEAU", 1.0)
+    monkeypatch.setattr(convergence, "PLATEAU", 1.0)
     remember_files(monkeypatch)
     remember_resamples(monkeypatch)
 
@@ -106,11 +106,11 @@ def dealt(deal: Deal, generator: np.random.Generator, count: int, first: int = 0
     return replace(deal, seeds_of=dict(zip(NAMES, seeds.tolist(), strict=True)))
 
 
-def kind(one: Judged) -> str:
+def kind(one: ClaimResult) -> str:
     return one.name.removesuffix("-1")
 
 
-def false_before_adjustment(one: Judged) -> bool:
+def false_before_adjustment(one: ClaimResult) -> bool:
     """That values of one system are close is true."""
     assert one.found is not None
     decided = one.found.p_value is not None and one.found.p_value <= LEVEL
@@ -166,7 +166,7 @@ def test_gaps_between_curves_are_false_in_five_of_a_hundred_of_many_deals(deal, 
     assert np.allclose([evidence.value, evidence.error], [between[0], error])
     deals = (generator.permutation(many.count)[: SYSTEMS * SEEDS].reshape(SYSTEMS, SEEDS) for _ in range(MANY_DEALS))
     ratios = np.abs([between / error for between, error in map(referee, deals)])
-    assert np.mean(ratios >= t.isf(LEVEL / 2, evidence.freedom)) == pytest.approx(LEVEL, abs=0.005)
+    assert np.mean(ratios >= t.isf(LEVEL / 2, evidence.degrees_of_freedom)) == pytest.approx(LEVEL, abs=0.005)
 
 
 def test_single_trainings_are_told_apart_provisionally_and_in_no_more_than_one_of_twenty_pairs(deal, many, family):

@@ -6,7 +6,7 @@ from fabricated import perplexity_statistics, write_score
 from made_claims import claims_of, row_of, runs
 
 from pipeline.analysis.claims.claim import Findings
-from pipeline.analysis.claims.judged import LEVEL, Verdict, false_discovery, holm
+from pipeline.analysis.claims.verdicts import LEVEL, Verdict, false_discovery, holm
 from pipeline.analysis.evidence import Evidence
 from pipeline.analysis.view import PaperView
 from pipeline.report.claims import tally
@@ -64,11 +64,11 @@ def test_primary_claims_are_counted_apart_and_adjusted_alone(project_with):
     rows = claim_rows(project, "weighted")
     assert (rows[0]["group"], rows[0]["verdict"], rows[0]["p_adjusted"]) == ("primary", "upheld", rows[0]["p_value"])
     assert {(row["group"], row["verdict"]) for row in rows[1:]} == {("other", "not distinguishable")}
-    text = tally(project.claims["weighted"].judged(PaperView(project, "weighted")))
+    text = tally(project.claims["weighted"].evaluate(PaperView(project, "weighted")))
     assert text == "Primary claims: 1 of 1 decided (1 upheld). Others: 0 of 10 decided (10 not distinguishable)"
 
 
 def test_an_identity_is_counted_apart_from_evidence(project_with):
     project = project_with(claims_of(kind="test", tests=["tests/a.py::test_b"]))
     assert (row_of(project)["group"], row_of(project)["verdict"]) == ("identity", Verdict.TESTED)
-    assert tally(project.claims["weighted"].judged(PaperView(project, "weighted"))) == "Identities: 1 tested"
+    assert tally(project.claims["weighted"].evaluate(PaperView(project, "weighted"))) == "Identities: 1 tested"

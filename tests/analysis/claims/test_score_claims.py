@@ -31,7 +31,7 @@ from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.core.records.scores import ScoreFile
 from pipeline.data.store.token_store import write_tokens
-from pipeline.metrics.gleu import gleu_statistics
+from pipeline.metrics.bleu import gleu_statistics
 from pipeline.papers.project import Project
 from reprise.interface import claim_rows
 

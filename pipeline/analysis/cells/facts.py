@@ -1,0 +1,180 @@
+"""Columns about models and trainings rather than scores: parameters, fit, FLOPs, size."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pipeline.analysis.cells.cell import Cell, CellContext, Row, RunCell, in_our_unit, is_ours
+from pipeline.analysis.names import SystemName
+from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.view import PaperView
+from pipeline.core.artifacts import LayerTimes, ModelSizes, Product, RunId, Trained
+from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.training import StartCost
+from pipeline.core.schema import Count, Positive, unknown
+
+PRINTED_RATES = {"K80": 2.8e12, "K40": 3.7e12, "M40": 6.0e12, "P100": 9.5e12}
+"""Sustained single-precision FLOP/s of GPUs that Attention Is All You Need gives (footnote 5)."""
+
+
+class FactCell(RunCell):
+    """A fact about the training of a row's system, averaged over seeds."""
+
+    meaning: ClassVar[str]
+    """Describes the fact below the table."""
+    unit: Positive = Field(default=1, description="Printed value x unit = ours")
+
+    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+        yield from map(Trained, self.runs(view, row))
+
+    def value(self, folders: RunFolders, run: RunId) -> float | None:
+        """Return the fact about one run; None if it was not run, NaN if an older version did not measure it."""
+        raise NotImplementedError
+
+    def formatted(self, values: Sequence[float]) -> str:
+        """Format the mean over runs; empty if there are no values or one is NaN."""
+        total = sum(values)
+        return f"{total / len(values):.6g}" if values and total == total else ""
+
+    def fill(self, context: CellContext) -> dict[str, str]:
+        runs = self.runs(context.table.view, context.row)
+        found = (self.value(context.table.folders, run) for run in runs)
+        ours = self.formatted([value for value in found if value is not None])
+        printed = in_our_unit(self.printed_in(context.row), self.unit)
+        return {"printed": printed, "ours": ours} | context.comparison(self, ours)
+
+    def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
+        return f"{self.meaning}, of the runs on {self.dataset}{remark}."
+
+
+class ParametersCell(FactCell):
+    """Trainable parameters of the model that was trained."""
+
+    meaning: ClassVar[str] = "trainable parameters"
+    kind: Literal["parameters"]
+
+    def value(self, folders: RunFolders, run: RunId) -> float | None:
+        trained = folders.trained(run)
+        return trained.parameters.total if trained else None
+
+    def formatted(self, values: Sequence[float]) -> str:
+        """Format the number of one seed, which all have."""
+        return str(values[0]) if values else ""
+
+
+class FitCell(FactCell):
+    """Perplexity of training data without dropout."""
+
+    meaning: ClassVar[str] = (
+        "perplexity a subword at the end of the training, of the data of its first updates, without dropout"
+    )
+    kind: Literal["fit"]
+
+    def value(self, folders: RunFolders, run: RunId) -> float | None:
+        trained = folders.trained(run)
+        if trained is None:
+            return None
+        return trained.fit.perplexity if trained.fit else math.nan
+
+
+class FlopsCell(FactCell):
+    """Operations of the training, or of an update, counted from the model."""
+
+    meaning: ClassVar[str] = "operations of the training, counted from the model's matrix products, 2 a multiply-add"
+    kind: Literal["flops"]
+    per: Literal["training", "update"] = Field(default="training", description="What they are counted of")
+
+    def value(self, folders: RunFolders, run: RunId) -> float | None:
+        cost = folders.cost(run)
+        return cost.total.flops / (cost.total.steps if self.per == "update" else 1) if cost else None
+
+    def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
+        return super().note(values, remark).replace("of the training", f"of the {self.per}")
+
+
+class FlopsByTimeCell(FactCell):
+    """Operations of the training as time x devices x sustained single-precision rate."""
+
+    meaning: ClassVar[str] = (
+        "operations of the training by the paper's formula, time x devices x sustained single-precision rate; that of "
+        "devices which the paper does not name is measured, a product of two 1024 x 1024 matrices"
+    )
+    kind: Literal["flops_by_time"]
+
+    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+        for product in super().needs(view, row):
+            yield product
+            yield LayerTimes()
+
+    def value(self, folders: RunFolders, run: RunId) -> float | None:
+        cost = folders.cost(run)
+        return flops_by_time(cost.starts, folders.layer_costs) if cost else None
+
+
+def flops_by_time(starts: Iterable[StartCost], measured: LayerCosts | None) -> float | None:
+    """Estimate the FLOPs of a training as Attention Is All You Need does (section 6.1).
+
+    Args:
+        starts: Starts of the training, from its `cost.json`.
+        measured: Rate of this machine, for devices that the paper does not name.
+
+    Returns:
+        None if the rate of one of its devices is unknown.
+    """
+    total = 0.0
+    for start in starts:
+        rate = sustained_rate(start.device, start.threads, measured)
+        if rate is None:
+            return None
+        total += start.seconds * start.processes * rate
+    return total
+
+
+def sustained_rate(device: str, threads: int, measured: LayerCosts | None) -> float | None:
+    """Return the single-precision FLOP/s of a GPU, or of the CPU threads that one process used."""
+    for name, rate in PRINTED_RATES.items():
+        if name in device.split("-")[0].split():
+            return rate
+    if measured is None or measured.device != device:
+        return None
+    return measured.matmul_flops_per_s * (threads / measured.threads if measured.on_processor else 1)
+
+
+class SizeCell(Cell):
+    """The trainable parameters of a row's system as the paper has it, whatever the scale: its printed settings."""
+
+    kind: Literal["size"]
+    vocab: Count = Field(description="Rows of the embeddings")
+    vocab_of: dict[SystemName, Count] = Field(default={}, description="The same for single systems")
+    why: str = Field(description="Where these numbers are from; stands below the table")
+    unit: Positive = Field(default=1, description="Printed value x unit = ours")
+    system: str = Field(default="system", description="Column of the printed table that names the system")
+
+    def columns(self) -> set[str]:
+        return super().columns() | {self.system}
+
+    def faults(self, rows: Sequence[Row], cells: Mapping[str, Cell], where: str) -> Iterator[str | None]:
+        for system in self.vocab_of:
+            yield unknown(system, {row[self.system] for row in rows}, f"{where}.vocab_of")
+
+    def size_of(self, row: Row) -> tuple[str, int] | None:
+        """Return system and vocabulary of the model that is counted; None if there is none."""
+        system = row[self.system] if is_ours(row) else ""
+        return (system, self.vocab_of.get(system, self.vocab)) if system else None
+
+    def needs(self, view: PaperView, row: Row) -> Iterator[Product]:
+        if self.size_of(row):
+            yield ModelSizes(view.paper)
+
+    def fill(self, context: CellContext) -> dict[str, str]:
+        wanted = self.size_of(context.row)
+        sizes = context.table.folders.model_sizes if wanted else {}
+        ours = str(sizes[wanted]) if wanted in sizes else ""
+        return {"printed": in_our_unit(self.printed_in(context.row), self.unit), "ours": ours}
+
+    def note(self, values: Sequence[Mapping[str, str]], remark: str) -> str:
+        others = "".join(f", {vocab} for {system}" for system, vocab in self.vocab_of.items())
+        used = f"{self.vocab} rows of embeddings{others}"
+        return f"trainable parameters at the paper's size, with {used}. {self.why}"

@@ -1,0 +1,109 @@
+"""Claims about what a trained model has inside: branch weights of a Transformer, gates between channels."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings
+from pipeline.analysis.claims.measurements import Measurements, mean
+from pipeline.analysis.convergence import System
+from pipeline.analysis.evidence import Sample, bootstrap_sample, contrast, within_bounds
+from pipeline.analysis.names import DatasetName, Scores, SystemName
+from pipeline.analysis.run_folders import NotRun
+from pipeline.analysis.training_curves import BranchCurve
+from pipeline.analysis.view import PaperView
+from pipeline.core.artifacts import Gates, Product
+from pipeline.core.schema import Count, Number
+from pipeline.metrics.metric import mean_of_totals
+
+WordKind = Literal["names", "rare_names", "idioms", "function_words"]
+"""Kinds of source words that pipeline/probes/gate_values.py tells apart."""
+
+FEWEST_WORDS = 20
+"""A mean over fewer words is not compared."""
+
+
+class BranchesClaim(Claim):
+    """What training makes of the draw of kappa and of alpha in an encoder layer."""
+
+    dataset: DatasetName
+    system: SystemName
+    kind: Literal["branches"]
+    layer: Count = Field(description="Encoder layer; the last one where there are fewer")
+    quantity: Literal["spread", "changes_of_rank", "smallest_share"] = Field(
+        description="Each weight at the end over what it was drawn as: the largest over the smallest, or the "
+        "smallest; or pairs whose order is no more that of their draw"
+    )
+    at_least: Number
+    at_most: Number | None = None
+
+    @property
+    def trainings(self) -> list[System]:
+        return [(self.system, self.dataset)]
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        return self.trainings
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        found: dict[str, list[float]] = {}
+        for run in measured.view.runs(self.system, self.dataset):
+            for curve in measured.folders.branch_curves(run, self.layer):
+                if curve.steps[0] > 0:
+                    raise NotRun(f"{run.system} seed {run.seed} was trained before draws were logged; train it again")
+                found.setdefault(curve.name, []).append(self.value(curve))
+        evidence = [one for name in found for one in within_bounds(name, found[name], self.at_least, self.at_most)]
+        ours = ", ".join(f"{name} {mean(values):.2f}" for name, values in found.items())
+        return Findings(ours, evidence, "t over trainings")
+
+    def value(self, curve: BranchCurve) -> float:
+        """Return the quantity of one training."""
+        match self.quantity:
+            case "spread":
+                return curve.spread()
+            case "changes_of_rank":
+                return float(curve.changes_of_rank())
+            case "smallest_share":
+                return curve.smallest_share()
+
+
+class GateClaim(Claim):
+    """The gate between two channels has another mean over one kind of source words than over another, in all
+    test sets of the grammar."""
+
+    dataset: DatasetName
+    system: SystemName
+    kind: Literal["gate_values"]
+    channel: Literal["rnn", "emb"] = Field(description="Weighed by 1 - z, against the channels before it by z")
+    words: Annotated[list[WordKind], Field(min_length=2, max_length=2)] = Field(description="Kinds of source words")
+    direction: Literal["rising", "either"] = Field(
+        description="rising: z is larger over the second kind; either: it differs"
+    )
+    margin: Number = Field(default=0, ge=0, description="What the difference has to exceed")
+
+    @property
+    def trainings(self) -> list[System]:
+        return [(self.system, self.dataset)]
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        return self.trainings
+
+    def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
+        for trained in view.trained([self.system], self.dataset):
+            yield from (trained, Gates(trained.run))
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        samples: list[Sample] = []
+        for kind in self.words:
+            runs = measured.view.runs(self.system, self.dataset)
+            rows = [measured.folders.gates(run, f"{self.channel}.{kind}") for run in runs]
+            if min(one[:, 1].sum() for one in rows) < FEWEST_WORDS:
+                return Findings(f"fewer than {FEWEST_WORDS} words of {kind}", [], "")
+            samples.append(bootstrap_sample([[one] for one in rows], mean_of_totals, self.dataset))
+        (one, other), (first, second) = self.words, samples
+        sign = -1 if self.direction == "either" and second.mean < first.mean else 1
+        name = f"{other} less {one}" if sign > 0 else f"{one} less {other}"
+        name += f" less {self.margin:g}" if self.margin else ""
+        evidence = contrast(f"mean z of {name}", [(sign, second), (-sign, first)], -self.margin)
+        ours = f"mean z: {one} {first.mean:.3f}, {other} {second.mean:.3f}"
+        return Findings(ours, [evidence], RESAMPLED)

@@ -1,0 +1,239 @@
+"""Claims about losses and steps of trainings, and about attention over speech during them."""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from pipeline.analysis.claims.claim import Claim, Findings, chain_links
+from pipeline.analysis.claims.measurements import Measurements, Values, mean
+from pipeline.analysis.convergence import PLATEAU, System
+from pipeline.analysis.evidence import Evidence, Sample, contrast
+from pipeline.analysis.names import DatasetName, Scores, SystemName
+from pipeline.analysis.run_folders import NotRun
+from pipeline.analysis.training_curves import LossCurve, curve_gaps, mean_gaps
+from pipeline.analysis.view import PaperView
+from pipeline.core.artifacts import Alignments, Product, RunId
+from pipeline.core.records.noise import DEV_LOSS
+from pipeline.core.records.probes import AlignmentMaps
+from pipeline.core.schema import Number
+
+
+class TrainedPair(Claim):
+    """A claim about the trainings of a system and a baseline on one dataset."""
+
+    quantity: ClassVar[str] = DEV_LOSS
+    """Name of what is compared in the measured noise."""
+
+    dataset: DatasetName
+    system: SystemName
+    baseline: SystemName
+
+    @property
+    def trainings(self) -> list[System]:
+        return [(self.system, self.dataset), (self.baseline, self.dataset)]
+
+    def design(self, scores: Scores) -> tuple[str, str, list[str]] | None:
+        return self.quantity, self.dataset, [self.system, self.baseline]
+
+    def runs(self, measured: Measurements) -> list[list[RunId]]:
+        """Return the runs of the system and of the baseline."""
+        return [measured.view.runs(*one) for one in self.trainings]
+
+    def curves(self, measured: Measurements) -> list[list[LossCurve]]:
+        """Return the loss curves of the system and of the baseline."""
+        return [[measured.folders.loss_curve(run) for run in one] for one in self.runs(measured)]
+
+    def seconds(self, measured: Measurements) -> list[float]:
+        """Return the mean training time of the system and of the baseline."""
+        return [mean([measured.folders.required_cost(run).total.seconds for run in one]) for one in self.runs(measured)]
+
+    def dev_losses(self, measured: Measurements, system: str, own: Values = ()) -> Sample:
+        """Return dev losses, the final ones unless others are given, with the noise of final ones."""
+
+        def final(runs: list[RunId]) -> Values:
+            return [float(measured.folders.loss_curve(run).dev[-1]) for run in runs]
+
+        return measured.training_sample(system, self.dataset, DEV_LOSS, final, own)
+
+    def lower(self, name: str, ours: Sample, theirs: Sample) -> Evidence:
+        """Test how far the system's quantity `name` is below the baseline's."""
+        return contrast(f"{self.baseline} less {self.system}, {name}", [(1, theirs), (-1, ours)])
+
+
+class CurvesClaim(TrainedPair):
+    """At equal training loss, a system's dev loss is lower than another's, beyond the gaps within a system."""
+
+    quantity = "curve_gap"
+    kind: Literal["curves"]
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        """Compare every training with every one of the other system; the noise is that of gaps within a system."""
+
+        def gaps_of(runs: list[RunId]) -> list[float]:
+            return curve_gaps([measured.folders.fit_curve(run) for run in runs])
+
+        ours, theirs = ([measured.folders.fit_curve(run) for run in runs] for runs in self.runs(measured))
+        gaps = mean_gaps(ours, theirs)
+        if gaps is None or not (curve_gaps(ours) and curve_gaps(theirs)):
+            return Findings("the curves have no training loss in common", [], "")
+        samples = [measured.training_sample(*one, self.quantity, gaps_of) for one in self.trainings]
+        name = f"{self.baseline} less {self.system}, dev loss at equal training loss (nats)"
+        evidence = contrast(name, [(1, samples[1]), (-1, samples[0])], float(gaps.mean()))
+        return Findings(f"mean gap {gaps.mean():+.3f} nats", [evidence], "gaps between curves")
+
+
+class EqualTimeClaim(TrainedPair):
+    """After as much time of training, a system's dev loss is lower than another's."""
+
+    kind: Literal["equal_time"]
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        """Compare losses when the shorter training ended; all steps of a training count as equally long.
+
+        Raises:
+            NotRun: Both were trained on different hardware, or one was not validated by then.
+        """
+        curves = self.curves(measured)
+        hardware = {measured.folders.required_cost(run).hardware for one in self.runs(measured) for run in one}
+        if len(hardware) > 1:
+            raise NotRun(f"trained on different hardware: {', '.join(sorted(hardware))}")
+        seconds = self.seconds(measured)
+        losses = [best_at(min(seconds), own, several) for own, several in zip(seconds, curves, strict=True)]
+        pairs = zip((self.system, self.baseline), losses, strict=True)
+        samples = [self.dev_losses(measured, one, own) for one, own in pairs]
+        ours = (
+            f"{self.system} and {self.baseline}: {samples[0].mean:.3f} and {samples[1].mean:.3f} nats after "
+            f"{min(seconds):.0f} s (trained for {seconds[0]:.0f} and {seconds[1]:.0f} s)"
+        )
+        return Findings(ours, [self.lower("dev loss at equal time (nats)", *samples)], "dev losses of trainings")
+
+
+def best_at(seconds: float, whole: float, curves: Sequence[LossCurve]) -> list[float]:
+    """Return each training's lowest dev loss after some time.
+
+    Args:
+        seconds: The time.
+        whole: Seconds that the trainings took on average.
+        curves: Their loss curves.
+
+    Raises:
+        NotRun: The first training was not validated by then.
+    """
+    reached = seconds / whole * curves[0].steps[-1]
+    if reached < curves[0].steps[0]:
+        raise NotRun(f"not both were validated in the first {seconds:.0f} s of training")
+    return [curve.best_dev_within(reached) for curve in curves]
+
+
+class StepsClaim(TrainedPair):
+    """A system reaches another's final dev loss within a share of the other's steps."""
+
+    kind: Literal["steps"]
+    share: Number = Field(gt=0, description="Of the baseline's steps")
+
+    def baselines(self, scores: Scores) -> list[System]:
+        return [(self.baseline, self.dataset)]
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        """Test how far (in nats) the system's dev loss, in the share of steps, is below the baseline's final one.
+
+        Raises:
+            NotRun: The system was not validated by then.
+        """
+        ours, theirs = self.curves(measured)
+        total = float(theirs[0].steps[-1])
+        if self.share * total < ours[0].steps[0]:
+            folder = measured.view.layout.run(self.runs(measured)[0][0])
+            raise NotRun(f"{folder} was not validated in the first {self.share:.0%} of steps")
+        reached = [curve.best_dev_within(self.share * total) for curve in ours]
+        name = f"final dev loss less that in {self.share:.0%} of its steps (nats)"
+        samples = self.dev_losses(measured, self.system, reached), self.dev_losses(measured, self.baseline)
+        target = mean([float(curve.dev[-1]) for curve in theirs])
+        shares = [curve.steps_to(target) / total for curve in ours]
+        seconds = self.seconds(measured)
+        time = total / ours[0].steps[-1] * seconds[0] / seconds[1]
+        after = [
+            f"after {share:.0%} of its steps, {share * time:.0%} of its time" if share < float("inf") else "not reached"
+            for share in shares
+        ]
+        text = f"{self.baseline}'s final dev loss: {'; '.join(after)}"
+        return Findings(text, [self.lower(name, *samples)], "dev losses of trainings")
+
+
+class OwnPlateausClaim(TrainedPair):
+    """A system gets to its own plateau within a share of the steps in which another gets to its own."""
+
+    quantity = "steps_to_plateau"
+    kind: Literal["own_plateaus"]
+    share: Number = Field(gt=0, description="Of the baseline's steps")
+
+    def baselines(self, scores: Scores) -> list[System]:
+        """Return both systems, because one that still learns has no plateau."""
+        return self.trainings
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        def steps(runs: list[RunId]) -> Values:
+            curves = [measured.folders.loss_curve(run) for run in runs]
+            return [curve.steps_to((1 + PLATEAU) * float(curve.dev.min())) for curve in curves]
+
+        ours, theirs = (measured.training_sample(*one, self.quantity, steps) for one in self.trainings)
+        name = f"logarithm of {self.share:.0%} of {self.baseline}'s steps to its plateau over those of {self.system}"
+        of = f"within {100 * PLATEAU:g} % of its lowest dev loss"
+        reached = f"{of}: {self.system} after {ours.mean:.0f} updates, {self.baseline} after {theirs.mean:.0f}"
+        evidence = contrast(name, [(1, theirs), (-1, ours)], float(np.log(self.share)), np.log)
+        return Findings(reached, [evidence], "steps of trainings")
+
+
+class AlignmentClaim(TrainedPair):
+    """The entropy of attention over speech, averaged over a training, is lower than another system's."""
+
+    quantity = "entropy"
+    kind: Literal["alignment"]
+    split: Literal["dev", "test"] = "dev"
+
+    def needs(self, view: PaperView, scores: Scores) -> Iterator[Product]:
+        for trained in view.trained([self.system, self.baseline], self.dataset):
+            yield from (trained, Alignments(trained.run, self.split))
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        def entropies(runs: list[RunId]) -> list[float]:
+            files = [measured.folders.require(Alignments(run, self.split)) for run in runs]
+            return [mean(AlignmentMaps.read(path).entropy) for path in files]
+
+        samples = [
+            measured.training_sample(*one, self.quantity, entropies, detail=self.split) for one in self.trainings
+        ]
+        evidence = self.lower("entropy of attention over the training (nats)", *samples)
+        return Findings(f"{samples[0].mean:.2f} and {samples[1].mean:.2f} nats", [evidence], "entropies of trainings")
+
+
+class TrainingLossClaim(Claim):
+    """Loss on training data at the end (nats, without smoothing and dropout) rises from each system to the next."""
+
+    kind: Literal["training_loss"]
+    dataset: DatasetName
+    ascending: list[SystemName] = Field(min_length=2, description="Systems, the smallest loss first")
+
+    @property
+    def trainings(self) -> list[System]:
+        return [(system, self.dataset) for system in self.ascending]
+
+    def links(self) -> dict[str, Claim]:
+        return chain_links(self, "ascending", self.ascending)
+
+    def baselines(self, scores: Scores) -> list[System]:
+        return self.trainings[1:2]
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        return self.trainings[:1]
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        def losses(runs: list[RunId]) -> list[float]:
+            return [float(measured.folders.fit_curve(run).train[-1]) for run in runs]
+
+        lower, upper = (measured.training_sample(*one, "training_loss", losses) for one in self.trainings)
+        evidence = contrast(f"{self.ascending[1]} less {self.ascending[0]}", [(1, upper), (-1, lower)])
+        ours = f"{self.ascending[0]} {lower.mean:.3f}, {self.ascending[1]} {upper.mean:.3f} nats per symbol"
+        return Findings(ours, [evidence], "losses of trainings")

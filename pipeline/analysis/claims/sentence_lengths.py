@@ -1,0 +1,128 @@
+"""Claims about scores of the long sentences of a test set."""
+
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings
+from pipeline.analysis.claims.measurements import Measurements, SplitsBySeed, concatenated
+from pipeline.analysis.convergence import System
+from pipeline.analysis.evidence import Sample, contrast, smaller_factor
+from pipeline.analysis.names import ScoredSplit, ScoreName, Scores, SystemName, Term
+from pipeline.analysis.run_folders import NotRun
+from pipeline.core.schema import Count
+from pipeline.metrics import metric_named
+
+
+class ScoredPair(Claim):
+    """A claim about a system and a baseline, each under the score's own decoding."""
+
+    score: ScoreName
+    system: SystemName
+    baseline: SystemName
+
+    @property
+    def score_names(self) -> list[str]:
+        return [self.score]
+
+    @property
+    def compared(self) -> list[Term]:
+        return [Term(system=self.system), Term(system=self.baseline)]
+
+    def baselines(self, scores: Scores) -> list[System]:
+        return [(self.baseline, scores[self.score].dataset)]
+
+    def expected_winner(self, scores: Scores) -> list[System]:
+        return [(self.system, scores[self.score].dataset)]
+
+
+class LongSentencesClaim(ScoredPair):
+    """On long sentences a system's advantage is at least as large as on all; or it is better; or both do worse."""
+
+    kind: Literal["long_sentences"]
+    score: ScoreName = Field(description="Name under `scores`; the sentences of all its splits are scored as one set")
+    longer_than: Count = Field(description="Source words")
+    says: Literal["advantage is no smaller", "is better", "both do worse"] = Field(
+        default="advantage is no smaller",
+        description="Of the system beside its baseline, or of each beside all sentences",
+    )
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        score, systems = measured.scores[self.score], (self.system, self.baseline)
+        rows = [concatenated(measured.statistics_by_split(system, score)) for system in systems]
+        lengths, metric = measured.source_lengths(self.system, score, score.splits), metric_named(score.metric)
+        samples, long_samples = (
+            [
+                measured.score_of_part(name, one, lengths > shortest, score)
+                for name, one in zip(systems, rows, strict=True)
+            ]
+            for shortest in (0, self.longer_than)
+        )
+        if not any(one.by_seed.any() for one in long_samples):
+            return Findings(f"no source of more than {self.longer_than} words, or nothing right", [], "")
+        evidence = [
+            contrast(name, [(metric.sign * weight, one) for weight, one in terms], scale=metric.comparison_scale)
+            for name, terms in self.quantities(samples, long_samples).items()
+        ]
+        gains = [one.mean - other.mean for one, other in (samples, long_samples)]
+        ours = f"{self.system} less {self.baseline}: {gains[0]:+.2f} on all, {gains[1]:+.2f} on long sentences"
+        return Findings(ours, evidence, RESAMPLED, measured.below_score_floor(score, self.compared, samples))
+
+    def quantities(self, samples: list[Sample], long_samples: list[Sample]) -> dict[str, list[tuple[int, Sample]]]:
+        """Return by name the weighted sums of scores that are positive if the claim is true."""
+        (system, baseline), (long_system, long_baseline) = samples, long_samples
+        long, gain = f"on more than {self.longer_than} words", [(1, long_system), (-1, long_baseline)]
+        match self.says:
+            case "advantage is no smaller":
+                return {f"advantage {long} less that on all": [*gain, (-1, system), (1, baseline)]}
+            case "is better":
+                return {f"advantage {long}": gain}
+            case "both do worse":
+                pairs = zip((self.system, self.baseline), samples, long_samples, strict=True)
+                return {f"{name} on all less {long}": [(1, one), (-1, far)] for name, one, far in pairs}
+
+
+class BeyondTrainingClaim(ScoredPair):
+    """On sentences longer than any in training, a system's perplexity grows by a smaller factor than another's."""
+
+    kind: Literal["beyond_training"]
+    score: ScoreName = Field(description="Name under `scores`: a perplexity of several splits")
+    longer: ScoredSplit = Field(description="The one of its splits that has the longer sentences")
+
+    def check(self, scores: Scores) -> None:
+        super().check(scores)
+        score = scores[self.score]
+        if score.metric != "perplexity" or self.longer not in score.splits or len(score.splits) < 2:
+            raise ValueError(f"needs a perplexity of {self.longer} and of other splits")
+
+    def evaluate(self, measured: Measurements) -> Findings:
+        """Compare the factors by which both perplexities grow.
+
+        Raises:
+            NotRun: Sentences are no longer than one that a system was trained on; the message counts them.
+        """
+        score, systems = measured.scores[self.score], (self.system, self.baseline)
+        rows = [measured.statistics_by_split(system, score) for system in systems]
+        longest = max(measured.longest_trained_on(system, score) for system in systems)
+        lengths = measured.source_lengths(self.system, score, [self.longer])
+        if not (lengths > longest).all():
+            found = f"{(lengths <= longest).sum()} of {len(lengths)} sentences of {self.longer}"
+            raise NotRun(f"{found} have no more than the {longest} subwords of the longest trained on")
+        samples = self.within_and_beyond(rows, measured)
+        factors = ", ".join(
+            f"{name} {within.mean:.2f} to {beyond.mean:.2f} (x {beyond.mean / within.mean:.2f})"
+            for name, (within, beyond) in zip(systems, samples, strict=True)
+        )
+        ours = f"{factors} on {len(lengths)} sentences of {lengths.min()} to {lengths.max()} subwords"
+        missing = measured.below_score_floor(score, self.compared, [within for within, _ in samples])
+        evidence = [smaller_factor(*chain(*samples))]
+        return Findings(f"{ours}, trained on at most {longest}", evidence, RESAMPLED, missing)
+
+    def within_and_beyond(self, rows: list[SplitsBySeed], measured: Measurements) -> list[tuple[Sample, Sample]]:
+        """Return each system's perplexity of the other splits, and of the one with the longer sentences."""
+        score, part = measured.scores[self.score], measured.score_of_part
+        longer = np.concatenate([np.full(len(one), split == self.longer) for split, one in rows[0][0].items()])
+        whole = zip((self.system, self.baseline), map(concatenated, rows), strict=True)
+        return [(part(name, one, ~longer, score), part(name, one, longer, score)) for name, one in whole]

@@ -1,0 +1,130 @@
+"""Attention heads (Attention Is All You Need, Figures 3 to 5): two columns of words, a line for each weight."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from pipeline.analysis.figures.figure import COLOURS, Drawing, Figure, new_figure
+from pipeline.analysis.names import DecodingName, ScoredSplit, SystemName
+from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.view import PaperView
+from pipeline.core.artifacts import AttentionMaps, Product
+from pipeline.core.records.probes import AttentionMap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEAST = 0.02
+"""Smallest weight that is drawn; the CSV has all."""
+
+
+class AttentionHeads(Figure):
+    """Attention distributions of single heads of one encoder layer on a sentence chosen by a rule."""
+
+    kind: Literal["attention_heads"]
+    system: SystemName
+    split: ScoredSplit = "test"
+    decoding: DecodingName = Field(description="Whose weights, averaged or not, are looked at")
+    rule: Literal["distant", "pronoun", "contrast"] = Field(
+        description="The sentence and word whose heads look farthest; the pronoun that two heads resolve most sharply; "
+        "the two heads that differ most"
+    )
+
+    def needs(self, view: PaperView) -> Iterator[Product]:
+        yield self.maps(view)
+
+    def maps(self, view: PaperView) -> AttentionMaps:
+        """Return the attention maps of the first seed."""
+        return AttentionMaps(view.runs(self.system, self.dataset)[0], self.decoding, self.split, self.rule)
+
+    def draw(self, view: PaperView) -> Drawing:
+        """Draw the panels of words that the rule asks for."""
+        record = AttentionMap.read(RunFolders(view).require(self.maps(view)))
+        tokens, heads, query = record.tokens, record.heads, record.query
+        panels = panels_of(self.rule, heads, query)
+        picture = new_figure(2.9 * len(panels) + (1.3 if len(panels) == 1 else 0), 0.24 * len(tokens) + 0.8)
+        grid = picture.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (title, shown, queries) in zip(grid, panels, strict=True):
+            columns(axes, tokens, title, query if queries == [query] else None)
+            for head in shown:
+                lines(axes, record.weights[heads.index(head)], queries, heads.index(head))
+            if len(shown) > 1 and query is not None:
+                squares(axes, record.weights, heads, query)
+        rows = [
+            {"head": head + 1, "query": i, "query_token": tokens[i], "key": j, "key_token": tokens[j], "weight": weight}
+            for head, weights in zip(heads, record.weights, strict=True)
+            for i, row in enumerate(weights)
+            for j, weight in enumerate(row)
+        ]
+        return Drawing(picture, rows, facts(record))
+
+
+def panels_of(rule: str, heads: list[int], query: int | None) -> list[tuple[str, list[int], list[int] | None]]:
+    """Return (title, heads, queries: None = all) of each panel."""
+    word = [] if query is None else [query]
+    if rule == "distant":
+        return [("", heads, word)]
+    if rule == "contrast":
+        return [(f"head {head + 1}", [head], None) for head in heads]
+    return [(f"head {heads[0] + 1}", heads[:1], None)] + [(f"head {one + 1}, one word", [one], word) for one in heads]
+
+
+def columns(axes: "Axes", tokens: list[str], title: str, query: int | None) -> None:
+    """Draw both columns of words, the query in bold."""
+    for place, token in enumerate(tokens):
+        weight = "bold" if place == query else "normal"
+        axes.text(-0.03, place, shown_as(token), ha="right", va="center", fontsize=8, fontweight=weight)
+        axes.text(1.03, place, shown_as(token), ha="left", va="center", fontsize=8)
+    axes.set(xlim=(-0.75, 1.75), ylim=(len(tokens) - 0.4, -0.6))
+    axes.set_title(title, fontsize=9)
+    axes.axis("off")
+
+
+def shown_as(token: str) -> str:
+    """Mark a subword that continues a word with a middle dot; a lone word-start mark is kept."""
+    return token.removeprefix("▁") or token if token.startswith(("▁", "</")) else f"·{token}"
+
+
+def lines(axes: "Axes", weights: list[list[float]], queries: list[int] | None, number: int) -> None:
+    """Draw lines from queries on the left to keys on the right, as opaque as their weight.
+
+    Args:
+        axes: The panel.
+        weights: Attention weights of one head, shape (n, n).
+        queries: Positions of the queries; None: all.
+        number: Number of the head, which gives the colour.
+    """
+    for query in range(len(weights)) if queries is None else queries:
+        for place, weight in enumerate(weights[query]):
+            if weight >= LEAST:
+                colour = COLOURS[number % len(COLOURS)]
+                axes.plot((0, 1), (query, place), color=colour, alpha=min(1.0, weight), linewidth=1.6)
+    axes.grid(False)
+
+
+def squares(axes: "Axes", weights: list[list[list[float]]], heads: list[int], query: int) -> None:
+    """Draw a column of squares for each head right of the keys, because lines of several heads hide one another."""
+    from matplotlib.patches import Rectangle
+
+    step = min(0.09, 1.2 / len(heads))
+    for number, head in enumerate(heads):
+        left, colour = 1.6 + step * number, COLOURS[number % len(COLOURS)]
+        axes.text(left + step / 2, -1.1, str(head + 1), color=colour, ha="center", va="center", fontsize=7)
+        for place, weight in enumerate(weights[number][query]):
+            corner = (left + 0.01, place - 0.35)
+            axes.add_patch(Rectangle(corner, step - 0.02, 0.7, facecolor=colour, alpha=min(1.0, weight)))
+    axes.text(1.6 + step * len(heads) / 2, -1.9, "head", ha="center", va="center", fontsize=7)
+    axes.set(xlim=(-0.75, 1.65 + step * len(heads)), ylim=(len(weights[0][0]) - 0.4, -2.2))
+
+
+def facts(record: AttentionMap) -> str:
+    """Describe layer, sentence and word for the caption."""
+    word = "" if record.query is None else f' The word is "{shown_as(record.tokens[record.query])}".'
+    if record.rule == "pronoun" and not record.pronoun:
+        word += " No sentence has a pronoun with words before it, so it is the sharpest word of all."
+    return (
+        f"Encoder layer {record.layer} of {record.layers}; sentence {record.sentence + 1} of the "
+        f"{record.split} set, in subwords; a middle dot goes on with a word. Weights below {LEAST:g} are not "
+        f"drawn.{word}"
+    )

@@ -1,0 +1,148 @@
+"""Figures of curves over a training: losses, dev loss, and branch weights."""
+
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from pipeline.analysis.figures.figure import COLOURS, GREY, Drawing, Figure, curve_style, line_style, new_figure
+from pipeline.analysis.names import SystemName
+from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.view import PaperView
+from pipeline.core.artifacts import Product
+from pipeline.core.schema import Count
+from pipeline.models.transformer.settings import AnyTransformerConfig
+
+TITLES = {"kappa": "concatenation weights, κ", "alpha": "addition weights, α"}
+
+
+class LossCurves(Figure):
+    """Dev loss against training loss, a point a validation (Weighted Transformer, Figure 2)."""
+
+    kind: Literal["loss_curves"]
+    systems: list[SystemName] = Field(min_length=1, description="A curve each")
+
+    def needs(self, view: PaperView) -> Iterator[Product]:
+        yield from view.trained(self.systems, self.dataset)
+
+    def draw(self, view: PaperView) -> Drawing:
+        """Draw a curve for each system and seed, in the order of training from right to left."""
+        picture, folders = new_figure(5, 4), RunFolders(view)
+        axes = picture.subplots()
+        rows: list[dict[str, Any]] = []
+        steps = []
+        for number, system in enumerate(self.systems):
+            for run in (runs := view.runs(system, self.dataset)):
+                curve = folders.fit_curve(run)
+                first = run == runs[0]
+                label = f"{label_of(view, system)} ({curve.steps[-1]} steps)" if first else None
+                axes.plot(
+                    curve.train, curve.dev, alpha=1 if first else 0.5, label=label, linewidth=1.2, **curve_style(number)
+                )
+                rows += [
+                    {"system": system, "seed": run.seed, "step": int(step), "train_loss": train, "dev_loss": dev}
+                    for step, train, dev in zip(curve.steps, curve.train.tolist(), curve.dev.tolist(), strict=True)
+                ]
+            steps.append(f"{system} {curve.steps[-1]}")
+        axes.invert_xaxis()
+        axes.set(xlabel="loss on training data (nats per symbol)", ylabel="development loss (nats per symbol)")
+        axes.legend()
+        facts = f"Training goes from left to right. Steps: {', '.join(steps)}; {len(rows)} validations drawn."
+        return Drawing(picture, rows, facts)
+
+
+def label_of(view: PaperView, system: str) -> str:
+    """Return the paper's own words for a system; those of the Transformer's table are only symbols."""
+    description = view.experiment.system_entry(view.paper, system).description
+    owner, _ = view.experiment.locate(system, view.paper)
+    return f"Transformer, {description}" if owner == "attention" else description
+
+
+class DevCurves(Figure):
+    """Dev loss over the updates (Cold Fusion, Figure 2)."""
+
+    kind: Literal["dev_curves"]
+    systems: list[SystemName] = Field(min_length=1, description="A curve each; the others are compared with the first")
+
+    def needs(self, view: PaperView) -> Iterator[Product]:
+        yield from view.trained(self.systems, self.dataset)
+
+    def draw(self, view: PaperView) -> Drawing:
+        """Draw a curve for each system and seed, and a dotted line at the first system's best loss."""
+        picture, folders = new_figure(5, 3.6), RunFolders(view)
+        axes = picture.subplots()
+        rows: list[dict[str, Any]] = []
+        reached: list[str] = []
+        first_run = view.runs(self.systems[0], self.dataset)[0]
+        level = float(folders.loss_curve(first_run).dev.min())
+        for number, system in enumerate(self.systems):
+            label = view.experiment.system_entry(view.paper, system).description
+            for run in (runs := view.runs(system, self.dataset)):
+                curve = folders.loss_curve(run)
+                first = run == runs[0]
+                style = curve_style(number, marker_size=3) | {"alpha": 1 if first else 0.5, "linewidth": 1.2}
+                axes.plot(curve.steps, curve.dev, label=label if first else None, **style)
+                rows += [
+                    {"system": system, "seed": run.seed, "step": int(step), "dev_loss": dev}
+                    for step, dev in zip(curve.steps, curve.dev.tolist(), strict=True)
+                ]
+                if first:
+                    steps = curve.steps_to(level)
+                    reached.append(f"{label} after {steps:.0f} updates" if isfinite(steps) else f"not by {label}")
+        axes.axhline(level, color=COLOURS[0], linestyle=":", linewidth=1)
+        axes.set(xlabel="updates", ylabel="development cross-entropy (nats per symbol)")
+        axes.legend()
+        facts = f"The dotted line is the first system's lowest loss, {level:.3f} nats, reached by {'; '.join(reached)}."
+        return Drawing(picture, rows, facts)
+
+
+class BranchWeights(Figure):
+    """kappa and alpha of one encoder layer over a training (Weighted Transformer, Figure 3)."""
+
+    kind: Literal["branch_weights"]
+    system: SystemName
+    layer: Count = Field(description="Encoder layer; the last one where there are fewer")
+    window: Count = Field(description="Entries of the progress log that the mean filter spans")
+
+    def needs(self, view: PaperView) -> Iterator[Product]:
+        yield from view.trained([self.system], self.dataset)
+
+    def draw(self, view: PaperView) -> Drawing:
+        """Draw the weights of the first seed, smoothed by a mean filter."""
+        run = view.runs(self.system, self.dataset)[0]
+        curves, model = RunFolders(view).branch_curves(run, self.layer), view.experiment.run_spec(run).model
+        assert isinstance(model, AnyTransformerConfig), "it has branches"
+        picture = new_figure(4.2 * len(curves), 3.4)
+        panels = picture.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+        rows: list[dict[str, Any]] = []
+        for axes, curve in zip(panels, curves, strict=True):
+            smooth = mean_filter(curve.weights, self.window)
+            branches = smooth.shape[1]
+            for branch in range(branches):
+                axes.plot(curve.steps, smooth[:, branch], linewidth=1.3, label=str(branch + 1), **line_style(branch))
+            axes.axhline(1 / branches, color=GREY, linestyle=(0, (4, 3)), linewidth=1.5, zorder=1.5)
+            axes.set_title(TITLES[curve.name], fontsize=9)
+            axes.set(xlabel="training step (updates)", ylim=(0, None))
+            pairs = zip(curve.weights.T.tolist(), smooth.T.tolist(), strict=True)
+            rows += [
+                {"weight": curve.name, "branch": number, "step": int(step), "value": raw, "smoothed": filtered}
+                for number, pair in enumerate(pairs, start=1)
+                for step, raw, filtered in zip(curve.steps, *pair, strict=True)
+            ]
+        panels[0].set_ylabel("weight (sums to 1 over branches)")
+        panels[-1].legend(title="branch", loc="center left", bbox_to_anchor=(1, 0.5))
+        facts = (
+            f"Encoder layer {min(self.layer, model.num_layers)} of {model.num_layers}, {branches} branches, "
+            f"seed {run.seed}. The filter spans {self.window} entries of the log, "
+            f"{self.window * (curves[0].steps[1] - curves[0].steps[0])} updates."
+        )
+        return Drawing(picture, rows, facts)
+
+
+def mean_filter(values: np.ndarray, window: int) -> np.ndarray:
+    """Return the centred running mean over the first axis; at the ends, over the entries that there are."""
+    centred = slice((window - 1) // 2, (window - 1) // 2 + len(values))
+    counts, *sums = (np.convolve(one, np.ones(window))[centred] for one in (np.ones(len(values)), *values.T))
+    return np.stack(sums, axis=1) / counts[:, None]

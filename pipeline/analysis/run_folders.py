@@ -1,0 +1,277 @@
+"""The one reader of run folders: scores, curves, costs and probes, for claims, tables, figures and the site.
+
+A file that is missing is a run that was not run. Methods return None for it where a report can leave a number out,
+and raise `NotRun` where it cannot.
+"""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.analysis.evidence import Sample, bootstrap_sample
+from pipeline.analysis.layer_times import LayerTimings
+from pipeline.analysis.names import ScoredSplits
+from pipeline.analysis.training_curves import BranchCurve, LossCurve, branch_curves, fit_curve, loss_curve
+from pipeline.analysis.view import PaperView
+from pipeline.core.artifacts import Gates, LayerTimes, ModelSizes, Product, RunId, Score, Trained
+from pipeline.core.errors import UserError
+from pipeline.core.layout import COST_FILE
+from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.probes import ModelSizes as ModelSizesFile
+from pipeline.core.records.scores import ScoreFile
+from pipeline.core.records.training import TrainedRun, TrainingCost
+from pipeline.data.store.token_store import TokenStore
+from pipeline.metrics import metric_named
+from pipeline.metrics.score_file import read_statistics
+
+
+class NotRun(Exception):
+    """A product that a report needs is missing."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The score of one table cell over seeds (and decodings, if several stand for one)."""
+
+    values: list[float]
+    low: float | None
+    high: float | None
+    test_set: str
+    signature: str
+
+    @property
+    def mean(self) -> float:
+        """Return the mean over seeds."""
+        return statistics.fmean(self.values)
+
+    @property
+    def spread(self) -> float | None:
+        """Return the standard deviation over seeds; None for a single value."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+
+class RunFolders:
+    """Reads what the stages wrote into the run folders of one paper."""
+
+    def __init__(self, view: PaperView):
+        self.view, self.layout = view, view.layout
+
+    def require(self, product: Product) -> Path:
+        """Return the path of a product.
+
+        Raises:
+            NotRun: It is missing.
+        """
+        return present(self.layout.path(product))
+
+    def trained(self, run: RunId) -> TrainedRun | None:
+        """Read the record of a finished training."""
+        return TrainedRun.read_if_there(self.layout.path(Trained(run)))
+
+    def cost(self, run: RunId) -> TrainingCost | None:
+        """Read the cost of a training."""
+        return TrainingCost.read_if_there(self.layout.run(run) / COST_FILE)
+
+    def required_cost(self, run: RunId) -> TrainingCost:
+        """Read the cost of a training.
+
+        Raises:
+            NotRun: It is missing.
+        """
+        return TrainingCost.read(present(self.layout.run(run) / COST_FILE))
+
+    @property
+    def layer_costs(self) -> LayerCosts | None:
+        """Read what the stage `layer-times` measured at this scale."""
+        return LayerCosts.read_if_there(self.layout.path(LayerTimes()))
+
+    def layer_timings(self) -> LayerTimings:
+        """Read the same.
+
+        Raises:
+            NotRun: It is missing.
+        """
+        return LayerTimings.read(self.require(LayerTimes()))
+
+    @cached_property
+    def model_sizes(self) -> dict[tuple[str, int], int]:
+        """Return parameters at the paper's size by system and vocabulary; empty if they were not counted."""
+        counted = ModelSizesFile.read_if_there(self.layout.path(ModelSizes(self.view.paper)))
+        return {(one.system, one.vocab): one.parameters for one in counted.sizes} if counted else {}
+
+    # curves of trainings that have ended; NotRun if they have not
+
+    def loss_curve(self, run: RunId) -> LossCurve:
+        """Read the loss curve of a finished training."""
+        return loss_curve(self.require(Trained(run)).parent)
+
+    def fit_curve(self, run: RunId) -> LossCurve:
+        """Read the loss curve of a finished training whose training loss is compared."""
+        folder = self.require(Trained(run)).parent
+        try:
+            return fit_curve(folder)
+        except UserError as error:
+            raise NotRun(str(error)) from error
+
+    def branch_curves(self, run: RunId, layer: int) -> list[BranchCurve]:
+        """Read the branch weights of one encoder layer of a finished training."""
+        return branch_curves(self.require(Trained(run)).parent, layer)
+
+    def gates(self, run: RunId, name: str) -> np.ndarray:
+        """Read gate values: for each sentence the sum of z and the number of words, shape (N, 2).
+
+        Args:
+            run: The run.
+            name: `<channel>.<kind of words>`.
+        """
+        return read_statistics(self.require(Gates(run)), name)
+
+    # scores
+
+    def score(self, product: Score) -> ScoreFile | None:
+        """Read a score file.
+
+        Raises:
+            UserError: It is of other weights than the run's final ones.
+        """
+        path = self.layout.path(product)
+        score, trained = ScoreFile.read_if_there(path), self.trained(product.run)
+        if score and trained:
+            score.require_training(trained.weights_digest, path)
+        return score
+
+    def score_paths(self, run: RunId, scored: ScoredSplits, decodings: Sequence[str]) -> list[Path]:
+        """Return the score files of a run, with all splits of one decoding in a row.
+
+        Raises:
+            NotRun: One is missing.
+            UserError: One is of other weights than the run's final ones.
+        """
+        products = self.view.scores(run, scored, decodings)
+        for product in products:
+            self.score(product)
+        return [self.require(product) for product in products]
+
+    def statistics(
+        self, runs: Sequence[RunId], scored: ScoredSplits, decodings: Sequence[str]
+    ) -> list[list[np.ndarray]]:
+        """Read the sentence statistics of each run, with all splits of one decoding in a row.
+
+        Raises:
+            NotRun: A score file is missing.
+        """
+        paths = (self.score_paths(run, scored, decodings) for run in runs)
+        return [[read_statistics(path, scored.metric) for path in of_run] for of_run in paths]
+
+    def measurement(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Measurement | None:
+        """Read the score of a table cell.
+
+        Args:
+            runs: Runs that stand in the cell, one per seed.
+            decodings: Decodings, averaged.
+            scored: Metric and splits.
+
+        Returns:
+            None as long as a score is missing.
+
+        Raises:
+            UserError: A score file does not have the metric, or seeds were scored differently.
+        """
+        products = [self.view.scores(run, scored, [decoding]) for run in runs for decoding in decodings]
+        records = [[self.score(product) for product in several] for several in products]
+        scores = [[record for record in several if record is not None] for several in records]
+        if not scores or scores != records:
+            return None
+        for product, score in zip(chain(*products), chain(*scores), strict=True):
+            if scored.metric not in score.metrics:
+                there_are = ", ".join(score.metrics)
+                raise UserError(f"{self.layout.path(product)}: no metric {scored.metric!r}; there are {there_are}")
+        require_one_basis(scores, scored.metric, system_of(runs[0]))
+        metrics = [[score.metrics[scored.metric] for score in several] for several in scores]
+        low, high = (mean_if_known(getattr(entry, side) for entry in chain(*metrics)) for side in ("low", "high"))
+        if len(scored.splits) > 1:
+            low, high = self.sample(runs, decodings, scored).interval
+        return Measurement(
+            values=[statistics.fmean(entry.value for entry in several) for several in metrics],
+            low=low,
+            high=high,
+            test_set=", ".join(score.test_set_in_words for score in scores[0]),
+            signature=metrics[0][0].signature,
+        )
+
+    def sample(self, runs: Sequence[RunId], decodings: Sequence[str], scored: ScoredSplits) -> Sample:
+        """Read the metric of each seed, and resample its sentences.
+
+        Raises:
+            UserError: A score is missing.
+        """
+        paths = [[self.layout.path(product) for product in self.view.scores(run, scored, decodings)] for run in runs]
+        rows = [[read_statistics(path, scored.metric) for path in several] for several in paths]
+        files = [ScoreFile.read(path) for path in paths[0]]
+        test_sets = ", ".join(dict.fromkeys(one.test_set for one in files))
+        found = bootstrap_sample(rows, metric_named(scored.metric).total, test_sets, system_of(runs[0]))
+        return replace(found, basis=basis(files, scored.metric))
+
+    # corpora
+
+    def source_lengths(self, dataset: str, splits: Iterable[str]) -> np.ndarray:
+        """Return the words (or subwords, if the vocabulary has those) of the source sentences of some splits, (N,)."""
+        corpus = self.layout.corpus(dataset)
+        return np.concatenate([TokenStore(corpus / f"encoded/{split}.src").lengths() for split in splits])
+
+    def longest_trained_on(self, run: RunId) -> int:
+        """Return the words (subwords) of the longest source sentence that a run was trained on."""
+        corpus, longest = self.layout.corpus(run.dataset), self.view.experiment.run_spec(run).training.max_length
+        src, tgt = (TokenStore(corpus / f"encoded/train.{side}").lengths() for side in ("src", "tgt"))
+        return int(src[np.maximum(src, tgt) <= longest].max())
+
+
+def system_of(run: RunId) -> str:
+    """Return the folder that the runs of a system share."""
+    return run.folder.rpartition("/")[0]
+
+
+def present(path: Path) -> Path:
+    """Return the path.
+
+    Raises:
+        NotRun: There is no file.
+    """
+    if not path.exists():
+        raise NotRun(f"{path} is not there")
+    return path
+
+
+def basis(scores: Iterable[ScoreFile], metric: str) -> str:
+    """Describe what comparable scores of two systems have in common beside the test set."""
+    return ", ".join(dict.fromkeys(f"references {one.references[:12]} by {one.basis(metric)[2]}" for one in scores))
+
+
+def require_one_basis(scores: Iterable[Iterable[ScoreFile]], metric: str, name: str) -> None:
+    """Check that the seeds of a system were scored alike, split by split.
+
+    Args:
+        scores: For each seed, its score files.
+        metric: The metric to compare.
+        name: Name of the system for the message.
+
+    Raises:
+        UserError: They were not.
+    """
+    for split in zip(*scores, strict=True):
+        if len({score.basis(metric) for score in split if metric in score.metrics}) > 1:
+            raise UserError(
+                f"{name}: seeds were scored on different references of {split[0].split}, or {metric} in various ways; "
+                "remove the older score files, then the same command again"
+            )
+
+
+def mean_if_known(values: Iterable[float | None]) -> float | None:
+    """Return the mean, or None if a value is None."""
+    known = list(values)
+    return None if None in known else statistics.fmean(value for value in known if value is not None)

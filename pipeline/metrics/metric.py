@@ -1,0 +1,101 @@
+"""What a metric is, what translation metrics read, and the ratios that several metrics are made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+import numpy as np
+
+Total = Callable[[np.ndarray], np.ndarray]
+"""Maps summed statistics (…, F) to scores (…,)."""
+
+
+class DatasetKind(Protocol):
+    """The two facts of a dataset record that decide which metrics it can have."""
+
+    form: ClassVar[Any]
+    collector: ClassVar[str | None]
+
+
+class MetricInputs:
+    """Base of what metrics read: all that one stage knows about one split."""
+
+    folder: ClassVar[str]
+    """Subfolder of a run where the stage writes its score files."""
+    forms: ClassVar[tuple[str, ...]]
+    """Forms of datasets that these inputs exist for."""
+    collector: ClassVar[str | None] = None
+    """Collector of the dataset, if only one records what is needed."""
+
+    @classmethod
+    def exist_for(cls, dataset: DatasetKind) -> bool:
+        """Return whether these inputs exist for a dataset."""
+        return dataset.form in cls.forms and cls.collector in (None, dataset.collector)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Hypotheses and one or more lists of references of one test set, line by line."""
+
+    hypotheses: list[str]
+    references: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Translations(MetricInputs):
+    """Translations of a test set, and what its dataset file says about how the paper counted."""
+
+    folder = "scores"
+    forms = ("sentences",)
+    raw: Texts
+    tokenised: Texts
+    compound_split: bool = False
+    nist: bool = False
+    tgt: str = "en"
+    tokeniser: str = "moses"
+    case: Literal["mixed", "lc"] = "mixed"
+    """Case of the tokenised text on both sides."""
+
+
+Inputs = TypeVar("Inputs", bound=MetricInputs)
+
+
+@dataclass(frozen=True)
+class Metric(Generic[Inputs]):
+    """A score of a test set that is a function of statistics summed over its sentences."""
+
+    name: str
+    """Key in score files."""
+    reads: type[Inputs]
+    statistics: Callable[[Inputs], np.ndarray]
+    """Counts statistics of shape (N, F) for N sentences (or batches)."""
+    total: Total
+    """Scores many corpora (resamples) at once."""
+    signature: Callable[[Inputs], str]
+    """Says how the score was counted; two scores are comparable only if their signatures are equal."""
+    better: Literal["higher", "lower"] = "higher"
+    applies: Callable[[Inputs], bool] = lambda inputs: True
+    """Says whether the metric is defined for a test set."""
+    comparison_scale: Callable[[np.ndarray], np.ndarray] = np.asarray
+    """Maps scores to a scale on which the noise does not depend on the score; systems are compared on it."""
+
+    @property
+    def sign(self) -> Literal[1, -1]:
+        """Return the factor that makes a difference positive if the better system comes first."""
+        return 1 if self.better == "higher" else -1
+
+
+def percentage(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Return `part` in percent of `whole`; zero where `whole` is zero."""
+    return 100 * np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) != 0)
+
+
+def success_rate(totals: np.ndarray) -> np.ndarray:
+    """Return successes in percent of trials, given their sums (…, 2)."""
+    return percentage(totals[..., 0], totals[..., 1])
+
+
+def mean_of_totals(totals: np.ndarray) -> np.ndarray:
+    """Return sum over count, given both (…, 2); NaN where the count is zero."""
+    with np.errstate(invalid="ignore"):
+        return totals[..., 0] / totals[..., 1]

@@ -1,0 +1,63 @@
+"""Score files: a JSON file of metrics, and beside it the statistics of each sentence for paired tests."""
+
+import logging
+import zlib
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.records.scores import MetricValue, Scored, ScoreFile
+from pipeline.metrics import metrics_of
+from pipeline.metrics.metric import MetricInputs
+from pipeline.metrics.significance import bootstrap_interval
+
+log = logging.getLogger(__name__)
+
+
+def write_score(out: Path, inputs: MetricInputs, scored: Scored) -> None:
+    """Score `inputs` by every metric that reads them, and write the score file with its statistics.
+
+    Args:
+        out: JSON file to write; the statistics go to the `.npz` beside it.
+        inputs: What the metrics read.
+        scored: What was scored; copied into the score file.
+    """
+    statistics, metrics = dict[str, np.ndarray](), dict[str, MetricValue]()
+    for metric in metrics_of(inputs):
+        statistics[metric.name] = metric.statistics(inputs)
+        found = bootstrap_interval(statistics[metric.name], metric.total)
+        metrics[metric.name] = MetricValue(**vars(found), signature=metric.signature(inputs))
+    path = out.with_suffix(".npz")
+    write_statistics(path, statistics)
+    ScoreFile(**dict(scored), metrics=metrics, statistics=path.name).write(out)
+    for name, one in metrics.items():
+        interval = "" if one.low is None else f" ({one.low:.2f} to {one.high:.2f})"
+        log.info("%s %.2f%s  %s", name, one.value, interval, one.signature)
+
+
+def write_statistics(path: Path, statistics: dict[str, Any]) -> None:
+    """Write arrays (N, F) by name, compressed and atomically; equal statistics give equal bytes."""
+    with atomic_write(path, "wb") as handle:
+        np.savez_compressed(handle, **statistics)
+
+
+def read_statistics(score: Path, name: str) -> np.ndarray:
+    """Read the statistics (N, F) of one metric of a score file.
+
+    Raises:
+        UserError: The statistics are missing or damaged.
+    """
+    path = Path(score).with_suffix(".npz")
+    try:
+        with np.load(path) as arrays:
+            return arrays[name]
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file beside {score}; run the stage `score` again") from error
+    except KeyError as error:
+        raise UserError(f"{path}: no statistics for {name!r}") from error
+    except (BadZipFile, EOFError, ValueError, zlib.error) as error:
+        raise UserError(f"{path}: is damaged ({error}); remove it and run the stage `score` again") from error
