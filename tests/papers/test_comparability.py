@@ -7,6 +7,10 @@ import pytest
 import yaml
 from fabricated import bleu_statistics, table_rows, write_score
 
+from pipeline.analysis.cells.cell import PrintedTable
+from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.view import PaperView
+from pipeline.papers.comparability import Comparability, in_words
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.markdown import render
@@ -139,3 +143,78 @@ def test_data_of_a_language_model_that_is_fused_counts_as_data_of_the_run():
     fused = next(number for number, row in enumerate(filled.table.rows) if row["system"] == "CF4")
     said = [reason.detail for reason in filled.reasons["source_wer"][fused] if reason.is_stand_in]
     assert len(said) == 2 and said[1].endswith("stands in for full-text")
+
+
+def reasons(project, paper, table, cell, **row):
+    """Why a cell is not comparable in the first row with these columns; nothing has to be run."""
+    view, entry = PaperView(project, paper), project.table(paper, table)
+    printed = PrintedTable(view, project.printed[paper][table], entry.cells, RunFolders(view))
+    index = next(number for number, found in enumerate(printed.rows) if row.items() <= found.items())
+    return in_words(Comparability(project, paper).reasons(entry, printed, index, entry.cells[cell]))
+
+
+@pytest.fixture
+def at_paper_scale(tmp_path):
+    """A function that loads the project after a change of the scale `paper`."""
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+
+    def load(**sections):
+        def change(scale):
+            for section, rules in sections.items():
+                scale.setdefault(section, {}).update(rules)
+
+        edit(tmp_path / "workflow/scales/paper.yaml", change)
+        return load_project(tmp_path, {"work": str(tmp_path / "work"), "scale": "paper"})
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"), [("ende", "scale paper changes training.checkpoint_every"), ("ende_last", "")]
+)
+def test_distance_of_checkpoints_matters_only_if_averaged(at_paper_scale, cell, expected):
+    project = at_paper_scale(training={"checkpoint_every": {"multiply": 2}})
+    assert reasons(project, "attention", "recipes", cell, system="base") == expected
+
+
+def test_unchanged_distance_of_checkpoints_is_comparable(at_paper_scale):
+    assert reasons(at_paper_scale(), "attention", "recipes", "ende", system="base") == ""
+
+
+@pytest.mark.parametrize(
+    ("system", "decoding", "changed"),
+    [
+        ("ctc", "shallow-ctc", True),  # used by the decoding
+        ("CF4", "final", True),  # fused in training
+        ("attention-source", "final", False),
+        ("attention-target", "final", False),
+    ],
+)
+def test_training_of_a_language_model_matters_if_used(at_paper_scale, system, decoding, changed):
+    longer = {"coldfusion/lm-full": {"training": {"max_steps": {"multiply": 2}}}}
+    project = at_paper_scale(systems=longer)
+    why = reasons(project, "coldfusion", "table3", "target_wer", system=system, decoding=decoding)
+    assert ("scale paper changes training.max_steps" in why) is changed
+
+
+@pytest.mark.parametrize("cell", ["source_wer", "target_wer"])
+def test_a_stand_in_for_the_scored_set_matters(at_paper_scale, cell):
+    why = reasons(at_paper_scale(), "coldfusion", "table3", cell, system="attention-source")
+    assert "stands in for source" in why
+    assert ("stands in for target" in why) is (cell == "target_wer")
+
+
+def test_a_gain_is_comparable_only_if_both_rows_are(at_paper_scale):
+    project = at_paper_scale(systems={"weighted/C1-short": {"training": {"max_steps": {"multiply": 2}}}})
+    cells = ("gain_equal_steps", "gain", "bleu")
+    against_short, gain, score = (reasons(project, "weighted", "readings", cell, system="C") for cell in cells)
+    assert "scale paper changes training.max_steps" in against_short
+    assert "training.max_steps" not in gain + score
+
+
+def test_a_domain_gap_is_comparable_only_if_both_ends_are(at_paper_scale):
+    project = at_paper_scale(systems={"coldfusion/attention-target": {"training": {"max_steps": {"multiply": 2}}}})
+    gap, rate = (reasons(project, "coldfusion", "table3", cell, system="DF0") for cell in ("gap", "target_wer"))
+    assert "scale paper changes training.max_steps" in gap
+    assert "training.max_steps" not in rate

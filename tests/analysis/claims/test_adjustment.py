@@ -1,0 +1,111 @@
+"""Which claims are adjusted together, and by which method, when a paper's claims are evaluated.
+
+Claims here have a known p-value. The oracle writes both step-wise definitions out in plain Python.
+"""
+
+from types import SimpleNamespace
+from typing import Literal
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from pipeline.analysis.claims.claim import Claim, Findings
+from pipeline.analysis.claims.verdicts import LEVEL, Verdict, evaluate_claims
+from pipeline.analysis.evidence import Evidence
+
+WORDS = {"statement": "It is so.", "printed": "Table 9"}
+COUNTS = {"primary": 4, "other": 7, "timing": 5, "identity": 2}
+
+
+class Known(Claim):
+    """A claim with a given two-sided p-value that speaks for it."""
+
+    kind: Literal["known"] = "known"
+    p: float
+
+    def evaluate(self, measured):
+        return Findings("", [Evidence("", float(norm.isf(self.p / 2)), 1.0)], "")
+
+
+class KnownTiming(Known):
+    about = "layers"
+
+
+class KnownIdentity(Known):
+    about = "identity"
+
+
+KINDS = {"primary": Known, "other": Known, "timing": KnownTiming, "identity": KnownIdentity}
+
+
+def holm_by_definition(p_values):
+    """Step down: the i-th smallest of m times m - i + 1, never below an earlier one."""
+    adjusted, largest = {}, 0.0
+    for rank, p in enumerate(sorted(p_values)):
+        largest = max(largest, (len(p_values) - rank) * p)
+        adjusted[p] = min(1.0, largest)
+    return adjusted
+
+
+def false_discovery_by_definition(p_values):
+    """Step up: the i-th smallest of m times m / i, never above a later one."""
+    adjusted, smallest = {}, 1.0
+    for rank, p in reversed(list(enumerate(sorted(p_values), start=1))):
+        smallest = min(smallest, len(p_values) * p / rank)
+        adjusted[p] = smallest
+    return adjusted
+
+
+METHODS = {
+    "primary": holm_by_definition,
+    "other": false_discovery_by_definition,
+    "timing": false_discovery_by_definition,
+}
+
+
+@pytest.fixture(params=range(5))
+def claims(request):
+    """Claims of all groups in a random order, named `<group>-<number>`."""
+    generator = np.random.default_rng(request.param)
+    names = [f"{group}-{number}" for group, count in COUNTS.items() for number in range(count)]
+    generator.shuffle(names)
+    return {name: KINDS[name.partition("-")[0]](**WORDS, p=generator.uniform(0, 0.08)) for name in names}
+
+
+def evaluated(claims):
+    measured = SimpleNamespace(
+        view=SimpleNamespace(layout=SimpleNamespace(scale="demo")),
+        scores={},
+        above_perplexity_floor=lambda trainings: "",
+    )
+    return evaluate_claims(claims, [name for name in claims if name.startswith("primary")], measured)
+
+
+@pytest.mark.parametrize("group", METHODS)
+def test_each_group_is_adjusted_alone_by_its_method(claims, group):
+    own = [claim.p for name, claim in claims.items() if name.startswith(group)]
+    expected = METHODS[group](own)
+    found = {one.claim.p: one for one in evaluated(claims) if one.group == group}
+    assert {p: one.p_value for p, one in found.items()} == pytest.approx(expected)
+    for p, one in found.items():
+        upheld = expected[p] <= LEVEL
+        assert one.verdict is (Verdict.UPHELD if upheld else Verdict.NOT_DISTINGUISHABLE)
+
+
+def test_holm_and_false_discovery_differ_here(claims):
+    """Otherwise the test above could not tell them apart."""
+    for group in METHODS:
+        own = [claim.p for name, claim in claims.items() if name.startswith(group)]
+        assert holm_by_definition(own) != pytest.approx(false_discovery_by_definition(own))
+
+
+def test_results_keep_the_order_and_names_of_claims(claims):
+    found = evaluated(claims)
+    assert [one.name for one in found] == list(claims)
+    assert all(one.name.startswith(one.group) for one in found)
+
+
+def test_an_identity_is_tested_without_a_p_value(claims):
+    found = [one for one in evaluated(claims) if one.group == "identity"]
+    assert {(one.verdict, one.p_value) for one in found} == {(Verdict.TESTED, None)}
