@@ -23,8 +23,7 @@ from itertools import groupby
 import numpy as np
 
 from pipeline.core.errors import UserError
-from pipeline.metrics.metric import Total
-from pipeline.metrics.significance import resampled
+from pipeline.metrics.metric import Total, resampled
 
 Scale = Total
 """Maps scores to the scale on which they are compared."""

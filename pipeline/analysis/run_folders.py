@@ -15,9 +15,8 @@ import numpy as np
 
 from pipeline.analysis.evidence import Sample, bootstrap_sample
 from pipeline.analysis.layer_times import LayerTimings
-from pipeline.analysis.names import ScoredSplits
 from pipeline.analysis.training_curves import BranchCurve, LossCurve, branch_curves, fit_curve, loss_curve
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import Gates, LayerTimes, ModelSizes, Product, RunId, Score, Trained
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE

@@ -1,15 +1,74 @@
-"""The part of a project that claims, cells and figures use: one paper at one scale."""
+"""Scores and terms as settings files name them, and a paper at one scale, which resolves them to runs and files."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from pipeline.analysis.convergence import Floors
-from pipeline.analysis.names import ScoredSplits, measure_of
+from pipeline.analysis.names import DatasetName, DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import Product, RunId, Score, Trained
 from pipeline.core.layout import Layout
 from pipeline.core.records.noise import MeasuredNoise
+from pipeline.core.schema import Closed
+from pipeline.metrics import metric_named
+
+
+class ScoredSplits(Closed):
+    """A metric of one split, or its mean over several."""
+
+    metric: MetricName = Field(description="Metric of the score file, e.g. bleu_paper, gleu, perplexity")
+    dataset: DatasetName = Field(description="Dataset as the paper names it; the scale says what stands in for it")
+    split: ScoredSplit | Annotated[list[ScoredSplit], Field(min_length=2)] = Field(
+        description="Split that is scored; of several, the mean of their scores"
+    )
+    scored_on: DatasetName | None = Field(
+        default=None, description="Dataset whose split is scored; null = `dataset`, which the system is trained on"
+    )
+
+    @property
+    def splits(self) -> list[ScoredSplit]:
+        """Return the splits as a list."""
+        return self.split if isinstance(self.split, list) else [self.split]
+
+
+class NamedScore(ScoredSplits):
+    """A metric under one decoding, to which claims refer by name."""
+
+    decoding: DecodingName = Field(description="Named decoding of the paper that owns the system")
+
+
+Scores = Mapping[str, NamedScore]
+"""Scores of a paper's claims.yaml by name."""
+
+
+class Term(Closed):
+    """One side of a comparison."""
+
+    system: SystemName = Field(description="`name`, or `paper/name` of another paper")
+    decodings: list[DecodingName] = Field(default=[], description="Decodings, averaged, instead of the score's own")
+
+    @property
+    def label(self) -> str:
+        """Return the system, with its decodings if it names any."""
+        return f"{self.system} ({' '.join(self.decodings)})" if self.decodings else self.system
+
+
+def as_term(term: str | Term) -> Term:
+    """Return the term, or that of a system's name."""
+    return Term(system=term) if isinstance(term, str) else term
+
+
+def difference_name(larger: Term, smaller: Term) -> str:
+    """Name the difference of two terms."""
+    return f"{larger.label} less {smaller.label}"
+
+
+def measure_of(metric: str) -> str:
+    """Return the subfolder of a run that has the score files of a metric."""
+    return metric_named(metric).reads.folder
 
 
 class SystemRecord(Protocol):

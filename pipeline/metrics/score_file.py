@@ -12,8 +12,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.scores import MetricValue, Scored, ScoreFile
 from pipeline.metrics import metrics_of
-from pipeline.metrics.metric import MetricInputs
-from pipeline.metrics.significance import bootstrap_interval
+from pipeline.metrics.metric import MetricInputs, bootstrap_interval
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 from pipeline.analysis.claims import AnyClaim
 from pipeline.analysis.claims.measurements import Measurements, NoisePools
 from pipeline.analysis.claims.verdicts import ClaimResult, Faults, evaluate_claims
-from pipeline.analysis.names import NamedScore, Names
+from pipeline.analysis.names import Names
 from pipeline.analysis.run_folders import NotRun, RunFolders
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.view import NamedScore, PaperView
 from pipeline.core.schema import Closed, load_yaml, unknown, validate
 from pipeline.papers.named import names_in
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel
 
 from pipeline.analysis.cells.scores import MeasuredCell
-from pipeline.analysis.names import Names, ScoredSplits
+from pipeline.analysis.names import Names
+from pipeline.analysis.view import ScoredSplits
 from pipeline.core.errors import UserError
 from pipeline.core.schema import MOST_FAULTS, unknown
 from pipeline.core.shown_text import one_line

@@ -9,9 +9,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.schema import known
 from pipeline.metrics import metric_named
-from pipeline.metrics.metric import Total
+from pipeline.metrics.metric import RESAMPLES, SEED, Total, resampled
 from pipeline.metrics.score_file import read_statistics
-from pipeline.metrics.significance import RESAMPLES, SEED, resampled
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Compares what the workflow has scored, or two score files of the same test set.
 import argparse
 from pathlib import Path
 
-from pipeline.analysis.names import measure_of
+from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import Score
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run

@@ -7,7 +7,7 @@ import numpy as np
 import yaml
 from made_records import data_loss, score_file, start_cost, trained_run, training_cost, validation_line
 
-from pipeline.analysis.names import measure_of
+from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.records.training import MonitorLine
 from pipeline.metrics import metric_named

@@ -13,7 +13,7 @@ import yaml
 
 import pipeline.metrics
 from pipeline.__main__ import main
-from pipeline.analysis.names import measure_of
+from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import RunId, Score
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
@@ -75,7 +75,7 @@ def test_names_are_checked_without_what_counts():
     heavy = ("torch", "sacrebleu", "sentencepiece", "rapidfuzz")
     code = f"""
 import sys
-from pipeline.analysis.names import measure_of
+from pipeline.analysis.view import measure_of
 from pipeline.metrics import metric_names
 for name in metric_names():
     measure_of(name)

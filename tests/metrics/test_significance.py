@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.core.errors import UserError
 from pipeline.metrics.bleu import bleu
-from pipeline.metrics.significance import bootstrap_interval, resampled
+from pipeline.metrics.metric import bootstrap_interval, resampled
 from pipeline.report.comparison import paired_bootstrap
 
 

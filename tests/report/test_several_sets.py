@@ -11,7 +11,7 @@ from pipeline.__main__ import main
 from pipeline.core.json_file import write_json
 from pipeline.data.store.token_store import write_tokens
 from pipeline.metrics.bleu import bleu
-from pipeline.metrics.significance import resampled
+from pipeline.metrics.metric import resampled
 from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]

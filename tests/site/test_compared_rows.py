@@ -9,7 +9,7 @@ from fabricated import bleu_statistics, write_score
 from pipeline.core.artifacts import Score
 from pipeline.core.records.scores import ScoreFile
 from pipeline.metrics.bleu import bleu
-from pipeline.metrics.significance import resampled
+from pipeline.metrics.metric import resampled
 from pipeline.papers.project import load_project
 from pipeline.report.filled_table import fill
 from pipeline.report.site.compare import pairs, sides

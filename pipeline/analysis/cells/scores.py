@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from pipeline.analysis.cells.cell import NOT_COMPARABLE, Cell, CellContext, PrintedTable, Row, RunCell
 from pipeline.analysis.evidence import contrast
-from pipeline.analysis.names import DecodingName, ScoredSplits, SystemName
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.names import DecodingName, SystemName
+from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import Product, RunId
 from pipeline.core.schema import unknown
 from pipeline.metrics.error_rates import domain_gap

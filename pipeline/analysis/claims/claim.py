@@ -11,9 +11,9 @@ from pydantic import Field
 from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.convergence import System
 from pipeline.analysis.evidence import Evidence
-from pipeline.analysis.names import ScaleName, Scores, Term
+from pipeline.analysis.names import ScaleName
 from pipeline.analysis.run_folders import NotRun
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.view import PaperView, Scores, Term
 from pipeline.core.artifacts import Product
 from pipeline.core.schema import Closed, nearest
 

@@ -10,10 +10,10 @@ from pipeline.analysis.claims.claim import Claim, Findings, chain_links
 from pipeline.analysis.claims.measurements import Measurements, Values, mean
 from pipeline.analysis.convergence import PLATEAU, System
 from pipeline.analysis.evidence import Evidence, Sample, contrast
-from pipeline.analysis.names import DatasetName, Scores, SystemName
+from pipeline.analysis.names import DatasetName, SystemName
 from pipeline.analysis.run_folders import NotRun
 from pipeline.analysis.training_curves import LossCurve, curve_gaps, mean_gaps
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import Alignments, Product, RunId
 from pipeline.core.records.noise import DEV_LOSS
 from pipeline.core.records.probes import AlignmentMaps

@@ -7,9 +7,8 @@ import numpy as np
 
 from pipeline.analysis.convergence import System, below_floor
 from pipeline.analysis.evidence import Sample, bootstrap_sample, degrees_of_freedom, seed_scores, training_sample
-from pipeline.analysis.names import NamedScore, Scores, Term
 from pipeline.analysis.run_folders import NotRun, RunFolders, require_one_basis
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.view import NamedScore, PaperView, Scores, Term
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.core.records.scores import ScoreFile

@@ -12,7 +12,8 @@ from pipeline.analysis.claims.claim import RESAMPLED, Claim, Findings, chain_lin
 from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.convergence import System
 from pipeline.analysis.evidence import Evidence, Sample, Scale, contrast, smaller_factor
-from pipeline.analysis.names import ScoreName, Scores, SystemName, Term, as_term, difference_name
+from pipeline.analysis.names import ScoreName, SystemName
+from pipeline.analysis.view import Scores, Term, as_term, difference_name
 from pipeline.core.schema import Number
 from pipeline.metrics import metric_named
 

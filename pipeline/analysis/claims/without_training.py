@@ -8,8 +8,8 @@ from pydantic import Field
 from pipeline.analysis.claims.claim import Claim, Findings
 from pipeline.analysis.claims.measurements import Measurements
 from pipeline.analysis.evidence import over_seeds, within_bounds
-from pipeline.analysis.names import LayerName, Scores, TestName
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.names import LayerName, TestName
+from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import LayerTimes, Product
 from pipeline.core.schema import Number
 

@@ -7,13 +7,13 @@ import numpy as np
 from pydantic import Field, NonNegativeInt
 
 from pipeline.analysis.figures.figure import Drawing, Figure, curve_style, new_figure
-from pipeline.analysis.names import DecodingName, MetricName, ScoredSplit, ScoredSplits, SystemName
+from pipeline.analysis.names import DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.analysis.run_folders import RunFolders
-from pipeline.analysis.view import PaperView
+from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import Encoded, Product
 from pipeline.core.schema import Count
 from pipeline.metrics import metric_named
-from pipeline.metrics.significance import bootstrap_interval
+from pipeline.metrics.metric import bootstrap_interval
 
 FEWEST = 20
 """A point of fewer sentences is left out."""
