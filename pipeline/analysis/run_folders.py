@@ -17,10 +17,20 @@ from pipeline.analysis.evidence import Sample, bootstrap_sample
 from pipeline.analysis.layer_times import LayerTimings
 from pipeline.analysis.training_curves import BranchCurve, LossCurve, branch_curves, fit_curve, loss_curve
 from pipeline.analysis.view import PaperView, ScoredSplits
-from pipeline.core.artifacts import Gates, LayerTimes, ModelSizes, Product, RunId, Score, Trained
+from pipeline.core.artifacts import (
+    Alignments,
+    AttentionMaps,
+    Gates,
+    LayerTimes,
+    ModelSizes,
+    Product,
+    RunId,
+    Score,
+    Trained,
+)
 from pipeline.core.errors import UserError
 from pipeline.core.layout import COST_FILE
-from pipeline.core.records.probes import LayerCosts
+from pipeline.core.records.probes import AlignmentMaps, AttentionMap, LayerCosts
 from pipeline.core.records.probes import ModelSizes as ModelSizesFile
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun, TrainingCost
@@ -103,7 +113,7 @@ class RunFolders:
         counted = ModelSizesFile.read_if_there(self.layout.path(ModelSizes(self.view.paper)))
         return {(one.system, one.vocab): one.parameters for one in counted.sizes} if counted else {}
 
-    # curves of trainings that have ended; NotRun if they have not
+    # curves of finished trainings, and probes of their models; NotRun if they are missing
 
     def loss_curve(self, run: RunId) -> LossCurve:
         """Read the loss curve of a finished training."""
@@ -129,6 +139,14 @@ class RunFolders:
             name: `<channel>.<kind of words>`.
         """
         return read_statistics(self.require(Gates(run)), name)
+
+    def attention_map(self, product: AttentionMaps) -> AttentionMap:
+        """Read the attention weights of one sentence."""
+        return AttentionMap.read(self.require(product))
+
+    def alignment_maps(self, product: Alignments) -> AlignmentMaps:
+        """Read the alignments of one utterance at several checkpoints."""
+        return AlignmentMaps.read(self.require(product))
 
     # scores
 

@@ -68,8 +68,7 @@ class BranchesClaim(Claim):
 
 
 class GateClaim(Claim):
-    """The gate between two channels has another mean over one kind of source words than over another, in all
-    test sets of the grammar."""
+    """The mean gate between two channels differs between two kinds of source words, in all test sets of the grammar."""
 
     dataset: DatasetName
     system: SystemName

@@ -16,7 +16,6 @@ from pipeline.analysis.training_curves import LossCurve, curve_gaps, mean_gaps
 from pipeline.analysis.view import PaperView, Scores
 from pipeline.core.artifacts import Alignments, Product, RunId
 from pipeline.core.records.noise import DEV_LOSS
-from pipeline.core.records.probes import AlignmentMaps
 from pipeline.core.schema import Number
 
 
@@ -199,8 +198,8 @@ class AlignmentClaim(TrainedPair):
 
     def evaluate(self, measured: Measurements) -> Findings:
         def entropies(runs: list[RunId]) -> list[float]:
-            files = [measured.folders.require(Alignments(run, self.split)) for run in runs]
-            return [mean(AlignmentMaps.read(path).entropy) for path in files]
+            maps = (measured.folders.alignment_maps(Alignments(run, self.split)) for run in runs)
+            return [mean(one.entropy) for one in maps]
 
         samples = [
             measured.training_sample(*one, self.quantity, entropies, detail=self.split) for one in self.trainings

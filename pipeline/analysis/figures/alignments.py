@@ -29,7 +29,7 @@ class Alignments(Figure):
     systems: list[SystemName] = Field(min_length=1, description="A row of panels each")
     split: Literal["dev", "test"] = "dev"
 
-    def needs(self, view: PaperView) -> Iterator[products.Product]:
+    def needs(self, view: PaperView) -> Iterator[products.Alignments]:
         """Yield the alignments of the first seed."""
         for system in self.systems:
             yield products.Alignments(view.runs(system, self.dataset)[0], self.split)
@@ -37,7 +37,7 @@ class Alignments(Figure):
     def draw(self, view: PaperView) -> Drawing:
         """Draw a row of panels for each system, and the curves of their entropies below."""
         folders = RunFolders(view)
-        records = [AlignmentMaps.read(folders.require(product)) for product in self.needs(view)]
+        records = [folders.alignment_maps(product) for product in self.needs(view)]
         labels = [view.experiment.system_entry(view.paper, system).description for system in self.systems]
         picture = panels(labels, records)
         rows = [

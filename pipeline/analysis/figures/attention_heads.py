@@ -40,7 +40,7 @@ class AttentionHeads(Figure):
 
     def draw(self, view: PaperView) -> Drawing:
         """Draw the panels of words that the rule asks for."""
-        record = AttentionMap.read(RunFolders(view).require(self.maps(view)))
+        record = RunFolders(view).attention_map(self.maps(view))
         tokens, heads, query = record.tokens, record.heads, record.query
         panels = panels_of(self.rule, heads, query)
         picture = new_figure(2.9 * len(panels) + (1.3 if len(panels) == 1 else 0), 0.24 * len(tokens) + 0.8)

@@ -6,8 +6,6 @@ from typing import Any
 
 from pipeline.analysis.cells.cell import RunCell, is_ours
 from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Trained
-from pipeline.core.layout import COST_FILE
-from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.report.filled_table import FilledTable
 from pipeline.report.site.charts import Chart
 from pipeline.report.site.claims import shown_claims, tally
@@ -137,8 +135,9 @@ def facts(present: Present, paper: str, tables: dict[str, FilledTable]) -> Facts
     graph = present.graph
     needed = graph.closure(graph.reports([paper]))
     runs = [product.run for product in needed if isinstance(product, Trained)]
-    trained = [record for run in runs if (record := TrainedRun.read_if_there(present.path(Trained(run))))]
-    costs = [cost for run in runs if (cost := TrainingCost.read_if_there(present.project.layout.run(run) / COST_FILE))]
+    folders = present.folders(paper)
+    trained = [record for run in runs if (record := folders.trained(run))]
+    costs = [cost for run in runs if (cost := folders.cost(run))]
     starts = [start for cost in costs for start in cost.starts]
     cells = (cell for filled in tables.values() for cell in filled.entry.cells.values())
     named = {cell.dataset for cell in cells if isinstance(cell, RunCell)}

@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from pipeline.analysis.run_folders import RunFolders
+from pipeline.analysis.view import PaperView
 from pipeline.core.artifacts import OfRun, Parse, Product, RunId, Trained, Transcript, Translation
 from pipeline.core.records.jobs import Failure
 from pipeline.data.dataset import may_be_passed_on
@@ -37,6 +39,10 @@ class Present:
     @cached_property
     def runs(self) -> list[RunId]:
         return [product.run for product in self.products if isinstance(product, Trained)]
+
+    def folders(self, paper: str) -> RunFolders:
+        """Return the reader of the run folders of a paper."""
+        return RunFolders(PaperView(self.project, paper))
 
     def path(self, product: Product) -> Path:
         return self.project.layout.path(product)

@@ -4,13 +4,12 @@ import os
 
 from pipeline.analysis.training_curves import read_events
 from pipeline.config import RunSpec
-from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score, Trained
+from pipeline.core.artifacts import Alignments, AttentionMaps, RunId, Score
 from pipeline.core.layout import COST_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
 from pipeline.core.records.decoding import Decoded
-from pipeline.core.records.probes import AlignmentMaps, AttentionMap
 from pipeline.core.records.record import read_lines_as, read_note
 from pipeline.core.records.scores import ScoreFile
-from pipeline.core.records.training import ProgressLine, SampleLine, TrainedRun, TrainingCost, ValidationLine
+from pipeline.core.records.training import ProgressLine, SampleLine, ValidationLine
 from pipeline.core.shown_text import lines_shown
 from pipeline.papers.comparability import AsPrinted
 from pipeline.report.site.charts import Chart, Row, curves, heat, thinned
@@ -34,7 +33,7 @@ MAPS = 2
 def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
     """tables: pages of tables it stands in, by their names."""
     present = pages.present
-    folder = present.project.layout.run(run)
+    folder, folders = present.project.layout.run(run), present.folders(run.paper)
     events = (folder / PROGRESS_FILE).exists()
     pages.page(
         run_page(run),
@@ -49,8 +48,8 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
         samples=samples(present, run),
         decodings=decodings(present, run),
         scores=scores(present, run),
-        trained=TrainedRun.read_if_there(present.path(Trained(run))),
-        cost=TrainingCost.read_if_there(folder / COST_FILE),
+        trained=folders.trained(run),
+        cost=folders.cost(run),
         files=[str(path) for name in FILES if (path := folder / name).exists()],
         folder=os.path.normpath(folder),
         options=lines_shown(options(present.project)),  # a mirror's password may be among them
@@ -113,13 +112,13 @@ def maps(present: Present, run: RunId) -> list[Chart]:
     if not present.is_shown(run.dataset):
         return []
     for product in present.made(AttentionMaps, run):
-        record = AttentionMap.read(present.path(product))
+        record = present.folders(run.paper).attention_map(product)
         words = [f"{number + 1} {token}" for number, token in enumerate(record.tokens)]
         for head, weights in list(zip(record.heads, record.weights, strict=True))[:MAPS]:
             title = f"Attention, layer {record.layer} of {record.layers}, head {head + 1}: {product.choice}"
             drawn.append(heat(cells(words, words, weights), "looked at", "from", title, (len(words), len(words))))
     for alignments in present.made(Alignments, run):
-        found = AlignmentMaps.read(present.path(alignments))
+        found = present.folders(run.paper).alignment_maps(alignments)
         for place in dict.fromkeys((0, len(found.steps) - 1)):
             weights = found.maps[place]
             letters = [f"{number + 1} {letter}" for number, letter in enumerate(found.text.ljust(len(weights)))]
