@@ -53,7 +53,7 @@ def test_branch_weights_that_change_order_are_counted_in_pairs():
     weights = np.array([[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.31, 0.4, 0.29], [0.25, 0.4, 0.35]])
     found = BranchCurve("kappa", steps, weights)
     assert found.changes_of_rank() == 2  # 1 falls below 2 and below 3; 2 stays above 3
-    assert found.learnt == pytest.approx([0.5, 4 / 3, 1.75])
+    assert found.growth == pytest.approx([0.5, 4 / 3, 1.75])
     assert found.spread() == pytest.approx(1.75 / 0.5)
     assert found.smallest_share() == pytest.approx(0.5)
 
