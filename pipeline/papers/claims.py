@@ -11,11 +11,9 @@ from pydantic import Field, model_validator
 from pipeline.analysis.claims import AnyClaim
 from pipeline.analysis.claims.measurements import Measurements, NoisePools
 from pipeline.analysis.claims.verdicts import ClaimResult, Faults, evaluate_claims
-from pipeline.analysis.names import Names
 from pipeline.analysis.run_folders import NotRun, RunFolders
 from pipeline.analysis.view import NamedScore, PaperView
 from pipeline.core.schema import Closed, load_yaml, unknown, validate
-from pipeline.papers.named import names_in
 
 
 class Claims(Closed):
@@ -66,7 +64,12 @@ class Claims(Closed):
     @property
     def systems(self) -> tuple[str, ...]:
         """Return the systems that claims name; run-to-run variance is pooled over them."""
-        return tuple(dict.fromkeys(one.name for one in names_in(self) if one.kind == Names.SYSTEM))
+        found = [
+            name
+            for claim in self.claims.values()
+            for name in (*(term.system for term in claim.compared), *(system for system, _ in claim.trainings))
+        ]
+        return tuple(dict.fromkeys(found))
 
     @property
     def datasets(self) -> list[str]:

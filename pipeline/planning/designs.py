@@ -50,22 +50,31 @@ def designs(project: Project, paper: str) -> Iterator[Design]:
                 scale, shown = scale_of(quantity), quantity
                 if isinstance(link, RatioClaim):
                     scale, shown = np.log, f"log {quantity}"
-                smallest = smallest_effect(noise, quantity, seeds, design_freedom(pools, systems[0], dataset), scale)
+                smallest = smallest_effect(
+                    noise, quantity, seeds, design_degrees_of_freedom(pools, systems[0], dataset), scale
+                )
                 printed = printed_effect(project, paper, link, scale)
                 yield Design(name + end, name in claims.primary, shown, seeds, smallest, printed, noise.title)
 
 
 def smallest_effect(
-    noise: MeasuredNoise, quantity: str, seeds: list[int], freedom: int, scale: Scale | None = None
+    noise: MeasuredNoise, quantity: str, seeds: list[int], degrees_of_freedom: int, scale: Scale | None = None
 ) -> float:
-    """Told from zero four times in five at 5 %, on the quantity's own scale if none is given; freedom: 0 where no
-    system has two trainings."""
+    """Return the smallest effect that is significant at 5 % with a power of 80 %.
+
+    Args:
+        noise: Values of many trainings of one system.
+        quantity: What is compared.
+        seeds: Trainings of each system.
+        degrees_of_freedom: Of the pooled variance; 0 if no system has two trainings.
+        scale: Scale of the effect; None: the quantity's own.
+    """
     values = (scale or scale_of(quantity))(np.array(noise.values[quantity]))
     squared = float(values.var(ddof=1)) * sum(1 / count for count in seeds)
-    return Evidence("", 0.0, squared**0.5, freedom or len(values) - 1).detectable
+    return Evidence("", 0.0, squared**0.5, degrees_of_freedom or len(values) - 1).detectable
 
 
-def design_freedom(pools: NoisePools, system: str, dataset: str) -> int:
+def design_degrees_of_freedom(pools: NoisePools, system: str, dataset: str) -> int:
     """Degrees of freedom that the noise of a system's kind will have."""
     return sum(len(pools.view.runs(one, dataset)) - 1 for one in pools.alike(system, dataset).values())
 
