@@ -1,4 +1,4 @@
-"""Whether a system was trained far enough for its numbers to mean something.
+"""Checks that a system was trained far enough for its numbers to mean something.
 
 Three checks: its score is beyond a floor (`workflow/floors.yaml`), its dev loss has reached a plateau, and it is not
 over-fitted. The third is only reported.

@@ -22,7 +22,7 @@ MAX_ORDER = 4
 
 @dataclass(frozen=True)
 class Recipe:
-    """How text is prepared and counted."""
+    """Preparation and counting of text."""
 
     text: Literal["tokenised", "raw"]
     """Lines as the training data is tokenised, or raw lines."""

@@ -1,4 +1,4 @@
-"""What a metric is, what translation metrics read, ratios that several metrics share, and bootstrap resampling.
+"""The metric class, inputs of translation metrics, ratios that several metrics share, and bootstrap resampling.
 
 A metric is a function of statistics summed over sentences. Resampling sentences (Koehn 2004) gives its interval.
 """

@@ -1,4 +1,4 @@
-"""What every measured column of a table has and does."""
+"""Base classes of all measured columns of a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

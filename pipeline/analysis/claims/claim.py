@@ -1,4 +1,4 @@
-"""What every claim has and does, and what is found for it."""
+"""Base class of all claims, and the findings on one of them."""
 
 from abc import abstractmethod
 from collections.abc import Iterator

@@ -25,7 +25,7 @@ FEWEST_WORDS = 20
 
 
 class BranchesClaim(Claim):
-    """What training makes of the draw of kappa and of alpha in an encoder layer."""
+    """Training changes the drawn kappa and alpha of an encoder layer by an amount in a range."""
 
     dataset: DatasetName
     system: SystemName

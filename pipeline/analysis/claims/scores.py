@@ -179,7 +179,7 @@ class RatioClaim(ScoreClaim):
 
 
 class AgreementClaim(Claim):
-    """Where one metric shows a gain over another system, so does a second metric; every pair is judged alone."""
+    """A second metric shows a gain over another system if the first does; every pair is judged alone."""
 
     kind: Literal["agreement"]
     scores: list[ScoreName] = Field(min_length=2, max_length=2, description="Names under `scores`; the first decides")

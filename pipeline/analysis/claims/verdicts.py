@@ -29,7 +29,7 @@ Faults = tuple[type[Exception], ...]
 
 
 class Verdict(StrEnum):
-    """What follows for a claim."""
+    """Outcome of a claim."""
 
     UPHELD = "upheld"
     PROVISIONALLY_UPHELD = "provisional upheld"

@@ -1,4 +1,4 @@
-"""What every figure has and does, how all figures look, and how they are saved.
+"""Base class, style and saving of all figures.
 
 SVG and PNG have the same bytes for the same data.
 """
