@@ -4,7 +4,6 @@ import functools
 import importlib.metadata
 import os
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,15 +13,34 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @functools.cache
 def commit() -> str:
-    """Return the checkout's commit, with `+changes` if tracked files differ; `unknown` outside one or without git."""
-    if shutil.which("git") is None:
+    """Return the commit of this checkout, or `unknown` where it is none.
+
+    Only `.git` beside the packages counts: neither `GIT_DIR` and its like in the environment, nor a repository that
+    this folder was unpacked in.
+
+    Returns:
+        Twelve digits, followed by `+changes` when tracked files differ from the commit.
+    """
+    head = git_output("rev-parse", "--short=12", "HEAD")
+    changes = git_output("status", "--porcelain", "-uno")
+    if head is None or changes is None:
         return "unknown"
-    git = ["git", "-C", str(ROOT)]
-    head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
-    if head.returncode:
-        return "unknown"
-    changes = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=False)
-    return head.stdout.strip() + ("+changes" if changes.stdout.strip() else "")
+    return head + ("+changes" if changes else "")
+
+
+def git_output(*arguments: str) -> str | None:
+    """Run git on the repository of this checkout alone.
+
+    Returns:
+        What it prints, or None where there is no such repository or no git.
+    """
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    command = ["git", f"--git-dir={ROOT / '.git'}", f"--work-tree={ROOT}", *arguments]
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return None if done.returncode else done.stdout.strip()
 
 
 def processor() -> str:
