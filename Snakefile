@@ -8,6 +8,7 @@ from snakemake.utils import min_version
 
 from pipeline.core.errors import UserError
 from pipeline.core.schema import load_yaml
+from pipeline.workflow.times import restore_times
 
 min_version("9.0")
 
@@ -30,6 +31,7 @@ include: "workflow/rules/common.smk"
 
 
 if workflow.is_main_process:
+    restore_times(project)
     for fault in datasets.faults.values():
         logger.warning(f"{fault}; what needs this dataset can't be made")
 

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -17,20 +17,40 @@ from pipeline.core.errors import UserError
 
 log = logging.getLogger(__name__)
 ORPHAN_AFTER_S = 24 * 3600
+NOTES = ".digests"
 MADE: dict[Path, None] = {}
 """What this process wrote, in order."""
 
 
 @contextlib.contextmanager
 def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
-    """Open a temporary sibling of `path`; on success fsync and rename it, on failure remove it.
+    """Write an output of this process: whole or not at all, with its old digest forgotten.
 
-    mode: "w" or "wb".
+    Args:
+        path: The file to write; its folder need not exist yet.
+        mode: "w" or "wb".
 
     Raises:
-        UserError: the disk is full or the folder can't be written; `path` keeps its old content.
+        UserError: The disk is full or the folder cannot be written; `path` keeps its old content.
     """
     path = Path(path)
+    with replacing(path, mode, before=lambda: note_of(path).unlink(missing_ok=True)) as handle:
+        yield handle
+    made(path)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, mode: str = "w", before: Callable[[], None] = lambda: None) -> Iterator[IO]:
+    """Open a temporary sibling of `path`; on success fsync and rename it, on failure remove it.
+
+    Args:
+        path: The file to write.
+        mode: "w" or "wb".
+        before: Called right before the rename.
+
+    Raises:
+        UserError: As `atomic_write` does.
+    """
     temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}.tmp")
     try:
         with writing(path):
@@ -43,10 +63,9 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
             with writing(path):
                 os.fsync(handle.fileno())
         with writing(path):
-            note_of(path).unlink(missing_ok=True)
+            before()
             os.replace(temporary, path)
             sync_folder(path.parent)
-        made(path)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -55,18 +74,24 @@ def atomic_write(path: Path, mode: str = "w") -> Iterator[IO]:
 class Disk(io.FileIO):
     """A file to be written for `wanted`. Its own failures alone are the disk's; what else fails beside it is not."""
 
-    def __init__(self, path: Path, wanted: Path):
-        super().__init__(path, "wb")
+    def __init__(self, path: Path, wanted: Path, mode: str = "wb"):
+        super().__init__(path, mode)
         self.wanted = wanted
 
     def write(self, content: Any) -> int:
         with writing(self.wanted):
             return super().write(content)
 
+    def close(self) -> None:
+        """Close the descriptor; an interrupted close has closed it, too, and what was written was synced before."""
+        with writing(self.wanted), contextlib.suppress(InterruptedError):
+            super().close()
+
 
 HINTS = {
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make its folder writable"),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space"),
+    errno.ENAMETOOLONG: "give it a shorter name",
 }
 """What mends a refusal; of any other the disk itself is the cause."""
 
@@ -118,7 +143,7 @@ def made(path: Path) -> None:
 
 def note_of(path: Path) -> Path:
     """Where the digest of a file, or of a folder's files, is noted (pipeline/core/digests.py)."""
-    return path.parent / ".digests" / path.name
+    return path.parent / NOTES / path.name
 
 
 def sync_folder(folder: Path) -> None:
@@ -142,16 +167,20 @@ def append_line(path: Path, line: bytes) -> None:
     """Append `line`, which has its end, in a single write, so that lines of several writers never mix.
 
     What a crash left of a last line is truncated away first.
+
+    Raises:
+        UserError: The file cannot be written.
     """
-    note_of(path).unlink(missing_ok=True)
-    with open(path, "a+b", buffering=0) as handle:
-        handle.seek(max(0, handle.seek(0, os.SEEK_END) - 1))
-        if handle.read() not in (b"", b"\n"):
-            handle.seek(0)
-            content = handle.read()
-            log.warning("%s: its last line is cut off and removed", path)
-            handle.truncate(content.rfind(b"\n") + 1)
-        handle.write(line)
+    with writing(path):
+        note_of(path).unlink(missing_ok=True)
+        with Disk(path, path, "a+b") as handle:
+            handle.seek(max(0, handle.seek(0, os.SEEK_END) - 1))
+            if handle.read() not in (b"", b"\n"):
+                handle.seek(0)
+                content = handle.readall()
+                log.warning("%s: its last line is cut off and removed", path)
+                handle.truncate(content.rfind(b"\n") + 1)
+            handle.write(line)
 
 
 def set_aside(path: Path, why: str = "damaged") -> Path:

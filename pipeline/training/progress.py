@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.core.errors import UserError
-from pipeline.core.files import append_line, atomic_write, whole_lines, writing
+from pipeline.core.files import append_line, atomic_write, whole_lines
 from pipeline.core.layout import PROGRESS_FILE
 from pipeline.core.records.record import Record
 from pipeline.core.records.training import AnyProgress, MonitorLine, ProgressLine, ValidationLine
@@ -28,8 +28,7 @@ class JsonLines:
 
     def append(self, record: Record) -> None:
         """Raises UserError where the system can't write it."""
-        with writing(self.path):
-            append_line(self.path, record.line().encode())
+        append_line(self.path, record.line().encode())
 
     def rewind(self, step: int) -> None:
         """Forget what was written after `step` updates, or only in part: training goes on from there, or begins anew.

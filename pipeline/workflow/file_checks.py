@@ -1,5 +1,6 @@
 """Whether a file is what its stage wrote: by the digest noted of it, by its own, or as a record that can be read."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -17,8 +18,9 @@ from pipeline.core.artifacts import (
     Spoken,
     Tuned,
 )
-from pipeline.core.digests import digest_of, noted
+from pipeline.core.digests import DamagedNoteError, digest_of, noted
 from pipeline.core.errors import UnreadableError, UserError
+from pipeline.core.files import note_of
 from pipeline.core.json_file import parse
 from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
 from pipeline.core.patience import patiently
@@ -29,6 +31,7 @@ from pipeline.core.records.scores import ScoreFile
 from pipeline.training.tensor_header import DamagedFileError
 from pipeline.workflow.tensor_check import check_tensors
 
+OWN_DIGEST = ".safetensors"
 State = Literal["good", "damaged", "missing", "unreadable"]
 
 NAMED: dict[str, Any] = {
@@ -76,11 +79,17 @@ def checked(path: Path, kind: Any = None, digest: str | None = None) -> Checked:
 
 def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
     """Raises OSError or UnreadableError when the file is not there or can't be read."""
-    written = digest or noted(path)
+    try:
+        written = digest or noted(path)
+    except DamagedNoteError:
+        path.stat()
+        if path.suffix != OWN_DIGEST:
+            return f"may be another: {note_of(path)} is damaged"
+        written = None
     if written and hashed(path) != written:
         return "is not what was written: its digest differs"
     try:
-        if path.suffix == ".safetensors" and not written:
+        if path.suffix == OWN_DIGEST and not written:
             check_tensors(path)
         elif path.name == RUN_FILE:
             load_run(path)
@@ -98,6 +107,24 @@ def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
         path.stat()
         return str(error).removeprefix(f"{path}: ").partition("; ")[0]
     return None
+
+
+def damaged_notes(found: Iterable[Checked]) -> list[Checked]:
+    """Return the damaged notes of files that other evidence shows to be good."""
+    return [
+        Checked(note, "damaged", bytes_of(note), f"holds no digest; {one.path.name} itself is whole")
+        for one in found
+        for note in [note_of(one.path)]
+        if one.state == "good" and has_damaged_note(one.path)
+    ]
+
+
+def has_damaged_note(path: Path) -> bool:
+    try:
+        noted(path)
+    except DamagedNoteError:
+        return True
+    return False
 
 
 @cache

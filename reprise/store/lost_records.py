@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from os.path import exists
 from pathlib import Path
 
-from pipeline.core.digests import digest_of
+from pipeline.core.digests import digest_of, note
 from pipeline.core.files import note_of, set_aside
 from pipeline.core.layout import DONE_FILE, TRAINED_FILE, WEIGHTS_FILE
 from pipeline.core.records.record import read_note
@@ -41,6 +41,7 @@ def restore(folder: Path, lost: list[Path]) -> Iterator[tuple[Path, Path]]:
     for path in lost:
         if path != whole:
             shutil.copy2(whole, path)
+        note(path)
 
 
 def from_weights(folder: Path) -> Path:

@@ -25,19 +25,21 @@ from pipeline.core.artifacts import (
     Trained,
     Vocabulary,
 )
-from pipeline.core.digests import noted
+from pipeline.core.digests import all_noted, noted, noted_in
 from pipeline.core.errors import UserError
+from pipeline.core.files import NOTES, note_of
 from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, TOLD
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.preparation import Vocabularies
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
+from pipeline.data.fetch.raw_mark import files_listed
 from pipeline.data.fetch.transfer import mismatch
 from pipeline.data.fetch.verified import wrong_size
 from pipeline.data.store.encoded_files import encoded_stores
 from pipeline.data.store.sequence_store import digest_of
-from pipeline.workflow.file_checks import MARKS, Checked, checked, hashed
+from pipeline.workflow.file_checks import MARKS, Checked, checked, damaged_notes, hashed
 from pipeline.workflow.graph import Graph, flat
 from pipeline.workflow.held import is_held
 from reprise.store.checkpoints_due import weights_due
@@ -64,7 +66,7 @@ class Finding:
 
 
 def is_needed(path: Path) -> bool:
-    return path.parent.name != "checkpoints" and path.name not in TOLD and path.parent != RESULTS
+    return path.parent.name not in ("checkpoints", NOTES) and path.name not in TOLD and path.parent != RESULTS
 
 
 class Inspection:
@@ -78,6 +80,8 @@ class Inspection:
         hashed.cache_clear()
         products = graph.closure([*self.wanted, *others])
         self.found = {product: Finding(product, self.checks(product)) for product in products}
+        for finding in self.found.values():
+            finding.checks += damaged_notes(finding.checks)
         for product in products:
             if exists(mark := self.layout.path(product)) and (self.lacks(product) or self.found[product].is_bad):
                 self.found[product].stale.add(mark)
@@ -161,10 +165,14 @@ class Inspection:
         except (UserError, OSError):
             pass  # a record can't be read, or understood: which one, the files themselves tell
         found = [checked(path, MARKS.get(type(product)) if path == mark else None) for path in self.files(product)]
-        if isinstance(product, Prepared) and exists(self.layout.path(Encoded(product.dataset))):
-            form = self.project.dataset_records[product.dataset].form
-            found = [one for one in found if one.state != "missing" or not is_read_by_training_alone(one.path, form)]
+        if isinstance(product, Prepared | Encoded) and exists(self.layout.path(Encoded(product.dataset))):
+            found = self.without_freed(found, product.dataset)
         return self.of_view(mark) + downloads + found
+
+    def without_freed(self, found: list[Checked], dataset: str) -> list[Checked]:
+        """Leave out the missing files that `free` removes once a corpus is encoded."""
+        form = self.project.dataset_records[dataset].form
+        return [one for one in found if one.state != "missing" or not is_read_by_training_alone(one.path, form)]
 
     def of_view(self, mark: Path) -> list[Checked]:
         """Of the copies at the top of results/ of what the configured paper has there."""
@@ -179,8 +187,12 @@ class Inspection:
 
     @staticmethod
     def is_absent(mark: Path) -> bool:
-        """Not made yet, set aside or freed; what was deleted has its note still, but recordings that were freed."""
-        return not exists(mark) and (noted(mark) is None or mark.name == IN_CORPUS[Spoken])
+        """Return whether a product was not made yet, set aside or freed; what was deleted still has its note.
+
+        `free` removes recordings and raw text with their marks, but not the notes of these.
+        """
+        freed = mark.name in (IN_CORPUS[Raw], IN_CORPUS[Spoken])
+        return not exists(mark) and (freed or not exists(note_of(mark)))
 
     def files(self, product: Product) -> list[Path]:
         """The file that stands for a product, and those that were made with it."""
@@ -190,16 +202,25 @@ class Inspection:
         beside = {path for path in noted_in(mark.parent) if path.name.startswith(f"{mark.stem}.")}
         if isinstance(product, Score):
             trees = (self.layout.trees(product, words) for words in ("", ".aligned"))
-            beside |= {path for path in trees if noted(path)}
+            beside |= {path for path in trees if exists(note_of(path))}
         return sorted({mark, *beside})
 
     def corpus_files(self, product: OfDataset) -> list[Path]:
+        """The files of a product in the folder of its corpus, but for the one that stands for it.
+
+        A file that belongs to no other product was made by the stage that encodes: those of speech prepare, too.
+        """
         folder = self.layout.corpus(product.dataset)
+        if isinstance(product, Encoded):
+            before = [one for one in self.graph.closure([product]) if isinstance(one, OfDataset) and one != product]
+            return sorted(set(all_noted(folder)) - {path for one in before for path in self.files(one)})
         spoken = [folder / "audio", folder / "manifests"]
         match product:
             case Raw():
                 folders = [folder / "raw", *([] if exists(self.layout.path(Spoken(product.dataset))) else spoken)]
-                found = [path for one in folders for path in noted_in(one)]
+                found = sorted(
+                    {path for one in folders for path in noted_in(one)} | files_listed(self.layout.path(product))
+                )
                 empty = not found and not any(map(exists, folders)) and not noted_in(folder)
                 others = [path for path in noted_in(folder) if not path.name.startswith(("subwords", "spoken"))]
                 return [folder / "raw"] if empty else found + others
@@ -207,9 +228,7 @@ class Inspection:
                 return [path for one in spoken for path in noted_in(one)]
             case Vocabulary():
                 return [path for path in noted_in(folder) if path.name.startswith("subwords")]
-            case Prepared():
-                return noted_in(folder / "prepared")
-        return noted_in(folder / "encoded")
+        return noted_in(folder / "prepared")
 
     def of_downloads(self, dataset: str) -> list[Checked]:
         """Of the fetched files that are here: really hashed."""
@@ -237,7 +256,8 @@ class Inspection:
         record = read_corpus(mark.parent)
         stores = encoded_stores(mark.parent, record.kind, record.splits)
         files = {path for store in stores for path in store}
-        found = [checked(path) for path in sorted({*files, *self.files(product)})]
+        beside = [checked(path) for path in sorted({*self.files(product)} - files)]
+        found = [*map(checked, sorted(files)), *self.without_freed(beside, product.dataset)]
         if any(one.state != "good" for one in found) or digest_of(stores) == record.digest:
             return found
         fault = f"this or another file of {mark.parent} is not what was encoded"
@@ -270,8 +290,3 @@ class Inspection:
             else:
                 copied = replace(copied, state="damaged", fault=f"is no copy of {DONE_FILE}")
         return [done, copied, checked(weights, None, digest), *kept, *told]
-
-
-def noted_in(folder: Path) -> list[Path]:
-    """Files, there or not, whose digests are noted in a folder."""
-    return sorted(folder / path.name for path in (folder / ".digests").glob("*"))

@@ -22,9 +22,10 @@ from os.path import exists
 from pathlib import Path
 
 from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained
+from pipeline.core.digests import note
 from pipeline.core.disk import size
 from pipeline.core.errors import UserError
-from pipeline.core.files import note_of, set_aside, sweep
+from pipeline.core.files import NOTES, note_of, set_aside, sweep
 from pipeline.papers.arguments import add_project_arguments, project_of
 from pipeline.papers.project import Project
 from pipeline.workflow.drivers import noted_drivers, why_alive
@@ -121,7 +122,10 @@ class Repairs:
         for one in finding.checks:
             if one.path in self.restored:
                 continue
-            if one.state == "damaged" and exists(one.path):
+            if one.state == "damaged" and one.path.parent.name == NOTES:
+                note(one.path.parent.parent / one.path.name)
+                self.restored.add(one.path)
+            elif one.state == "damaged" and exists(one.path):
                 self.asides[one.path] = set_aside(one.path)
             if one.state == "missing":  # as if it had been freed: missed as soon as something needs it
                 note_of(one.path).unlink(missing_ok=True)

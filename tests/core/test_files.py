@@ -1,12 +1,14 @@
 """Files are whole or absent; what can't be written is said in one line; what killed processes left is swept."""
 
 import errno
+import hashlib
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ import pytest
 from pipeline.core import digests, files
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line, atomic_write, note_of, set_aside, whole_lines
-from reprise.store.product_checks import noted_in
+from pipeline.core.intact import looking
+from pipeline.workflow.file_checks import checked
 
 
 @pytest.fixture
@@ -186,10 +189,10 @@ def test_digests_of_what_a_stage_made_are_noted_and_forgotten_once_it_is_written
     assert digests.noted(path) is None
     digests.note(path)
     set_aside(path)
-    assert digests.noted(path) is None and noted_in(tmp_path) == []
+    assert digests.noted(path) is None and digests.noted_in(tmp_path) == []
 
 
-def test_a_note_is_not_made_of_a_stage_that_failed_nor_taken_when_torn(tmp_path):
+def test_no_note_is_made_of_a_failed_stage(tmp_path):
     path = tmp_path / "file"
     with pytest.raises(ValueError), digests.recording(), atomic_write(path):
         raise ValueError
@@ -198,9 +201,57 @@ def test_a_note_is_not_made_of_a_stage_that_failed_nor_taken_when_torn(tmp_path)
         files.made(path)
         raise ValueError
     assert digests.noted(path) is None
+
+
+def test_note_is_written_atomically_with_fsync(tmp_path, events):
+    path = tmp_path / "file"
+    path.write_bytes(content := random.randbytes(100))
     digests.note(path)
-    note_of(path).write_text(note_of(path).read_text()[:-1])
-    assert digests.noted(path) is None
+    written = f"{hashlib.sha256(content).hexdigest()} {path.stat().st_mtime_ns}\n"
+    assert events == [written.encode(), "renamed to file", digests.note_of(path).parent.name]
+    assert digests.read_note(path) == digests.Note(digests.digest_of(path), path.stat().st_mtime_ns)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_stage_fails_when_its_note_cannot_be_written(number, tmp_path, monkeypatch):
+    def refuse(path, wanted, mode="wb"):
+        if ".digests" in path.parts:
+            raise OSError(number, os.strerror(number))
+        return DISK(path, wanted, mode)
+
+    monkeypatch.setattr(files, "Disk", refuse)
+    refused = pytest.raises(UserError, match=rf"can't write .*\.digests/file: {os.strerror(number)}")
+    with refused, digests.recording(), atomic_write(tmp_path / "file") as handle:
+        handle.write("x")
+    assert not os.listdir(tmp_path / ".digests")
+
+
+def damaged_notes(whole: bytes) -> Iterator[bytes]:
+    """Every cut of a note within its digest, and notes with one byte that no digest has."""
+    yield from (whole[:size] for size in range(64))
+    yield from (whole[:size] for size in range(65, len(whole)))
+    for _ in range(50):
+        content = bytearray(whole)
+        content[random.randrange(64)] = random.choice(sorted(set(range(256)) - set(b"0123456789abcdef")))
+        yield bytes(content)
+    yield from (b"\n", whole + whole, b"\xff\xfe", bytes(len(whole)))
+
+
+def test_cut_or_altered_note_counts_as_damage(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("x")
+    digests.note(path)
+    whole = note_of(path).read_bytes()
+    for content in damaged_notes(whole):
+        note_of(path).write_bytes(content)
+        with pytest.raises(digests.DamagedNoteError, match=r"\.digests/file: is damaged.*verify --repair"):
+            digests.noted(path)
+        with looking(), pytest.raises(digests.DamagedNoteError):
+            open(path).close()
+        found = checked(path)
+        assert found.state == "damaged" and ".digests/file is damaged" in found.fault
+    note_of(path).write_bytes(whole[:64])  # as earlier versions wrote it
+    assert digests.noted(path) == whole[:64].decode() and checked(path).state == "good"
 
 
 def test_the_digest_of_a_folder_depends_on_every_name_and_byte(tmp_path):

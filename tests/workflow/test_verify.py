@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -120,6 +121,43 @@ def test_a_whole_target_is_good_and_every_change_of_a_single_file_is_found_and_n
             assert found[path.relative_to(project)] == ("missing" if fault == "deleted" else "damaged"), (path, fault)
         path.write_bytes(kept)
     assert not wrong()
+
+
+def test_verify_looks_at_every_noted_file(project):
+    graph = Graph(load_project(project, {"scale": "smoke"}))
+    found = Inspection(graph, *asked(graph, TARGETS)).found.values()
+    checked = {one.path for finding in found for one in finding.checks}
+    notes = [path for top in ("work", "results") for path in Path(top).rglob(".digests/*")]
+    noted = {path.parent.parent / path.name for path in notes if path.parents[2].name != "jobs"}
+    assert len(noted) > 40 and noted - checked == {path for path in noted if path.name in ("job.json", "owner.json")}
+
+
+def test_damaged_notes_are_named_and_mended(project):
+    before, notes = contents(project), [path for path in Path("work").rglob(".digests/*") if "jobs" not in path.parts]
+    spoilt = {path: random.choice([b"", path.read_bytes()[:-1], b"\xff" * 65]) for path in random.sample(notes, 9)}
+    for path, content in spoilt.items():
+        path.write_bytes(content)
+    report = verify(project)
+    assert report.returncode == 1 and "Traceback" not in report.stderr
+    assert all(str(path) in report.stdout for path in spoilt)
+    require(verify(project, "--repair"))
+    make(project)
+    require(verify(project))
+    assert contents(project) == before, spoilt
+
+
+def test_copy_without_times_leaves_nothing_to_do(finished, tmp_path):
+    folder = tmp_path / "copied"
+    shutil.copytree(finished, folder, symlinks=True, copy_function=shutil.copy)
+    shutil.rmtree(folder / ".snakemake")  # its records know only the paths of the original
+    files = [path for top in ("work", "results") for path in (folder / top).rglob("*") if path.is_file()]
+    for path in files:
+        os.utime(path, (time.time() - 9 * random.random(),) * 2)
+    dry_run = ("snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS)
+    assert jobs(require(call(folder, *dry_run))) == {}
+    with open(folder / CORPUS / "subwords.model", "ab") as file:
+        file.write(b"x")
+    assert {"encode", "train"} <= jobs(require(call(folder, *dry_run))).keys()
 
 
 @pytest.mark.parametrize(

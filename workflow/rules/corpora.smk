@@ -6,7 +6,7 @@ rule grammar:
     input:
         dataset=DATASET,
     output:
-        touch(pattern(Raw)),
+        pattern(Raw),
     log:
         log_of(Raw, "generate"),
     wildcard_constraints:
@@ -29,7 +29,7 @@ rule download:
     input:
         dataset=DATASET,
     output:
-        touch(pattern(Raw)),
+        pattern(Raw),
     log:
         log_of(Raw, "download"),
     wildcard_constraints:

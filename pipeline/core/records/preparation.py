@@ -6,6 +6,12 @@ from pipeline.core.records.record import Record
 from pipeline.core.schema import Closed
 
 
+class RawFiles(Record):
+    """`raw.done`: what the raw data of a corpus consists of."""
+
+    files: list[str] = Field(description="Files and folders of files, relative to the folder of the corpus")
+
+
 class SplitReport(Closed):
     """Of a split of any kind."""
 

@@ -26,6 +26,7 @@ from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
 from pipeline.data.fetch.download import fetch
 from pipeline.data.fetch.packages import existing_files, package_folders
+from pipeline.data.fetch.raw_mark import write_raw_mark
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
 from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened
 from pipeline.data.trees.trees import bracketings
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace) -> None:
         ]
         path = args.corpus / f"raw/{split}.trees"
         write_trees(path, parts, dataset.expected.get(split))
+    write_raw_mark(args.corpus)
 
 
 def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:

@@ -6,6 +6,7 @@
 reads   the mirror, if one is given, then the addresses of the dataset file in turn; folders of licensed packages
 writes  <downloads>/<file>                     fetched files, shared by all datasets
         <corpus>/raw/{train,dev,test}.<lang>   plain text, line n of one language translates line n of the other
+        <corpus>/raw.done                      the names of these
 
 Nothing is used before its checksum is verified, once for each file. A download goes on where it was broken off.
 `--mirror` is a folder or a URL that holds files already fetched; files in a folder are used where they are.
@@ -21,6 +22,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, load_one_of, sources_of
 from pipeline.data.fetch.packages import existing_files, package_folders
+from pipeline.data.fetch.raw_mark import write_raw_mark
 from pipeline.data.fetch.raw_text import write_raw_splits
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
 from pipeline.data.fetch.verified import fault_of, note
@@ -35,6 +37,7 @@ def run(args: argparse.Namespace) -> None:
     for package in dataset.packages:
         existing_files(package, folders[package], dataset.package_members(package))
     write_raw_splits(dataset, fetch_all(dataset, args.downloads, args.mirror) | folders, args.corpus)
+    write_raw_mark(args.corpus)
 
 
 def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:

@@ -28,6 +28,7 @@ from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.download import fetch_all
+from pipeline.data.fetch.raw_mark import write_raw_mark
 from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 
@@ -38,6 +39,7 @@ add_arguments = partial(corpus_arguments, fetches=True)
 def run(args: argparse.Namespace) -> None:
     dataset = load_one_of(args.dataset, RecordedDataset, "recordings")
     collect(dataset, fetch_all(dataset, args.downloads, args.mirror), args.corpus)
+    write_raw_mark(args.corpus)
 
 
 def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> None:

@@ -21,6 +21,7 @@ from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_one_of
 from pipeline.data.fetch.download import fetch_all
 from pipeline.data.fetch.packages import own_files
+from pipeline.data.fetch.raw_mark import write_raw_mark
 from pipeline.data.speech.text_lines import fetched_lines, grammar_lines
 from pipeline.data.text.text_files import lines_of
 
@@ -31,6 +32,7 @@ add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 def run(args: argparse.Namespace) -> None:
     dataset = load_one_of(args.dataset, WrittenDataset, "text")
     collect_text(dataset, args.downloads, args.corpus, args.mirror, args.package)
+    write_raw_mark(args.corpus)
 
 
 def collect_text(

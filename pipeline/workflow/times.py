@@ -1,0 +1,112 @@
+"""Restore times of files that a copy of the work folder lost.
+
+Snakemake runs a job again when an input is newer than an output. `cp -r` gives every file a new time, so that a copied
+work folder would be made again although nothing in it changed. The note of a file (pipeline/core/digests.py) holds the
+time at which the file was made. An input that is newer than what was made of it, but still has the noted content, gets
+that time back. Called when the Snakefile is read. No file is read unless an input is newer than an output.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from pipeline.core.artifacts import Encoded, Prepared, Product, Report
+from pipeline.core.digests import DamagedNoteError, noted_in, read_note
+from pipeline.core.layout import RESULTS
+from pipeline.papers.project import Project
+from pipeline.workflow.graph import Graph, flat
+
+log = logging.getLogger(__name__)
+SITE = RESULTS / "site/index.html"
+
+
+def restore_times(project: Project) -> None:
+    """Give inputs that are newer than their products, but unchanged, the time at which they were made.
+
+    Products that are made last come first, so that each has its final time when it is compared with its inputs.
+    """
+    if not Path(project.config.work).is_dir():
+        return
+    graph = Graph(project)
+    products = graph.closure(graph.readable(project.papers))
+    noted_beside.cache_clear()
+    restored = sum(restore_report(graph, product) for product in products if isinstance(product, Report))
+    for product in reversed(products):
+        made_ns = oldest(outputs(graph, product))
+        inputs = (path for one in flat(graph.inputs(product)) for path in outputs(graph, one))
+        restored += sum(restore(path, made_ns) for path in inputs)
+    if restored:
+        log.info("restored the times of %d copied files", restored)
+
+
+def restore_report(graph: Graph, report: Report) -> int:
+    """Compare a report with what is made of it: the site, and the view of the configured paper's tables."""
+    mark = graph.project.layout.path(report)
+    is_viewed = mark.parent == graph.project.layout.results / graph.project.config.paper
+    return sum(
+        restore(path, oldest([SITE, *([RESULTS / path.name] if is_viewed else [])])) for path in outputs(graph, report)
+    )
+
+
+def outputs(graph: Graph, product: Product) -> list[Path]:
+    """Return the file that stands for a product, and those that its job makes beside it under the same name.
+
+    Speech is prepared and encoded by one job, so that its report is an output of this job, too.
+    """
+    mark = graph.project.layout.path(product)
+    beside = [path for path in noted_beside(mark.parent) if path.name.startswith(f"{mark.stem}.")]
+    if isinstance(product, Encoded) and Prepared(product.dataset) not in flat(graph.inputs(product)):
+        beside.append(graph.project.layout.path(Prepared(product.dataset)))
+    return list(dict.fromkeys([mark, *beside]))
+
+
+@cache
+def noted_beside(folder: Path) -> list[Path]:
+    return noted_in(folder)
+
+
+def oldest(paths: Iterable[Path]) -> int | None:
+    """Return the earliest time of change, in ns, of the files that are there."""
+    return min((found for path in paths if (found := changed_ns(path)) is not None), default=None)
+
+
+def changed_ns(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
+def restore(path: Path, made_ns: int | None) -> bool:
+    """Give a file its noted time if it is newer than what was made of it, and has its noted content.
+
+    Args:
+        path: An input.
+        made_ns: When what is made of it was last changed; None if it is not there.
+
+    Returns:
+        Whether its time was changed.
+    """
+    now_ns = changed_ns(path)
+    if made_ns is None or now_ns is None or now_ns <= made_ns:
+        return False
+    try:
+        note = read_note(path)
+        if note is None or note.changed_ns is None or note.changed_ns > made_ns:
+            return False
+        return set_time_if_unchanged(path, note.digest, note.changed_ns)
+    except (DamagedNoteError, OSError) as error:
+        log.warning("%s: its time stays as it is: %s", path, error)
+        return False
+
+
+def set_time_if_unchanged(path: Path, digest: str, changed_ns: int) -> bool:
+    """Set the time of the file that was hashed, even if another one takes its name meanwhile."""
+    with open(path, "rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+            return False
+        os.utime(file.fileno(), ns=(changed_ns, changed_ns))
+    return True

@@ -1,0 +1,66 @@
+"""Verify looks at all files of a speech corpus, also at those beside the encoded ones."""
+
+import random
+
+import pytest
+
+from pipeline.core.artifacts import Encoded
+from pipeline.core.digests import note, recording
+from pipeline.core.files import atomic_write
+from pipeline.core.provenance import ROOT
+from pipeline.data.fetch.raw_mark import write_raw_mark
+from pipeline.papers.project import load_project
+from pipeline.workflow.graph import Graph
+from reprise.store.product_checks import Inspection
+
+DATASET = "grammar-smoke-speech-source"
+FILES = [f"prepared/{name}" for name in ("test.en", "test.speakers", "train.en", "report.json")]
+FILES += [f"encoded/{name}" for name in ("corpus.json", "test.frames")] + ["manifests/test.tsv", "spoken.json"]
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """The folder of a corpus of speech with a noted file of each kind, and a function that inspects it."""
+    monkeypatch.chdir(tmp_path)
+    graph = Graph(load_project(ROOT, {"scale": "smoke", "work": "work"}))
+    folder = graph.project.layout.corpus(DATASET)
+
+    def wrong():
+        found = Inspection(graph, [Encoded(DATASET)]).found.values()
+        return {one.path.relative_to(folder): one.state for finding in found for one in finding.checks}
+
+    with recording():
+        with atomic_write(folder / "raw/test.en") as file:
+            file.write("a\n")
+        write_raw_mark(folder)
+    for name in FILES:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text('"a"')
+        note(folder / name)
+    return folder, lambda: {str(path): state for path, state in wrong().items() if state != "good"}
+
+
+def test_damaged_text_beside_speech_is_found(corpus):
+    folder, wrong = corpus
+    before = wrong()  # files of no more than one word are not those records that they stand for
+    assert not {name for name in before if name.startswith("prepared/") and name != "prepared/report.json"}
+    name = random.choice(["prepared/test.en", "prepared/test.speakers", "prepared/train.en"])
+    (folder / name).write_text("b")
+    assert wrong() == before | {name: "damaged"}
+
+
+def test_freed_training_text_of_speech_is_not_missed(corpus):
+    folder, wrong = corpus
+    before = wrong()
+    (folder / "prepared/train.en").unlink()
+    assert wrong() == before
+    (folder / "prepared/test.en").unlink()
+    assert wrong() == before | {"prepared/test.en": "missing"}
+
+
+def test_lost_raw_file_without_note_is_missed(corpus):
+    folder, wrong = corpus
+    before = wrong()
+    (folder / "raw/test.en").unlink()
+    (folder / "raw/.digests/test.en").unlink()
+    assert wrong() == before | {"raw/test.en": "missing"}
