@@ -1,15 +1,15 @@
 """`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand."""
 
-import errno
 import io
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
 
 from pipeline.core.errors import UserError
-from pipeline.core.shown_text import lines_shown
+from pipeline.core.shown_text import lines_shown, one_line
 from pipeline.stages import perform
 
 
@@ -31,17 +31,16 @@ def as_lines(record: logging.LogRecord) -> bool:
     return True
 
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
-REFUSED = (PermissionError, NotADirectoryError, IsADirectoryError)
-
-
 def main(argv: list[str] | None = None) -> int:
     """A stage; the exit status: 0, or 1 after one line that says what is wrong, or 2 where the arguments are."""
     return status_of(lambda: perform(sys.argv[1:] if argv is None else argv))
 
 
 def status_of(work: Callable[[], None]) -> int:
-    """Of a program that does `work`."""
+    """Run `work` and return the exit status of its program.
+
+    Whatever the system refuses, with whichever error number, is one line. Faults of this program have a traceback.
+    """
     try:
         prepare()
         work()
@@ -53,11 +52,16 @@ def status_of(work: Callable[[], None]) -> int:
         forget_output()
     except OSError as error:
         forget_output()
-        if not (error.errno in FULL or isinstance(error, REFUSED)):
-            raise  # nothing that is wrong with where something is to be written
+        if error.errno is None:
+            raise
         at = traceback.extract_tb(error.__traceback__)[-1]
-        place = error.filename2 or error.filename or f"what {at.filename}, line {at.lineno}, writes"
-        print(f"error: {place}: {error.strerror}", file=sys.stderr)
+        place = error.filename2 or error.filename or f"what {at.filename}, line {at.lineno}, reads or writes"
+        print(f"error: {one_line(str(place))}: {error.strerror}", file=sys.stderr)
+        return 1
+    except UnicodeEncodeError as error:
+        if not re.search("[\ud800-\udfff]", error.object):
+            raise
+        print(f"error: {one_line(error.object, 200)}: is not UTF-8; rename it, or write it in UTF-8", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -23,7 +23,9 @@ class Site(Closed):
         description="GPUs as the site calls them, with their number on a node: gpu:a100:8; null = it counts them alone",
     )
     sbatch: str = Field(default="", description="What else sbatch is told of jobs that want GPUs: --qos=long")
-    jobs: int = Field(default=50, ge=1, description="At once, waiting ones included; no more than the site allows you")
+    jobs: int = Field(
+        default=50, ge=1, le=10**6, description="At once, waiting ones included; no more than the site allows you"
+    )
 
     @property
     def options(self) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.core.schema import NUMBER, Closed, Count, Number
+from pipeline.core.schema import NUMBER, Closed, Count, Number, Seed
 
 
 class DecodingSettings(Closed):
@@ -15,9 +15,11 @@ class DecodingSettings(Closed):
     }
 
     beam_size: int = Field(default=4, ge=1, le=1000)
-    length_penalty: Number = Field(default=0.6, ge=0, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha")
+    length_penalty: Number = Field(default=0.6, ge=0, le=10, description="alpha of ((5+|Y|)/6)^alpha or |Y|^alpha")
     length_normalisation: Literal["gnmt", "length", "none"] = "gnmt"
-    max_extra_length: Count = Field(default=50, description="Output may exceed the source by so many subwords")
+    max_extra_length: int = Field(
+        default=50, ge=1, le=10_000, description="Output may exceed the source by so many subwords"
+    )
     average_last: Count = Field(default=1, description="Checkpoints averaged; 1 = the final weights alone")
     averaged: Literal["last", "best"] = Field(
         default="last", description="Which: the last, or those kept whose development loss is lowest"
@@ -25,7 +27,7 @@ class DecodingSettings(Closed):
     branch_weights: Literal["learned", "random", "uniform"] = Field(
         default="learned", description="kappa and alpha of a Weighted Transformer at test time (its Table 3)"
     )
-    branch_weights_seed: int = Field(default=1, description="Seed of random branch weights")
+    branch_weights_seed: Seed = Field(default=1, description="Seed of random branch weights")
     batch_tokens: Count = Field(default=4096, description="Source subwords decoded at once; of speech, frames")
     language_model: str | None = Field(
         default=None, description="`system@dataset` or `paper/system@dataset` of a language model used in decoding"
@@ -34,18 +36,18 @@ class DecodingSettings(Closed):
         default="beside",
         description="beside: shallow fusion; instead: in the place of the one that the model was fused with",
     )
-    ngram_order: Annotated[int, Field(ge=2)] | None = Field(
+    ngram_order: Annotated[int, Field(ge=2, le=20)] | None = Field(
         default=None, description="An n-gram instead: of what language_model was trained on, or of one's own training"
     )
-    lm_weight: Number = Field(default=0.0, ge=0, description="λ of shallow fusion")
+    lm_weight: Number = Field(default=0.0, ge=0, le=1e4, description="λ of shallow fusion")
     ctc_weight: Number = Field(
         default=0.3, ge=0, le=1, description="γ of CTC in joint decoding; the rest is the decoder's"
     )
-    word_bonus: Number = Field(default=0.0, description="β: added for every word, in CTC decoding")
-    lm_weights: list[Annotated[float, Field(ge=0, strict=False, allow_inf_nan=False), NUMBER]] = Field(
+    word_bonus: Number = Field(default=0.0, ge=-1e4, le=1e4, description="β: added for every word, in CTC decoding")
+    lm_weights: list[Annotated[float, Field(ge=0, le=1e4, strict=False, allow_inf_nan=False), NUMBER]] = Field(
         default=[], description="λ to choose among on the development set of the run's own dataset; none = as given"
     )
-    word_bonuses: list[Number] = Field(
+    word_bonuses: list[Annotated[Number, Field(ge=-1e4, le=1e4)]] = Field(
         default=[0.0], min_length=1, description="β to choose among together with lm_weights"
     )
     tuning_sentences: Count = Field(default=500, description="Evenly spaced sentences on which that choice is made")

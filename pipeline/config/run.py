@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.config.training import TrainingConfig
 from pipeline.core.layout import RUN_FILE
-from pipeline.core.schema import Closed, load_yaml, validate
+from pipeline.core.schema import Closed, Seed, load_yaml, validate
 from pipeline.models.architectures import architectures
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
@@ -35,7 +35,7 @@ class RunSpec(Closed):
     system: str
     dataset: str
     scale: str
-    seed: NonNegativeInt
+    seed: Seed
     corpus: str = Field(description="Folder of the encoded corpus")
     model: ModelConfig
     training: TrainingConfig

@@ -1,10 +1,12 @@
 """Settings of a training."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, model_validator
 
-from pipeline.core.schema import Closed, Count, Number, Positive, Probability
+from pipeline.core.schema import NUMBER, Closed, Count, CountOrNone, Number, Positive, Probability
+
+Decibels = Annotated[float, Field(ge=-200, le=200, strict=False, allow_inf_nan=False), NUMBER]
 
 
 class TrainingConfig(Closed):
@@ -76,7 +78,7 @@ class TrainingConfig(Closed):
     precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Autocast of matrix products")
     branch_warmup_steps: Count | None = Field(default=None, description="Warm-up of kappa and alpha (400 as printed)")
     branch_lr_factor: Positive = Field(default=1.0, description="Multiplier of the schedule of kappa and alpha")
-    branch_freeze_steps: NonNegativeInt | None = Field(
+    branch_freeze_steps: CountOrNone | None = Field(
         default=None, description="Last updates during which kappa and alpha are frozen (10000 as printed)"
     )
     scheduled_sampling: Probability = Field(
@@ -92,7 +94,7 @@ class TrainingConfig(Closed):
     micro_batch_frames: Count = Field(default=100_000, description="Speech: frames that a device holds at once")
     max_frames: Count = Field(default=3000, description="Speech: longer utterances (frames) are left out and counted")
     noise_probability: Probability = Field(default=0.0, description="Speech: how often an utterance is given noise")
-    noise_snr_db: tuple[float, float] = Field(
+    noise_snr_db: tuple[Decibels, Decibels] = Field(
         default=(0.0, 15.0), strict=False, description="Speech: lowest and highest signal-to-noise ratio, in dB"
     )
     cuda_graphs: bool = Field(

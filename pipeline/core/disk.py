@@ -41,14 +41,20 @@ def own_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """A folder of this user's own that lasts; of one without a home, as in a container, `own_folder`."""
+    """Return a folder of this user's own that lasts, or `own_folder` for a user whose home is not to be written to."""
     given = (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache"))
-    return next((Path(caches) / "reprise" for caches in given if os.path.isabs(caches)), None) or own_folder()
+    return next((Path(caches) / "reprise" for caches in given if can_hold_files(caches)), None) or own_folder()
+
+
+def can_hold_files(folder: str) -> bool:
+    """Return whether an absolute path is a folder to write to, or can become one."""
+    there = nearest(Path(folder)) if os.path.isabs(folder) else None
+    return there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def nearest(folder: Path) -> Path:
     """It or the folder above it that is there."""
-    return next(path for path in (Path(folder), *Path(folder).absolute().parents) if path.exists())
+    return next(path for path in (Path(folder), *Path(folder).absolute().parents) if os.path.exists(path))
 
 
 def size(count: float) -> str:

@@ -4,16 +4,17 @@ import difflib
 import re
 from collections.abc import Iterable
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import parse
 from pipeline.core.shown_text import one_line, shown
 from pipeline.core.yaml_file import load_yaml as load_yaml
 
+LARGEST_NUMBER = 1e30
 MOST_FAULTS = 20
 """Lines of an error; how many more there are is counted."""
 
@@ -52,12 +53,25 @@ def no_truth_value(value: Any) -> Any:
     return value
 
 
+def within_bounds(value: float) -> float:
+    """Refuse numbers that overflow in float32. A field's own `ge` and `le` apply, too. Raises ValueError."""
+    if abs(value) > LARGEST_NUMBER:
+        raise ValueError(f"Input should be between -{LARGEST_NUMBER:g} and {LARGEST_NUMBER:g}")
+    return value
+
+
 # `1e-4` is a text in YAML, and so are `inf` and `nan`.
 NUMBER = BeforeValidator(no_truth_value)
-Number = Annotated[float, Field(strict=False, allow_inf_nan=False), NUMBER]
+# Bounds on both sides: what is far beyond any use would end in an overflow, or take all memory.
+Number = Annotated[float, Field(strict=False, allow_inf_nan=False), NUMBER, AfterValidator(within_bounds)]
 Probability = Annotated[float, Field(ge=0, lt=1, strict=False), NUMBER]
-Positive = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), NUMBER]
-Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, le=1e30, strict=False, allow_inf_nan=False), NUMBER]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+CountOrNone = Annotated[int, Field(ge=0, le=10**9)]
+Bytes = Annotated[int, Field(ge=1, le=10**15)]
+Width = Annotated[int, Field(ge=1, le=2**17)]
+"""Units, layers or positions of a model."""
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 def known(name: Any, names: Iterable[str], where: str) -> None:
@@ -96,13 +110,13 @@ def validate(kind: Any, value: Any, where: str) -> Any:
     try:
         return adapter(kind).validate_python(value)
     except ValidationError as error:
-        schema = adapter(kind).json_schema()
+        schema, found = adapter(kind).json_schema(), by_place(error.errors(), value)
         lines = [
             ": ".join([where, *filter(None, [".".join(map(shown_key, place))]), explain(faults, schema, place)])
-            for place, faults in by_place(error.errors(), value).items()
+            for place, faults in islice(found.items(), MOST_FAULTS)
         ]
-        more = [f"{where}: and {len(lines) - MOST_FAULTS} faults more"] if len(lines) > MOST_FAULTS else []
-        raise UserError("\n".join(map(one_line, lines[:MOST_FAULTS] + more))) from error
+        more = [f"{where}: and {len(found) - MOST_FAULTS} faults more"] if len(found) > MOST_FAULTS else []
+        raise UserError("\n".join(map(one_line, lines + more))) from error
 
 
 def parse_json(kind: Any, text: str, where: str) -> Any:
@@ -118,11 +132,8 @@ def by_place(faults: list[Any], value: Any) -> dict[tuple, list[Any]]:
     found: dict[tuple, list[Any]] = {}
     for fault in faults:
         found.setdefault(place_of(fault, value), []).append(fault)
-    return {
-        place: at
-        for place, at in found.items()
-        if not any(len(place) < len(deeper) and place == deeper[: len(place)] for deeper in found)
-    }
+    above = {place[:depth] for place in found for depth in range(len(place))}
+    return {place: at for place, at in found.items() if place not in above}
 
 
 def place_of(fault: Any, value: Any) -> tuple:
@@ -132,7 +143,7 @@ def place_of(fault: Any, value: Any) -> tuple:
         if isinstance(value, dict) and (step in value or (fault["type"] == "missing" and step == fault["loc"][-1])):
             value = value.get(step)
         elif isinstance(value, list | tuple) and isinstance(step, int):
-            value = value[step]
+            value = value[step] if step < len(value) else None  # of a pair, the part that is missing
         elif not (isinstance(value, dict) and step in value.values()):
             continue
         place.append(step)

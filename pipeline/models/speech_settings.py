@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, model_validator
 
-from pipeline.core.schema import Count, Probability
+from pipeline.core.schema import Count, CountOrNone, Probability
 from pipeline.models.settings import ModelSettings, Reads
 
 
@@ -18,10 +18,10 @@ class SpeechSettings(ModelSettings):
     utterance_deviation: Literal["one", "kept"] = Field(
         default="kept", description="The same; one, if the mean is removed"
     )
-    time_masks: NonNegativeInt = Field(default=0, description="SpecAugment: stretches of time set to zero in training")
+    time_masks: CountOrNone = Field(default=0, description="SpecAugment: stretches of time set to zero in training")
     time_mask_frames: Count = Field(default=40, description="SpecAugment: the most frames of one")
     time_mask_share: Probability = Field(default=0.2, description="SpecAugment: its largest share of an utterance")
-    frequency_masks: NonNegativeInt = Field(
+    frequency_masks: CountOrNone = Field(
         default=0, description="SpecAugment: bands of features set to zero in training"
     )
     frequency_mask_bands: Count = Field(default=10, description="SpecAugment: the most features of one")

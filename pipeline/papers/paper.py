@@ -23,7 +23,7 @@ from pipeline.analysis.names import (
 )
 from pipeline.config import DecodingSettings
 from pipeline.core.errors import UserError
-from pipeline.core.schema import Closed, Count, load_yaml, nearest, validate
+from pipeline.core.schema import Closed, Count, CountOrNone, load_yaml, nearest, validate
 from pipeline.core.shown_text import one_line, shown
 from pipeline.papers.reading import Reading
 
@@ -100,7 +100,9 @@ class Examples(Closed):
     dataset: DatasetName = Field(description="Dataset as the paper names it; the scale says what stands in for it")
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that the sentence is chosen from")
     decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
-    words: tuple[int, int] = Field(strict=False, description="Fewest and most source words of the sentence")
+    words: tuple[CountOrNone, CountOrNone] = Field(
+        strict=False, description="Fewest and most source words of the sentence"
+    )
 
 
 class TranscriptTable(Closed):
@@ -147,7 +149,7 @@ class Paper(Closed):
 
     title: str
     authors: str
-    year: int
+    year: int = Field(ge=1900, le=2200)
     arxiv: str | None = Field(default=None, description="Number at arXiv; null = a comparison of one's own")
     as_published: bool = Field(
         default=False,

@@ -13,6 +13,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import Layout
 from pipeline.core.provenance import ROOT
 from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
+from pipeline.core.shown_text import shown
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.papers import reports
 from pipeline.papers.catalogue import Catalogue
@@ -214,6 +215,9 @@ class Project(Catalogue):
             raise UserError(f"{where}lm_weights are for speech; set lm_weight")
 
 
+LONGEST_NAME = 255  # bytes, of file systems
+
+
 def is_project(folder: Path) -> bool:
     return (folder / "config.yaml").exists() and (folder / "workflow/papers").is_dir()
 
@@ -229,6 +233,8 @@ def require_project(folder: Path, otherwise: str) -> None:
 def require_work(project: Project) -> None:
     """Raises UserError when the work folder can't be one, of those whose working directory is the project's root."""
     work = Path(project.config.work)
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in work.parts):
+        raise UserError(f"work: {shown(str(work))}: a folder's name has at most {LONGEST_NAME} bytes")
     if in_its_way := [path for path in (work, *work.parents) if path.exists() and not path.is_dir()]:
         raise UserError(f"work: {in_its_way[-1]} is a file; allowed is a folder, which need not exist yet, got {work}")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import count, islice
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.core.schema import NUMBER, Closed, Count, Number
 
@@ -53,11 +53,11 @@ Job = Literal["prepare", "train", "decode", "score"]
 class Resources(Closed):
     """What a job of this scale asks of the machine; the workflow passes it on."""
 
-    threads: Count = Field(default=1, description="Processor cores")
+    threads: int = Field(default=1, ge=1, le=10_000, description="Processor cores")
     mem_mb: Count = Field(default=2000, description="Memory, MB")
-    runtime: Count = Field(default=60, description="Time limit, minutes")
-    gpus: NonNegativeInt = Field(default=0, description="GPUs a task group uses")
-    nodes: Count = Field(default=1, description="Machines")
+    runtime: int = Field(default=60, ge=1, le=10**6, description="Time limit, minutes")
+    gpus: int = Field(default=0, ge=0, le=10_000, description="GPUs a task group uses")
+    nodes: int = Field(default=1, ge=1, le=10_000, description="Machines")
 
 
 class Rules(Closed):
@@ -72,7 +72,9 @@ class Rules(Closed):
 class SystemRules(Rules):
     """Rules for one system and what differs from it."""
 
-    gpus: Count | None = Field(default=None, description="GPUs of a training; null = those of all trainings")
+    gpus: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="GPUs of a training; null = those of all trainings"
+    )
 
 
 class Scale(Rules):

@@ -2,17 +2,15 @@
 
 import os
 import re
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
 from pipeline.core.errors import UserError
-from pipeline.core.schema import Closed
+from pipeline.core.schema import Closed, Seed
 from pipeline.core.yaml_file import parse_yaml
 
 MOST_SEEDS = 1000
-Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Config(Closed):
@@ -46,6 +44,8 @@ class Config(Closed):
         if isinstance(value, dict):
             return {key: cls.home_and_variables_are_filled_in(one) for key, one in value.items()}
         filled = value and os.path.expandvars(os.path.expanduser(value))
+        if filled and filled.startswith("-"):
+            raise ValueError("begins with `-`, as options of commands do; write ./ before it")
         if filled and (filled.startswith("~") or "$" in filled):
             raise ValueError("holds a user or a variable that is not there")
         return filled
@@ -60,7 +60,7 @@ class Config(Closed):
     @field_validator("mirror")
     @classmethod
     def mirror_is_a_folder_or_an_address(cls, mirror: str | None) -> str | None:
-        if mirror is not None and not re.match(r"https?://.", mirror) and not Path(mirror).is_dir():
+        if mirror is not None and not re.match(r"https?://.", mirror) and not os.path.isdir(mirror):
             raise ValueError("neither a folder nor a URL (https://… or http://…); null = none")
         return mirror
 

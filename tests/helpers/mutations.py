@@ -32,10 +32,25 @@ REFERRING = {
 }
 """Keys whose text names something that exists; of the tests that claims name, another test says so."""
 JUNK = [
-    *(None, True, False, 0, -1, 1, 0.5, -0.5, 10**9, 10**18, 2**63, 10**30, 1e300, -1e300, 1e-300, float("inf")),
+    *(None, True, False, 0, -1, 1, 0.5, -0.5, 10**9, 10**18, 2**62, 2**63, 10**30, 1e300, -1e300, 1e-300, float("inf")),
     *(float("nan"), "", "x", "\0", "a\nb", "é", "*", "/", "a/b/c", "..", "@", "a@b", "1e9", "[", "x" * 5000, [], {}),
-    *([[]], [None], [1, 1], ["x"], [{}], {"x": None}, {"x": {"y": [1, {"z": "q"}]}}, [[[[["deep"]]]]], {"": ""}),
+    *(
+        [[]],
+        [None],
+        [1],
+        [1, 1],
+        "no",
+        "-rf",
+        "y" * 300,
+        ["x"],
+        [{}],
+        {"x": None},
+        {"x": {"y": [1, {"z": "q"}]}},
+        [[[[["deep"]]]]],
+        {"": ""},
+    ),
     {str(number): number for number in range(300)},
+    {str(number): None for number in range(40_000)},
 ]
 SNIPPETS = [
     *(

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, NonNegativeInt
+from pydantic import Field
 
 from pipeline.analysis.figures.figure import Drawing, Figure, curve_style, new_figure
 from pipeline.analysis.names import DecodingName, MetricName, ScoredSplit, SystemName
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView, ScoredSplits
 from pipeline.core.artifacts import Encoded, Product
-from pipeline.core.schema import Count
+from pipeline.core.schema import Count, CountOrNone, Seed
 from pipeline.metrics import metric_named
 from pipeline.metrics.metric import bootstrap_interval
 
@@ -27,9 +27,9 @@ class BleuByLength(Figure):
     splits: list[ScoredSplit] = Field(min_length=1, description="Test sets that are sampled")
     decoding: DecodingName = Field(description="Named decoding of the paper that owns the systems")
     metric: MetricName = Field(description="Which BLEU of the score files")
-    longer_than: list[NonNegativeInt] = Field(min_length=1, description="Source words")
+    longer_than: list[CountOrNone] = Field(min_length=1, description="Source words")
     sentences: Count = Field(description="Sentences sampled; all where there are fewer")
-    seed: NonNegativeInt = Field(default=1, description="Seed of the sample")
+    seed: Seed = Field(default=1, description="Seed of the sample")
 
     def needs(self, view: PaperView) -> Iterator[Product]:
         yield Encoded(view.experiment.stand_in(self.dataset))

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, model_validator
 
-from pipeline.core.schema import Closed, Count, Positive, nearest
+from pipeline.core.schema import Bytes, Closed, Count, Positive, Seed, nearest
 
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
 """A code of ISO 639; Moses has rules for most languages of Europe, and splits others at spaces and punctuation."""
@@ -19,7 +19,7 @@ class BpeSubwords(Closed):
     kind: Literal["bpe"] = Field(description="Byte-pair encoding")
     vocab_size: Count = Field(description="Entries, the four reserved ids included")
     sample_pairs: Count = Field(description="Training pairs it is learnt from, drawn at random; all if there are fewer")
-    seed: NonNegativeInt = Field(default=1, description="Seed of that draw")
+    seed: Seed = Field(default=1, description="Seed of that draw")
 
 
 class WordVocabulary(Closed):
@@ -42,7 +42,7 @@ class CorpusSize(Closed):
     src_subwords: Positive = Field(description="Subwords of a source sentence, on average")
     tgt_subwords: Positive = Field(description="Subwords of a target sentence, on average")
     tgt_vocab: Count | None = Field(default=None, description="Entries of the target vocabulary, if its own symbols")
-    raw_bytes: Count = Field(description="Bytes of the raw splits, both sides")
+    raw_bytes: Bytes = Field(description="Bytes of the raw splits, both sides")
 
 
 class DatasetRecord(Closed):
@@ -147,7 +147,7 @@ class GrammarSource(Closed):
 
     domain: Literal["film", "search"] = Field(description="Full sentences of film scripts, or search queries")
     sizes: dict[SplitName, Count] = Field(description="Pairs of each split")
-    seed: NonNegativeInt = Field(description="Seed of all its choices")
+    seed: Seed = Field(description="Seed of all its choices")
     chained: dict[SplitName, Count] = Field(
         default={},
         description="Splits of which a line is several sentences in a row, and the fewest English words of a line, "

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.core.errors import UserError
-from pipeline.core.schema import Closed, Count, load_yaml, nearest, validate
+from pipeline.core.schema import Bytes, Closed, load_yaml, nearest, validate
 from pipeline.core.shown_text import one_line, shown
 
 
@@ -37,7 +37,7 @@ class Source(Closed):
     mirror: str | None = Field(default=None, description="Path below the mirror; null = the source's name")
     sha256: Sha256 | None = Field(default=None, description="SHA-256 of the file")
     md5: Md5 | None = Field(default=None, description="MD5 of the file, where nobody published a SHA-256")
-    bytes: Count | None = Field(default=None, description="Size of the file, in bytes, where known")
+    bytes: Bytes | None = Field(default=None, description="Size of the file, in bytes, where known")
     documents: Documents | None = Field(
         default=None, description="Of trees: where those are published that the file was joined from"
     )

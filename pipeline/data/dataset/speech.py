@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, model_validator
 
-from pipeline.core.schema import NUMBER, Closed, Count, Number, Positive
+from pipeline.core.schema import NUMBER, Bytes, Closed, Count, Number, Positive, Seed
 from pipeline.data.dataset.base import DatasetRecord, LicensedPackages, SplitName, check_places, check_splits
 from pipeline.data.dataset.files import Sha256, Source, Sources
 
 TextLayout = Literal["plain", "transcripts", "stm", "tedlium"]
-Range = Annotated[tuple[float, float], Field(strict=False)]
+Range = Annotated[tuple[Number, Number], Field(strict=False)]
 SampleRate = Annotated[int, Field(ge=2000, le=1_000_000)]
 
 
@@ -62,7 +62,7 @@ class GrammarText(Closed):
         "the words of a film sentence in no order, so that films differ from it in language, not in vocabulary",
     )
     sizes: dict[SplitName, Count] = Field(description="Sentences of each domain and split, before any is left out")
-    seed: NonNegativeInt = Field(description="Seed of all its choices")
+    seed: Seed = Field(description="Seed of all its choices")
 
 
 Text = Annotated[FetchedText | GrammarText, Field(discriminator="kind")]
@@ -89,7 +89,7 @@ class SpeechSize(Closed):
     utterances: list[Count] = Field(min_length=3, description="Utterances of train, dev and test")
     seconds: Positive = Field(description="Of an utterance, on average")
     characters: Positive = Field(description="Of a transcript, on average")
-    raw_bytes: Count = Field(description="Bytes of audio and text before features")
+    raw_bytes: Bytes = Field(description="Bytes of audio and text before features")
 
 
 class ExpectedUtterances(Closed):
@@ -137,7 +137,7 @@ class ReaderPool(Closed):
     voices: list[str] = Field(min_length=1, description="eSpeak NG voice files with variant, such as gmw/en-US+f2")
     words_per_minute: tuple[Count, Count] = Field(strict=False, description="Slowest and fastest rate")
     pitch: tuple[Count, Count] = Field(strict=False, description="Lowest and highest base pitch, of 1-99")
-    seed: NonNegativeInt = Field(description="Seed of the draws")
+    seed: Seed = Field(description="Seed of the draws")
 
     @model_validator(mode="after")
     def ranges_rise(self):
@@ -248,7 +248,7 @@ class TextSize(Closed):
 
     sentences: list[Count] = Field(min_length=3, description="Sentences of train, dev and test")
     characters: Positive = Field(description="Of a sentence, on average")
-    raw_bytes: Count = Field(description="Bytes of the raw text")
+    raw_bytes: Bytes = Field(description="Bytes of the raw text")
 
 
 class TextRecord(DatasetRecord):

@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, model_validator
 
-from pipeline.core.schema import Closed, Count, Number
+from pipeline.core.schema import Closed, Count, Number, Seed
 from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
 
@@ -78,7 +78,7 @@ class ExtraTrees(Closed):
     parser: str = Field(description="What they stand for, in words")
     after: Count = Field(description="Training trees before them, which are free of error")
     errors: Number = Field(ge=0, le=1, description="Share of phrases whose last part is set too high")
-    seed: NonNegativeInt = Field(description="Seed of the errors")
+    seed: Seed = Field(description="Seed of the errors")
 
 
 class GrammarTreebank(TreebankRecord):

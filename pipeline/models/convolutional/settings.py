@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.core.schema import Count, Probability
+from pipeline.core.schema import Probability, Width
 from pipeline.models.settings import ModelSettings
 
 
@@ -12,15 +12,15 @@ class ConvolutionalConfig(ModelSettings):
     """Convolutional Sequence to Sequence Learning (Gehring et al. 2017), as fairseq-lua's `fconv` has it."""
 
     architecture: Literal["convolutional"] = Field(description="Gated convolutions and multi-step attention")
-    encoder_layers: Count = Field(description="Convolutions of the encoder (nenclayer)")
-    decoder_layers: Count = Field(description="Convolutions of the decoder, each with an attention (nlayer)")
-    d_embedding: Count = Field(description="Width of the embeddings of both sides (nembed)")
-    d_hidden: Count = Field(description="Width of a layer's input and output (nhid)")
-    d_readout: Count = Field(description="Width of what the vocabulary is scored from (noutembed)")
-    encoder_kernel: Count = Field(default=3, description="Source positions a convolution sees; odd")
-    decoder_kernel: Count = Field(default=3, description="Target positions a convolution sees, its own the last")
+    encoder_layers: Width = Field(description="Convolutions of the encoder (nenclayer)")
+    decoder_layers: Width = Field(description="Convolutions of the decoder, each with an attention (nlayer)")
+    d_embedding: Width = Field(description="Width of the embeddings of both sides (nembed)")
+    d_hidden: Width = Field(description="Width of a layer's input and output (nhid)")
+    d_readout: Width = Field(description="Width of what the vocabulary is scored from (noutembed)")
+    encoder_kernel: Width = Field(default=3, description="Source positions a convolution sees; odd")
+    decoder_kernel: Width = Field(default=3, description="Target positions a convolution sees, its own the last")
     dropout: Probability = Field(default=0.2, description="Embeddings, input of every layer, input of the output")
-    max_positions: Count = Field(default=256, description="Rows of the learned position tables, in subwords")
+    max_positions: Width = Field(default=256, description="Rows of the learned position tables, in subwords")
 
     @model_validator(mode="after")
     def source_kernel_has_a_middle(self):

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pipeline.core.schema import Count
+from pipeline.core.schema import Width
 from pipeline.models.speech_settings import SpeechSettings
 
 KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
@@ -15,9 +15,9 @@ class CTCConfig(SpeechSettings):
     """Cold Fusion, Table 3, first row: Deep Speech 2's shape, trained with CTC."""
 
     architecture: Literal["ctc"] = Field(description="Convolutions, bidirectional GRUs, CTC (Amodei et al. 2015)")
-    channels: Count = Field(default=32, description="Channels of both convolutions over time and frequency")
-    num_layers: Count = Field(default=5, description="Bidirectional GRU layers")
-    hidden_width: Count = Field(default=800, description="Units of a GRU layer, each direction; not printed")
+    channels: Width = Field(default=32, description="Channels of both convolutions over time and frequency")
+    num_layers: Width = Field(default=5, description="Bidirectional GRU layers")
+    hidden_width: Width = Field(default=800, description="Units of a GRU layer, each direction; not printed")
 
     @property
     def schedule_width(self) -> int:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.core.schema import Closed, Count, Number, Positive
+from pipeline.core.schema import Closed, Number, Positive, Width
 
 
 class FusionConfig(Closed):
@@ -36,7 +36,7 @@ class FusionConfig(Closed):
         default="random",
         description="An affine output layer begins at random, or as the `initial` run's, which knows no language model",
     )
-    width: Count = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
+    width: Width = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
     gate_bias: Number = Field(default=0.0, description="Initial bias of the gate; -1 starts it closed")
 
     @property

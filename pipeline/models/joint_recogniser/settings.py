@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.core.schema import Count, Number, Probability
+from pipeline.core.schema import Number, Probability, Width
 from pipeline.models.speech_settings import SpeechSettings
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
@@ -14,9 +14,9 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
 
     fusable: ClassVar[bool] = False
     architecture: Literal["joint_recogniser"] = Field(description="CTC and attention (Watanabe et al. 2017)")
-    channels: Count = Field(default=32, description="Channels of both 3 x 3 convolutions, of stride 2 in frequency")
+    channels: Width = Field(default=32, description="Channels of both 3 x 3 convolutions, of stride 2 in frequency")
     subsampling: Literal[2, 4] = Field(default=4, description="Frames of a position: the convolutions' strides in time")
-    encoder_layers: Count = Field(default=3, description="Residual BLSTM layers of d_model / 2 units a direction")
+    encoder_layers: Width = Field(default=3, description="Residual BLSTM layers of d_model / 2 units a direction")
     encoder_dropout: Probability = Field(default=0.1, description="Of what each of them adds")
     ctc_share: Number = Field(default=0.3, ge=0, le=1, description="Of CTC in the loss; the rest is the decoder's")
 

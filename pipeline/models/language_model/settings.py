@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from pipeline.core.schema import Count, Probability
+from pipeline.core.schema import Probability, Width
 from pipeline.models.settings import ModelSettings, Reads
 
 
@@ -14,9 +14,9 @@ class LanguageModelConfig(ModelSettings):
     reads: ClassVar[Reads] = "text"
 
     architecture: Literal["language_model"] = Field(description="GRU language model (Cold Fusion, Table 2)")
-    num_layers: Count = Field(default=3, description="GRU layers")
-    embedding_width: Count = Field(default=256, description="Width of a character's vector; not printed")
-    hidden_width: Count = Field(description="Units of a GRU layer")
+    num_layers: Width = Field(default=3, description="GRU layers")
+    embedding_width: Width = Field(default=256, description="Width of a character's vector; not printed")
+    hidden_width: Width = Field(description="Units of a GRU layer")
     dropout: Probability = Field(default=0.0, description="Between layers and before the softmax")
 
     @property

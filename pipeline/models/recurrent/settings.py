@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.core.schema import Count, Positive, Probability
+from pipeline.core.schema import Positive, Probability, Width
 from pipeline.models.settings import ModelSettings
 
 
@@ -15,10 +15,10 @@ class RecurrentConfig(ModelSettings):
     channels: Literal["rnn", "ntm", "emb", "ntm-rnn", "ntm-emb", "rnn-emb", "ntm-rnn-emb"] = Field(
         description="What an annotation is blended from: GRU states, external memory (NTM), embeddings"
     )
-    d_embedding: Count = Field(description="Width of the embeddings, and of a memory cell")
-    d_state: Count = Field(description="Width of every GRU; an annotation has twice that")
-    d_attention: Count = Field(description="Hidden width of the attention and of the memory's addressing")
-    d_readout: Count = Field(description="Width of what the vocabulary is scored from")
+    d_embedding: Width = Field(description="Width of the embeddings, and of a memory cell")
+    d_state: Width = Field(description="Width of every GRU; an annotation has twice that")
+    d_attention: Width = Field(description="Hidden width of the attention and of the memory's addressing")
+    d_readout: Width = Field(description="Width of what the vocabulary is scored from")
     memory_write: Literal["forget_update", "tanh_content"] = Field(
         default="forget_update",
         description="M (1 - w F) + w U with F, U = sigmoid(W s); or M (1 - w u) + w u tanh(W_C s)",

@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt
+from pydantic import Field
 
-from pipeline.core.schema import Count
+from pipeline.core.schema import CountOrNone, Width
 from pipeline.models.speech_settings import SpeechSettings
 
 
@@ -13,17 +13,17 @@ class AttentionRecogniserConfig(SpeechSettings):
 
     samples: ClassVar[bool] = True
     architecture: Literal["speech_attention"] = Field(description="BLSTM encoder, GRU decoder with hybrid attention")
-    frame_stacking: Count = Field(default=1, description="Neighbouring frames joined into one input of the encoder")
-    encoder_layers: Count = Field(default=6, description="BLSTM layers")
-    encoder_width: Count = Field(description="Units of a BLSTM layer, each direction")
-    pooled_layers: NonNegativeInt = Field(
+    frame_stacking: Width = Field(default=1, description="Neighbouring frames joined into one input of the encoder")
+    encoder_layers: Width = Field(default=6, description="BLSTM layers")
+    encoder_width: Width = Field(description="Units of a BLSTM layer, each direction")
+    pooled_layers: CountOrNone = Field(
         default=2, description="Max-pooling of stride 2 in time follows each of so many first layers"
     )
-    decoder_width: Count = Field(description="Units of the GRU decoder (Table 4: 64 to 960)")
-    embedding_width: Count = Field(default=256, description="Width of a character's vector; not printed")
-    attention_width: Count = Field(default=256, description="Width in which states are compared; not printed")
-    location_filters: Count = Field(default=10, description="k: filters over the previous alignment; not printed")
-    location_width: Count = Field(default=51, description="r: encoder positions that a filter spans; not printed")
+    decoder_width: Width = Field(description="Units of the GRU decoder (Table 4: 64 to 960)")
+    embedding_width: Width = Field(default=256, description="Width of a character's vector; not printed")
+    attention_width: Width = Field(default=256, description="Width in which states are compared; not printed")
+    location_filters: Width = Field(default=10, description="k: filters over the previous alignment; not printed")
+    location_width: Width = Field(default=51, description="r: encoder positions that a filter spans; not printed")
     gru_reads: Literal["this context", "last context"] = Field(
         default="this context",
         description="Beside y_{t-1}: c_t, asked for by d_{t-1}; or c_{t-1}, so that what asks for c_t has read y_{t-1}",

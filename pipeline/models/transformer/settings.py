@@ -4,26 +4,26 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.core.schema import Count, Positive, Probability
+from pipeline.core.schema import Positive, Probability, Width
 from pipeline.models.settings import ModelSettings
 
 
 class AnyTransformerConfig(ModelSettings):
     """What every Transformer has."""
 
-    num_layers: Count = Field(description="N: layers per stack")
-    d_model: Count = Field(description="Width of embeddings and of every sub-layer's output")
-    d_ff: Count = Field(description="Inner width of the feed-forward sub-layer")
-    num_heads: Count = Field(description="h: attention heads")
-    d_k: Count | None = Field(default=None, description="Key width of a head; null = d_model / num_heads")
-    d_v: Count | None = Field(default=None, description="Value width of a head; null = d_model / num_heads")
+    num_layers: Width = Field(description="N: layers per stack")
+    d_model: Width = Field(description="Width of embeddings and of every sub-layer's output")
+    d_ff: Width = Field(description="Inner width of the feed-forward sub-layer")
+    num_heads: Width = Field(description="h: attention heads")
+    d_k: Width | None = Field(default=None, description="Key width of a head; null = d_model / num_heads")
+    d_v: Width | None = Field(default=None, description="Value width of a head; null = d_model / num_heads")
     dropout: Probability = Field(default=0.1, description="P_drop: sub-layer outputs and embedding sums")
     attention_dropout: Probability = Field(default=0.0, description="Dropout of attention weights")
     relu_dropout: Probability = Field(default=0.0, description="Dropout inside the feed-forward sub-layer")
     attention_init: Positive = Field(default=1.0, description="Factor of the first weights of queries, keys and values")
     feed_forward_init: Positive = Field(default=1.0, description="The same of the feed-forward sub-layer's matrices")
     positions: Literal["sinusoid", "learned"] = Field(default="sinusoid", description="Positions (row E: learned)")
-    max_positions: Count = Field(default=256, description="Rows of a learned position table, in subwords")
+    max_positions: Width = Field(default=256, description="Rows of a learned position table, in subwords")
     tie_embeddings: Literal["three-way", "none"] = Field(
         default="three-way", description="Whether source, target and pre-softmax matrices are one"
     )

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.core.schema import Count
+from pipeline.core.schema import Width
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
@@ -13,7 +13,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
 
     fusable: ClassVar[bool] = False
     architecture: Literal["weighted_transformer"] = Field(description="Branched attention (Ahmed et al. 2017)")
-    num_branches: Count | None = Field(default=None, description="M: branches; null = num_heads")
+    num_branches: Width | None = Field(default=None, description="M: branches; null = num_heads")
     ffn_mode: Literal["shared", "split"] = Field(
         default="shared", description="All branches share one full-width network, or each owns d_ff / M units"
     )
@@ -22,7 +22,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
     )
     weights: Literal["learned", "random"] = Field(default="learned", description="kappa, alpha in training")
     merged: bool = Field(default=False, description="One variable serves as both kappa and alpha")
-    top_k: Count | None = Field(default=None, description="Only the k heaviest branches are summed; null = all")
+    top_k: Width | None = Field(default=None, description="Only the k heaviest branches are summed; null = all")
     branched_attention: Literal["self", "cross"] = Field(
         default="self", description="Which attention of a decoder layer is branched"
     )

@@ -1,0 +1,126 @@
+"""Whatever error number a system call gives, a file is whole or as before, and the user reads one line."""
+
+import errno
+import importlib.util
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline.__main__ import status_of
+from pipeline.core import files
+from pipeline.core.errors import UserError
+
+NUMBERS = sorted(errno.errorcode)
+
+
+class Refusals:
+    """The calls that fail from now on, and the error number of each."""
+
+    def __init__(self) -> None:
+        self.number: dict[str, int] = {}
+
+    def ask(self, call: str) -> None:
+        if number := self.number.get(call):
+            raise OSError(number, os.strerror(number))
+
+
+@pytest.fixture
+def refusals() -> Refusals:
+    return Refusals()
+
+
+@pytest.fixture
+def faulty(refusals, monkeypatch):
+    """The module of files, made anew over a FileIO and an `os` whose calls fail as ordered."""
+
+    class FaultyIO(io.FileIO):
+        def __init__(self, path, mode):
+            refusals.ask("open")
+            super().__init__(path, mode)
+
+        def write(self, content):
+            refusals.ask("write")
+            return super().write(content)
+
+        def close(self):
+            is_open = not self.closed
+            super().close()
+            if is_open:
+                refusals.ask("close")
+
+    def asked(call, real):
+        def answer(*arguments, **keywords):
+            refusals.ask(call)
+            return real(*arguments, **keywords)
+
+        return answer
+
+    monkeypatch.setattr(io, "FileIO", FaultyIO)
+    for call in ("fsync", "replace"):
+        monkeypatch.setattr(os, call, asked(call, getattr(os, call)))
+    monkeypatch.setattr(Path, "mkdir", asked("mkdir", Path.mkdir))
+    spec = importlib.util.spec_from_file_location("faulty_files", files.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("call", ["mkdir", "open", "write", "fsync", "close", "replace"])
+def test_atomic_write_survives_every_errno(call, faulty, refusals, tmp_path):
+    path = tmp_path / "file"
+    for number in NUMBERS:
+        path.write_text("old")
+        refusals.number = {call: number}
+        try:
+            with faulty.atomic_write(path) as handle:
+                handle.write("new" * 5000)
+        except UserError as error:
+            assert "\n" not in str(error) and os.strerror(number) in str(error)
+            assert path.read_text() == "old"
+        else:
+            assert (call, number) == ("close", errno.EINTR) and path.read_text() == "new" * 5000
+        assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("call", ["open", "write", "close"])
+def test_append_line_survives_every_errno(call, faulty, refusals, tmp_path):
+    path = tmp_path / "lines"
+    for number in NUMBERS:
+        path.write_bytes(b"one\n")
+        refusals.number = {call: number}
+        try:
+            faulty.append_line(path, b"two\n")
+        except UserError as error:
+            assert "\n" not in str(error) and os.strerror(number) in str(error)
+        else:
+            assert (call, number) == ("close", errno.EINTR)
+        assert faulty.whole_lines(path) in ([b"one"], [b"one", b"two"])
+
+
+def test_command_ends_in_one_line_for_every_errno(capsys):
+    for number in NUMBERS:
+
+        def work(number=number):
+            raise OSError(number, os.strerror(number), "a/file")
+
+        assert status_of(work) == (0 if number in (errno.EPIPE, errno.ESHUTDOWN) else 1)
+        said = capsys.readouterr().err
+        assert said in ("", f"error: a/file: {os.strerror(number)}\n")
+
+
+def test_argument_that_is_not_utf8_ends_in_one_line(capsys):
+    def work():
+        "a\udcff".encode()
+
+    assert status_of(work) == 1
+    assert capsys.readouterr().err == "error: a\\udcff: is not UTF-8; rename it, or write it in UTF-8\n"
+
+
+def test_fault_of_the_program_keeps_its_traceback():
+    def work():
+        "\xe9".encode("ascii")
+
+    with pytest.raises(UnicodeEncodeError):
+        status_of(work)

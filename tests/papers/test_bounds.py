@@ -1,0 +1,113 @@
+"""Settings have bounds on both sides, and any number of faults is reported at once."""
+
+import time
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AfterValidator, BaseModel
+
+from pipeline.config import DecodingConfig, RunSpec, TrainingConfig
+from pipeline.core.disk import cache_folder, own_folder
+from pipeline.core.errors import UserError
+from pipeline.core.provenance import ROOT
+from pipeline.core.schema import validate, within_bounds
+from pipeline.data.dataset.loading import AnyDataset
+from pipeline.models.architectures import architectures
+from pipeline.papers.project import load_project, require_work
+from pipeline.papers.scale import Scale
+from pipeline.papers.settings import Config
+from reprise.named_run import SHORT
+
+RECORDS = [TrainingConfig, DecodingConfig, RunSpec, Scale, Config, *architectures().values()]
+
+
+def numbers(kind: Any, metadata: tuple = ()) -> list[tuple[type, tuple]]:
+    """Every number in a type, with its constraints; those of records inside it, too."""
+    if kind in (int, float):
+        return [(kind, metadata)]
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return [one for field in kind.model_fields.values() for one in numbers(field.annotation, tuple(field.metadata))]
+    extra = tuple(part for one in getattr(kind, "__metadata__", ()) for part in getattr(one, "metadata", [one]))
+    inner = [part for part in get_args(kind) if not isinstance(part, str)]
+    if extra:
+        return numbers(inner[0], (*metadata, *extra))
+    found = [one for part in inner for one in numbers(part, metadata)]
+    return [] if any(part is str for part in inner) else found  # a scale's rule is checked where it is applied
+
+
+@pytest.mark.parametrize("record", [*RECORDS, AnyDataset], ids=lambda record: getattr(record, "__name__", "dataset"))
+def test_every_number_has_bounds_on_both_sides(record):
+    found = numbers(record)
+    assert found
+    for kind, constraints in found:
+        if AfterValidator(within_bounds) in constraints:
+            continue
+        assert any(isinstance(one, Ge | Gt) for one in constraints), (kind, constraints)
+        assert any(isinstance(one, Le | Lt) for one in constraints), (kind, constraints)
+
+
+@pytest.mark.parametrize("key", ["max_steps", "validate_every", "micro_batch_tokens", "keep_checkpoints"])
+@pytest.mark.parametrize("value", [2**62, 0, -1, 10**10])
+def test_size_beyond_all_use_is_refused(key, value):
+    settings = {"max_steps": 10, "validate_every": 5, "checkpoint_every": 5, "tokens_per_update": 9, "warmup_steps": 2}
+    validate(TrainingConfig, settings, "x")
+    with pytest.raises(
+        UserError, match=rf"^x: {key}: Input should be (less|greater) than or equal to .*, got {value}$"
+    ):
+        validate(TrainingConfig, settings | {key: value}, "x")
+
+
+@pytest.mark.parametrize("value", [1e300, 11, -0.1, float("inf"), float("nan")])
+def test_alpha_beyond_all_use_is_refused(value):
+    with pytest.raises(UserError, match="length_penalty: Input should be"):
+        validate(DecodingConfig, {SHORT["alpha"]: value}, "x")
+
+
+@pytest.mark.parametrize("value", [[], [1.0], [1.0, 2.0, 3.0], [1e5, 2e5], ["a"], [None], {}, "", [[], []]])
+def test_list_that_is_no_pair_is_refused_in_a_line(value):
+    settings = {"max_steps": 10, "validate_every": 5, "checkpoint_every": 5, "tokens_per_update": 9, "warmup_steps": 2}
+    with pytest.raises(UserError, match=r"^x: noise_snr_db"):
+        validate(TrainingConfig, settings | {"noise_snr_db": value}, "x")
+
+
+@pytest.mark.parametrize("where", ["top", "deep"])
+def test_40000_unknown_keys_are_refused_at_once(where):
+    keys = {f"key{number}": number for number in range(40_000)}
+    started = time.process_time()
+    with pytest.raises(UserError) as raised:
+        if where == "top":
+            validate(DecodingConfig, keys, "x")
+        else:
+            validate(Scale, {"systems": {name: {"model": {}, name: 1} for name in keys}}, "x")
+    assert time.process_time() - started < 5
+    assert len(str(raised.value).split("\n")) <= 21
+
+
+@pytest.mark.parametrize("work", ["-rf", "--help", "-"])
+def test_work_folder_that_reads_as_an_option_is_refused(work):
+    with pytest.raises(UserError, match=r"config.yaml: work: begins with `-`.*write \./ before it"):
+        load_project(ROOT, {"work": work})
+
+
+def test_work_folder_with_a_long_name_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="at most 255 bytes"):
+        require_work(load_project(ROOT, {"work": f"a/{'b' * 300}/c"}))
+
+
+@pytest.mark.parametrize("mirror", ["m" * 300, "m/" * 3000])
+def test_mirror_with_a_long_name_is_refused(mirror):
+    with pytest.raises(UserError, match="mirror: neither a folder nor a URL"):
+        load_project(ROOT, {"mirror": mirror})
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "/proc/none", "", "h" * 300, "/" + "h" * 300])
+def test_home_that_is_no_folder_is_not_used(home, monkeypatch, tmp_path):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", home)
+    found = cache_folder()
+    if home in ("/dev/null",):
+        assert found == own_folder()
+    assert Path(found).is_absolute()
