@@ -35,6 +35,7 @@ from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.build import size_of
 from pipeline.models.seq2seq import Seq2Seq
+from pipeline.report.markup import literal
 from pipeline.training.machine import ready
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
@@ -128,7 +129,7 @@ def interval_of(metric: MetricValue) -> str:
 def card(root: Path, record: PortableModel, folder: str) -> str:
     """The model's README, in Markdown."""
     rows = [
-        f"| {test_set} | {name} | {one.value:.2f} | {interval_of(one)} | `{one.signature}` |"
+        f"| {literal(test_set)} | {name} | {one.value:.2f} | {interval_of(one)} | `{one.signature}` |"
         for test_set, metrics in record.scores.items()
         for name, one in metrics.items()
     ]
@@ -136,7 +137,8 @@ def card(root: Path, record: PortableModel, folder: str) -> str:
     passed = f"It may {'' if record.redistributable else 'not '}be passed on by anyone."
     scores = "\n".join(rows) or "| none | | | | |"
     template = root / SCAFFOLD / "model_card.md"
-    return filled(template, it=record, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed)
+    terms = {name: literal(getattr(record, name)) for name in ("title", "licence", "citation")}
+    return filled(template, it=record, folder=folder, verb=verb, scores=scores, may_be_passed_on=passed, **terms)
 
 
 def scores_of(found: FoundRun, decoding: str) -> dict[str, dict[str, MetricValue]]:

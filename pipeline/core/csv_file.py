@@ -1,5 +1,6 @@
 """CSV with a header."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,45 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def write_csv(path: Path, rows: "DataFrame | Sequence[dict[str, Any]]", columns: Sequence[str] | None = None) -> None:
-    """`rows` with a header; columns: in their order, None = all."""
+FORMULA = re.compile(r"'*[=+\-@\t].", re.DOTALL)
+"""The start of a text that a spreadsheet would compute, perhaps behind apostrophes that were put before one."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def as_text(cell: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula; numbers stay as they are.
+
+    A carriage return, which the writer would not quote, becomes a space: many readers end a row there.
+    """
+    if not isinstance(cell, str) or NUMBER.fullmatch(cell):
+        return cell
+    line = cell.replace("\r", " ")
+    return f"'{line}" if FORMULA.match(line) else line
+
+
+def from_text(cell: str) -> str:
+    """Undo `as_text`, but for carriage returns."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+
+
+def write_csv(
+    path: Path,
+    rows: "DataFrame | Sequence[dict[str, Any]]",
+    columns: Sequence[str] | None = None,
+    texts: Sequence[str] = (),
+) -> None:
+    """Write a table with a header.
+
+    Args:
+        path: The file to write.
+        rows: One a line.
+        columns: Columns in their order; None for all.
+        texts: Columns of what models or data say, which `as_text` keeps from being formulas.
+    """
     from pandas import DataFrame  # 0.4 s, which only what writes tables should take
 
     frame = DataFrame(rows, columns=None if columns is None else list(columns), dtype=object)
+    for name in frame.columns.intersection(list(texts)):
+        frame[name] = frame[name].map(as_text)
     with atomic_write(path) as handle:
         frame.to_csv(handle, index=False, lineterminator="\n")

@@ -17,7 +17,7 @@ from pipeline.analysis.convergence import PLATEAU
 from pipeline.analysis.view import PaperView
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.project import Project
-from pipeline.report.markup import grid, literal, paragraphs, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, out="CSV to write; the Markdown twin lies beside it")
@@ -70,7 +70,7 @@ def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:
     seeds = ", ".join(map(str, project.config.seed_list))
     rows = [row_of(one) for one in claims]
     return paragraphs(
-        f"# {record.title}: claims at scale {scale}",
+        f"# {literal(record.title)}: claims at scale {scale}",
         f"{tally(claims)}.",
         f"Trained{data}; seed {seeds}.",
         grid(["claim", "group", "verdict", "p", "ours"], [[shortened(row[key]) for key in COLUMNS] for row in rows]),
@@ -102,4 +102,4 @@ def shortened(text: str) -> str:
 def described(row: dict[str, str]) -> str:
     keys = ("printed", "ours", "evidence", "detectable", "test", "verdict")
     lines = [f"- {key.capitalize()}: {literal(row[key])}" for key in keys if row[key]]
-    return "\n".join([f"## {row['claim']}", "", row["statement"], "", *lines])
+    return "\n".join([f"## {literal(row['claim'])}", "", prose(row["statement"]), "", *lines])

@@ -27,11 +27,12 @@ from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import Examples
 from pipeline.papers.project import Project
 from pipeline.papers.reports import example_runs
-from pipeline.report.markup import grid, paragraphs, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
 add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
 
+TEXTS = ("item", "printed", "ours")
 METRIC = "sacrebleu"
 """Smoothed, so that a sentence alone has a score."""
 
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     entry, runs = project.examples(args.paper, args.table), example_runs(project, args.paper, args.table)
     choice = choose(project, args.paper, entry, runs)
     rows = table_rows(project, args.paper, args.table, choice)
-    write_twins(args.out, rows, render(project, args.paper, args.table, choice, rows))
+    write_twins(args.out, rows, render(project, args.paper, args.table, choice, rows), TEXTS)
     log.info("%s: line %d of %s", args.out, choice.line + 1, choice.split)
 
 
@@ -101,13 +102,13 @@ def table_rows(project: Project, paper: str, table: str, choice: Choice) -> list
 def render(project: Project, paper: str, table: str, choice: Choice, rows: list[dict[str, str]]) -> str:
     entry, seed = project.examples(paper, table), project.config.seed_list[0]
     chosen = (
-        f"Ours: line {choice.line + 1} of {rows[0]['test_set']}, {choice.words} words, the sentence of "
+        f"Ours: line {choice.line + 1} of {literal(rows[0]['test_set'])}, {choice.words} words, the sentence of "
         f"{entry.words[0]} to {entry.words[1]} words about which the systems' BLEU (of the sentence alone, smoothed) "
         f"differs most: standard deviation {np.std(list(choice.scores.values())):.1f}. Seed {seed}."
     )
     return paragraphs(
-        f"# {project.papers[paper].title}: {table}, scale {project.config.scale}",
-        entry.caption.strip(),
+        f"# {literal(project.papers[paper].title)}: {table}, scale {project.config.scale}",
+        prose(entry.caption),
         grid(["", "ours", "BLEU"], [[row["item"], row["ours"], row["bleu"]] for row in rows]),
         grid(["", "printed"], [[row["item"], row["printed"]] for row in rows]),
         chosen,

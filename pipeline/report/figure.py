@@ -15,16 +15,19 @@ from pipeline.core.errors import UserError
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.project import Project
 from pipeline.papers.reports import figure_products
-from pipeline.report.markup import literal, write_twins
+from pipeline.report.markup import prose, write_twins
 
 log = logging.getLogger(__name__)
+TEXTS = ("query_token", "key_token")
 add_arguments = partial(add_report_arguments, names=["figure"], out="SVG to write; PNG, CSV and caption lie beside it")
 
 
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, [args.paper])
     drawing = draw(project, args.paper, args.figure)
-    write_twins(args.out.with_suffix(".csv"), drawing.rows, caption(project, args.paper, args.figure, drawing.facts))
+    write_twins(
+        args.out.with_suffix(".csv"), drawing.rows, caption(project, args.paper, args.figure, drawing.facts), TEXTS
+    )
     save(drawing.picture, args.out)
     log.info("%s: %d numbers drawn", args.out, len(drawing.rows))
 
@@ -44,7 +47,5 @@ def caption(project: Project, paper: str, figure: str, facts: str) -> str:
     used = project.stand_in(entry.dataset)
     data = f"Data: {used}" + ("" if used == entry.dataset else f", which stands in for {entry.dataset}")
     seeds = ", ".join(map(str, project.config.seed_list))
-    return (
-        f"{record.title}, {figure}, at scale {project.config.scale}. {entry.caption.strip()}\n\n"
-        f"{literal(facts)} {data}. Seeds: {seeds}.\n\n![{figure}]({figure}.svg)\n"
-    )
+    said = f"{record.title}, {figure}, at scale {project.config.scale}. {entry.caption.strip()}"
+    return f"{prose(said)}\n\n{prose(f'{facts} {data}. Seeds: {seeds}.')}\n\n![{figure}]({figure}.svg)\n"

@@ -22,7 +22,7 @@ from pipeline.core.schema import known
 from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import Row
 from pipeline.papers.project import Project
-from pipeline.report.markup import grid, paragraphs, write_twins
+from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +94,8 @@ def render(project: Project, paper: str, table: str, times: LayerTimings, rows: 
     record, entry = project.papers[paper], project.papers[paper].layer_costs[table]
     n, d, kernel, window = rows[0]["n"], rows[0]["d"], times.record.kernel, times.record.window
     return paragraphs(
-        f"# {record.title}: {table}",
-        entry.caption.strip(),
+        f"# {literal(record.title)}: {table}",
+        prose(entry.caption),
         grid(header, cells),
         f"Exponents: of time, fitted as c n^p d^q to the larger sizes up to n = {n}, d = {d}; 95 %: of the repeats. "
         f"ms: one forward pass of n = {n}, d = {d}. Operations and paths: the printed formula, and its value for "

@@ -1,6 +1,6 @@
 """The Markdown twin of a table: what fits a terminal, with everything a reader must know below it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pandas import DataFrame, concat
 
@@ -11,14 +11,14 @@ from pipeline.papers.project import Project
 from pipeline.papers.reading import Reading
 from pipeline.papers.scale import Rule
 from pipeline.report.filled_table import FilledTable
-from pipeline.report.markup import grid, literal, paragraphs
+from pipeline.report.markup import grid, literal, paragraphs, prose
 
 
 def render(project: Project, paper: str, name: str, filled: FilledTable) -> str:
     """The table with its caption above and its data, metrics, scale and deviations below."""
     return paragraphs(
-        f"# {project.papers[paper].title}: {name}, scale {project.config.scale}",
-        filled.entry.caption.strip(),
+        f"# {literal(project.papers[paper].title)}: {name}, scale {project.config.scale}",
+        prose(filled.entry.caption),
         compact(filled, project.papers[paper].readings),
         below(project, paper, filled),
     )
@@ -49,23 +49,22 @@ def reading_lines(readings: dict[str, Reading], filled: FilledTable) -> list[str
     for name in filter(used.__contains__, readings):
         one = readings[name]
         choices = " ".join(f"{key}: {each.means} ({each.support})" for key, each in one.choices.items())
-        lines.append(
-            f'- {name} ({one.where}): "{one.passage}" Default, chosen {one.chosen}: {one.default}, {one.why} {choices}'
-        )
+        said = f'({one.where}): "{one.passage}" Default, chosen {one.chosen}: {one.default}, {one.why} {choices}'
+        lines.append(f"- {name} {literal(said)}")
     return ["Readings; a row names those that are not the default:", "", *lines, ""] if lines else []
 
 
 def below(project: Project, paper: str, filled: FilledTable) -> str:
     """Stand-ins, test sets and metrics, scale rules and the rows' deviations, as lists."""
-    lines = ["Data and metrics:", "", *(f"- {name}: {note(filled, name)}" for name in filled.cells)]
+    lines = ["Data and metrics:", "", *(f"- {name}: {note(filled, name, literal)}" for name in filled.cells)]
     lines += [
         "- 95 %: bootstrap over the sentences of the test set; ±: standard deviation over seeds and, where a row has "
         "several, decodings.",
         "- hours: device hours of training, restarts included, summed over the seeds of a row.",
         "",
-        f"Scale `{project.config.scale}`: {project.scale.description}",
+        f"Scale `{project.config.scale}`: {literal(project.scale.description)}",
         "",
-        *(f"- {line}" for line in scale_rules(project, filled.all_runs)),
+        *(f"- {literal(line)}" for line in scale_rules(project, filled.all_runs)),
         "",
         *reading_lines(project.papers[paper].readings, filled),
         "Deviations:",
@@ -76,18 +75,25 @@ def below(project: Project, paper: str, filled: FilledTable) -> str:
         if str(number) not in cited:
             continue
         changes = f" Not comparable, as this changes the {' and the '.join(one.changes)}." if one.changes else ""
-        lines.append(f"{number}. Paper: {one.paper} Here: {one.here} Why: {one.why}{changes}")
+        lines.append(f"{number}. {literal(f'Paper: {one.paper} Here: {one.here} Why: {one.why}')}{changes}")
     return "\n".join(lines)
 
 
-def note(filled: FilledTable, name: str) -> str:
-    """What a column is, which data stood in, and where and why it can't be set against the printed one."""
+def note(filled: FilledTable, name: str, written: Callable[[str], str] = str) -> str:
+    """Say what a column is, which data stood in, and where and why it can't be set against the printed one.
+
+    Args:
+        filled: The table.
+        name: The column.
+        written: Makes what the data say safe for the page.
+    """
     cell, reasons = filled.entry.cells[name], filled.reasons[name]
     if cell.printed:
         remark = not_comparable(filled, cell, reasons)
     else:
         remark = in_words([reason for row in reasons for reason in row if reason.is_stand_in])
-    return cell.note(filled.values(name), f"; {remark}" if remark else "")
+    values = [{key: written(str(value)) for key, value in row.items()} for row in filled.values(name)]
+    return cell.note(values, f"; {remark}" if remark else "")
 
 
 def not_comparable(filled: FilledTable, cell: Cell, reasons: Sequence[Sequence[Reason]]) -> str:

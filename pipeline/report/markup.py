@@ -23,9 +23,23 @@ MARKUP = re.compile(
 )
 
 
+BLOCK = re.compile(r"^(?=[#>+=\[-])|(?<=^)(?P<number>\d{1,9})(?=[.)](\s|$))")
+"""What makes the paragraph that begins with it something else."""
+
+
 def literal(text: str) -> str:
     """`text` on one line, each character that would be markup behind a backslash; text without such is unchanged."""
     return MARKUP.sub(r"\\\g<0>", LINE_ENDS.sub(" ", text))
+
+
+def plain(text: str) -> str:
+    """Return the text that `literal` or `prose` was made of, but for its line ends."""
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)
+
+
+def prose(text: str) -> str:
+    """Write a text as a paragraph of its own: literal, and no heading, list, quote or definition of a link."""
+    return BLOCK.sub(lambda found: f"{found[0]}\\", literal(text.strip()), count=1)
 
 
 def paragraphs(*parts: str) -> str:
@@ -47,8 +61,8 @@ def aligned(column: Sequence[str]) -> list[str]:
     return [heading, "-" * (width + 1) + (":" if numeric else "-"), *cells]
 
 
-def write_twins(csv: Path, rows: "DataFrame | Sequence[dict[str, Any]]", text: str) -> None:
-    """`rows` as `csv`, and beside it `text`, its Markdown twin."""
-    write_csv(csv, rows)
+def write_twins(csv: Path, rows: "DataFrame | Sequence[dict[str, Any]]", text: str, texts: Sequence[str] = ()) -> None:
+    """Write `rows` as `csv`, and beside it `text`, its Markdown twin. texts: as in `write_csv`."""
+    write_csv(csv, rows, texts=texts)
     with atomic_write(csv.with_suffix(".md")) as handle:
         handle.write(text)

@@ -137,7 +137,9 @@ class Partial:
         left_out = "; ".join(f"{system} ({why})" for system, why in whys.items())
         drawing, path = entry.draw(view), self.path(report)
         facts = f"{drawing.facts} Left out: {left_out}." if left_out else drawing.facts
-        write_twins(path.with_suffix(".csv"), drawing.rows, figure.caption(self.project, paper, name, facts))
+        write_twins(
+            path.with_suffix(".csv"), drawing.rows, figure.caption(self.project, paper, name, facts), figure.TEXTS
+        )
         save(drawing.picture, path)
         return left_out
 

@@ -25,16 +25,17 @@ from pipeline.papers.arguments import add_report_arguments, project_of
 from pipeline.papers.paper import TranscriptTable
 from pipeline.papers.project import Project
 from pipeline.papers.reports import transcripts
-from pipeline.report.markup import literal, paragraphs, write_twins
+from pipeline.report.markup import literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
+TEXTS = ("example", "model", "printed", "ours")
 add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
 
 
 def run(args: argparse.Namespace) -> None:
     project = project_of(args, [args.paper])
     rows = example_rows(project, args.paper, args.table)
-    write_twins(args.out, rows, render(project, args.paper, args.table, rows))
+    write_twins(args.out, rows, render(project, args.paper, args.table, rows), TEXTS)
     log.info("%s: %d texts", args.out, len(rows))
 
 
@@ -95,9 +96,9 @@ class Texts:
 def render(project: Project, paper: str, table: str, rows: list[dict[str, Any]]) -> str:
     """Example after example, the printed text above ours."""
     entry, record = project.transcript_table(paper, table), project.papers[paper]
-    parts = [f"# {record.title}: {table}, scale {project.config.scale}", entry.caption.strip()]
+    parts = [f"# {literal(record.title)}: {table}, scale {project.config.scale}", prose(entry.caption)]
     for example, group in DataFrame(rows, dtype=object).groupby("example", sort=False):
-        lines = [f"## Example {example}", ""]
+        lines = [f"## Example {literal(str(example))}", ""]
         for row in group.to_dict("records"):
             errors = f" ({row['word_errors']} word errors)" if row["word_errors"] != "" else ""
             lines += [

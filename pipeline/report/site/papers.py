@@ -7,6 +7,7 @@ from typing import Any
 from pipeline.analysis.cells.cell import RunCell, is_ours
 from pipeline.core.artifacts import Alignments, AttentionMaps, Figure, RunId, Trained
 from pipeline.report.filled_table import FilledTable
+from pipeline.report.markup import plain
 from pipeline.report.site.charts import Chart
 from pipeline.report.site.claims import shown_claims, tally
 from pipeline.report.site.compare import compare_page, write_comparison
@@ -128,7 +129,7 @@ def caption(path: Path) -> str:
     if not path.exists():
         return ""
     text = path.read_text(encoding="utf-8").split("\n\n![")[0]
-    return text.replace("\\", "")
+    return plain(text)
 
 
 def facts(present: Present, paper: str, tables: dict[str, FilledTable]) -> Facts:

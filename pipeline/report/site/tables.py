@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline.analysis.cells.cell import is_ours, short
 from pipeline.analysis.cells.scores import ScoreCell
 from pipeline.core.artifacts import ExampleTable, LayerTable, RunId, Table, TranscriptTable
+from pipeline.core.csv_file import from_text
 from pipeline.core.errors import UserError
 from pipeline.metrics import metric_named
 from pipeline.report.filled_table import NOT_RUN, FilledTable, fill
@@ -194,7 +195,7 @@ def other_tables(present: Present, paper: str) -> list[PlainTable]:
 
 def read_csv(path: Path) -> list[list[str]]:
     with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.reader(file)) or [[]]
+        return [[from_text(cell) for cell in row] for row in csv.reader(file)] or [[]]
 
 
 def files_of(present: Present, paper: str, name: str) -> Path:
