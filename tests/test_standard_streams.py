@@ -25,7 +25,7 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     ("end", "error"),
     [
-        ("> /dev/full", r"error: what \S+\.py, line \d+, writes: No space left on device\n"),
+        ("> /dev/full", r"error: what \S+\.py, line \d+, reads or writes: No space left on device\n"),
         (">&-", "error: standard output is closed; where nobody wants it, write `> /dev/null`\n"),
     ],
 )
