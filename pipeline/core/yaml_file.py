@@ -20,7 +20,7 @@ MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
 """The largest file of this project has 20 kB, 10 levels and 1,500 values."""
 LARGEST = 2**63
 TEXT = "tag:yaml.org,2002:str"
-PLAIN = re.compile(r"[A-Za-z_/.][\w/.-]*", re.ASCII)
+PLAIN = re.compile(r"[A-Za-z_/.][\w/.:@+%~=-]*", re.ASCII)
 """Texts in which no character is syntax."""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that no text needs; line breaks and tabs are none of them."""
@@ -61,7 +61,7 @@ def parse_yaml(text: str, where: str) -> Any:
 
 def yaml_text(text: str) -> str:
     """Return a text as YAML that reads back as this text: in quotes if it would be a number, `no`, or syntax."""
-    is_plain = PLAIN.fullmatch(text) and parse_yaml(text, "") == text
+    is_plain = PLAIN.fullmatch(text) and not text.endswith(":") and parse_yaml(text, "") == text
     return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
