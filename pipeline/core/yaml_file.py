@@ -61,7 +61,12 @@ def parse_yaml(text: str, where: str) -> Any:
 
 def yaml_text(text: str) -> str:
     """Return a text as YAML that reads back as this text: in quotes if it would be a number, `no`, or syntax."""
-    is_plain = PLAIN.fullmatch(text) and not text.endswith(":") and parse_yaml(text, "") == text
+    try:
+        is_plain = PLAIN.fullmatch(text) and parse_yaml(f"{{key: {text}}}", "") == {"key": text} == {
+            "key": parse_yaml(text, "")
+        }
+    except UserError:
+        is_plain = False
     return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
