@@ -8,7 +8,12 @@ from snakemake.utils import min_version
 
 from pipeline.core.errors import UserError
 from pipeline.core.schema import load_yaml
+from pipeline.papers.project import Project
+from pipeline.workflow.rules import Rules
+from pipeline.workflow.start import SITE, PlannedJob, after_failure, before_first_job
+from pipeline.workflow.targets import refuse_names_of_rules, refuse_odd_folders, set_options
 from pipeline.workflow.times import restore_times
+from pipeline.workflow.words_of_executor import WordsOfExecutor
 
 min_version("9.0")
 
@@ -23,6 +28,17 @@ except UserError as error:
 configfile: "config.yaml"
 
 
+try:
+    project = Project(workflow.basedir, config)
+    refuse_names_of_rules(project)
+    refuse_odd_folders(project)
+    rules_of, layout = Rules(project), project.layout
+    project.dataset_records
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+os.environ |= {"REPRISE_SETTINGS": set_options(project)}  # of commands that stages advise (pipeline/core/files.py)
+
 # `python` in a rule is the interpreter Snakemake runs under, activated or not, here and in cluster jobs.
 shell.prefix(f"set -euo pipefail; export PATH={os.path.dirname(sys.executable)!r}:$PATH; ")
 
@@ -32,7 +48,7 @@ include: "workflow/rules/common.smk"
 
 if workflow.is_main_process:
     restore_times(project)
-    for fault in datasets.faults.values():
+    for fault in project.dataset_records.faults.values():
         logger.warning(f"{fault}; what needs this dataset can't be made")
 
 
@@ -44,30 +60,12 @@ localrules:
     all,
     fetch,
     download,
-    collect_trees,
-    collect_text,
-    collect_recordings,
-    describe_run,
     train,
-    average,
-    translate,
-    perplexity,
-    parse,
-    perplexity_elsewhere,
-    tune,
-    transcribe,
-    gate_values,
-    attention_maps,
-    alignments,
+    decode,
+    score,
     layer_times,
     model_sizes,
-    score,
-    score_trees,
-    score_speech,
-    phenomena,
     table,
-    example_table,
-    transcript_table,
     layer_table,
     figure,
     claims,
@@ -79,44 +77,56 @@ localrules:
     cost,
 
 
-logger.addHandler(WordsOfExecutor())
+words = WordsOfExecutor()
+logger.addHandler(words)
 
 
 onstart:
-    note_driver(workflow.dag.needrun_jobs())
-    check_files(workflow.dag.needrun_jobs())
-    place_orders(workflow.dag.needrun_jobs())
+    from pipeline.planning.check_data import check  # brings an HTTP client, which nothing else here needs
+
+    jobs = [
+        PlannedJob(job.rule.name, job.wildcards.get("dataset", ""), [str(path) for path in job.output])
+        for job in workflow.dag.needrun_jobs()
+    ]
+    try:
+        before_first_job(rules_of, jobs, check)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
 
 
 onerror:
-    atexit.register(say_failures, workflow.scheduler.failed, list(workflow.dag.jobs))
+    atexit.register(after_failure, words.failed_logs, SETTINGS)
 
 
-rule all:
-    """Every table, claim and figure of every paper that is reproduced, at the configured scale, and the site of them."""
-    default_target: True
-    input:
-        reports(*project.reproduced),
-        SITE,
-
-
-for paper in project.papers:
+for target, papers in {"all": project.reproduced, **{paper: [paper] for paper in project.papers}}.items():
 
     rule:
+        """Every table, claim and figure of a paper, or of every paper that is reproduced and the site of them."""
         name:
-            paper
+            target
+        default_target: target == "all"
         input:
-            reports(paper),
+            rules_of.reports(papers),
+            SITE if target == "all" else [],
+
+
+rule unknown:
+    """Say why nothing makes a target in results/ or of a plain name, with those that exist and the nearest."""
+    input:
+        shown(rules_of.refuse_target),
+    output:
+        "{target}",
+    wildcard_constraints:
+        target=rules_of.unknown_targets(),
 
 
 include: "workflow/rules/corpora.smk"
-include: "workflow/rules/training.smk"
-include: "workflow/rules/decoding.smk"
-include: "workflow/rules/probes.smk"
-include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/models.smk"
 include: "workflow/rules/reports.smk"
 include: "workflow/rules/planning.smk"
 
 
-begin_before_trainings(workflow.rules)
-check_targets(rule.name for rule in workflow.rules)
+# Every other job has what it needs in minutes, and must not wait until the last training has begun.
+for one in workflow.rules:
+    if one.name != "train":
+        one.priority = 1

@@ -41,7 +41,7 @@ def score_paths(folder: Path, decoding: str, splits: str) -> dict[str, list[Path
 
 def main(out: Path, decoding: str, splits: str, folders: list[Path]) -> None:
     curves = [fit_curve(folder) for folder in folders]
-    trained = [TrainedRun.read(folder / "trained.json") for folder in folders]
+    trained = [TrainedRun.read(folder / "done.json") for folder in folders]
     rows = {
         name: np.array([np.concatenate([read_statistics(folder / path, name) for path in paths]) for folder in folders])
         for name, paths in score_paths(folders[0], decoding, splits).items()

@@ -17,7 +17,6 @@ from pipeline.core.patience import persevere
 
 # stage -> (module, one-line help)
 STAGES = {
-    "describe": ("pipeline.papers.describe", "write a run's resolved specification"),
     "schemas": ("pipeline.planning.schemas", "write the JSON schemas of every YAML file"),
     "claims": ("pipeline.report.claims", "set what was measured next to what a paper says, with a verdict"),
     "figure": ("pipeline.report.figure", "draw a figure, with the numbers in it and a caption"),
@@ -68,7 +67,9 @@ STAGES = {
     "score-speech": ("pipeline.evaluation.score_speech", "score transcripts: character and word error rate"),
     "perplexity": ("pipeline.probes.perplexity", "perplexity of a split, without smoothing"),
     "score-trees": ("pipeline.evaluation.score_trees", "score parses: labelled bracketing F1, with intervals"),
-    "score": ("pipeline.evaluation.score", "score translations: every BLEU, chrF and GLEU, with intervals"),
+    "score-text": ("pipeline.evaluation.score_text", "score translations: every BLEU, chrF and GLEU, with intervals"),
+    "score": ("pipeline.outputs.score", "score all that was decoded of a run under one decoding"),
+    "decode": ("pipeline.outputs.decode", "make all that reports want of a run under one decoding"),
     "phenomena": ("pipeline.evaluation.phenomena", "count names, idioms and word order that are right, on the grammar"),
 }
 

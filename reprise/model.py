@@ -12,10 +12,10 @@ from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
-from pipeline.data.batches.corpus_batches import normalised_as, vocabularies
+from pipeline.data.batches.corpus_batches import normalised_as
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.text.alphabet import Alphabet
-from pipeline.data.text.vocabulary import Subwords
+from pipeline.data.text.vocabulary import Subwords, vocabularies
 from pipeline.data.trees.linearisation import rebuild
 from pipeline.decoding.choose_search import Search, search_for
 from pipeline.decoding.decode_split import decode_split

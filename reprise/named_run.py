@@ -199,7 +199,7 @@ def made(found: FoundRun, product: Averaged | Tuned) -> Path:
     """A product's file in the folder of the run, wherever that lies. Raises UserError when it is not made."""
     path = found.folder / path_in_run(product)
     if not path.exists():
-        making = command(found.project, found.project.layout.path(product))
+        making = command(found.project, found.project.layout.target(product))
         raise UserError(f"{path}: not made yet; `{making}` makes it, or choose another --decoding")
     return path
 

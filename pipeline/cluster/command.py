@@ -4,7 +4,6 @@ It is written in command.json, beside which lie done.json and the other notes (m
 """
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.core.digests import noted
@@ -17,13 +16,13 @@ from pipeline.stages import perform
 from pipeline.training.key import run_key
 
 
-def order_command(folder: Path, arguments: list[str], outputs: list[Path], inputs: Sequence[Path] = ()) -> Command:
+def order_command(folder: Path, arguments: list[str], outputs: list[Path]) -> Command:
     """Write `command.json`; what was made by the same command from the same files counts as done while it is there."""
     key = sha256_json([arguments, [state_of(each) for each in arguments if Path(each) not in outputs]])
     done = read_note(Done, folder / DONE_FILE)
     if done and (done.key != key or not all(path.exists() for path in outputs)):
         (folder / DONE_FILE).unlink(missing_ok=True)
-    command = Command(key=key, arguments=arguments, outputs=[*map(str, outputs)], inputs=[*map(str, inputs)])
+    command = Command(key=key, arguments=arguments, outputs=[*map(str, outputs)])
     if read_note(Command, folder / "command.json") != command:
         command.write(folder / "command.json")
     return command

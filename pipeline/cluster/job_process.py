@@ -29,12 +29,10 @@ from pathlib import Path
 from pipeline.cluster.command import job_key
 from pipeline.cluster.markers import is_done, mark_unfit, newest_checkpoint, note_failure, read_starts, record_start
 from pipeline.cluster.node_check import UnfitNode, check_node
-from pipeline.cluster.orders import perform_orders
 from pipeline.cluster.received_signals import SignalRecord
 from pipeline.cluster.this_job import job_name, node_name, rank, world_size
 from pipeline.cluster.version import code_digest
 from pipeline.core.errors import LostPeer, UserError
-from pipeline.core.layout import DONE_FILE
 from pipeline.core.patience import persevere
 from pipeline.core.records.jobs import StartLine
 from pipeline.training.ownership import Ownership, TakenOver
@@ -68,6 +66,8 @@ class JobOrder:
         key: the run's key when the job was submitted.
         gpus: GPUs that this job asked for in all; 0 leaves them unchecked.
         code: digest of the package when the job was submitted.
+        then: `module:name` of what the first task calls with the same path when the run is done; empty if nothing.
+            It records its own failures.
     """
 
     function: str
@@ -75,6 +75,7 @@ class JobOrder:
     key: str
     gpus: int
     code: str
+    then: str = ""
 
 
 def run_job(order: JobOrder) -> None:
@@ -106,8 +107,8 @@ def attempt(order: JobOrder) -> Exit:
         if code_digest() != order.code:
             log.warning("the code changed since this job was submitted")
         perform(order.function, run, order.key)
-        if rank() == 0:
-            perform_orders(run / "jobs")  # what is made of these weights is done where they are
+        if order.then and rank() == 0:
+            pkgutil.resolve_name(order.then)(run)
         return Exit.DONE
     except UnfitNode as error:
         return unfit(run, str(error))
@@ -213,12 +214,11 @@ def go_on_later(order: JobOrder) -> Exit:
 
 
 def fruitless_starts(run: Path) -> int:
-    """How many of the last starts, this one included, brought no checkpoint, no order done, and no end of the job."""
+    """Count the last starts, this one included, that brought neither a checkpoint nor the end of the job."""
     newest = newest_checkpoint(run)
-    ordered = max((path.stat().st_mtime for path in run.glob(f"*/{DONE_FILE}")), default=0.0)
     fruitless = 0
     for line in reversed(read_starts(run)):
-        if line.outcome == "done" or (line.event == "start" and (line.checkpoint != newest or line.time < ordered)):
+        if line.outcome == "done" or (line.event == "start" and line.checkpoint != newest):
             break
         fruitless += line.event == "start"
     return fruitless

@@ -59,6 +59,11 @@ class LocalJobs:
     def log_of(self, job: str) -> None:
         """There is none: the processes write to the launcher's own stderr."""
 
+    def finish(self) -> None:
+        """Wait until the processes end, which may decode the run that they trained."""
+        for process in self.processes:
+            process.wait()
+
     def release(self, job: str) -> None:
         """Ask the processes to save a checkpoint and stop, and wait for them."""
         if any(process.poll() is None for process in self.processes):

@@ -100,6 +100,9 @@ class SlurmJobs:
         what = "%s: job %s goes on without us; the same command waits for it again, `scancel %s` cancels it"
         log.warning(what, self.run, job, job)
 
+    def finish(self) -> None:
+        """Do not wait for what a job does after its run is done: it goes on without its launcher."""
+
     def _jobs_newer_than(self, moment: float) -> list[QueuedJob]:
         """Waits until Slurm answers, and as long as the limit on queries asks for."""
         while (jobs := self.queue.jobs(moment)) is None:

@@ -35,6 +35,7 @@ class Jobs(Protocol):
     def look_up(self, job: str) -> QueuedJob | None: ...
     def log_of(self, job: str) -> Path | None: ...
     def release(self, job: str) -> None: ...
+    def finish(self) -> None: ...
 
 
 class Waiter:
@@ -61,7 +62,10 @@ class Waiter:
             if self.job is None:
                 self.job = self.jobs.submit()
             self._follow(self.job, from_start=not adopted)
-            self.job, adopted = None, False
+            if not is_done(self.run, self.key):
+                self.job, adopted = None, False
+        if self.job:
+            self.jobs.finish()
 
     def detach(self) -> None:
         """Say what goes on without this process."""

@@ -56,12 +56,8 @@ class OfRun:
     run: RunId
 
 
-class Specification(OfRun):
-    """`run.yaml`, all that a training reads."""
-
-
 class Trained(OfRun):
-    """The record of a finished training; its final weights lie beside it."""
+    """The record of a finished training, with its final weights and its `run.yaml` beside it."""
 
 
 class Gates(OfRun):
@@ -71,6 +67,14 @@ class Gates(OfRun):
 @dataclass(frozen=True)
 class OfDecoding(OfRun):
     decoding: str
+
+
+class Outputs(OfDecoding):
+    """The manifest of everything that the model of a run writes or shows under one decoding."""
+
+
+class Scores(OfDecoding):
+    """The manifest of all scores of the outputs of one decoding."""
 
 
 class Averaged(OfDecoding):
@@ -173,6 +177,26 @@ class Claims:
     """Every claim of a paper, with its verdict."""
 
     paper: str
+
+
+TRAINING = "training"
+"""The decoding that stands for outputs of the final weights or the checkpoints alone: gates and alignments."""
+
+
+def manifest_of(product: "Product") -> "Product":
+    """Return the manifest that lists `product`, which rules declare in its place; others stand for themselves."""
+    match product:
+        case Outputs() | Scores():
+            return product
+        case Score(run, measure, decoding) if measure != "perplexities":
+            return Scores(run, decoding)
+        case OfDecoding(run, decoding) | Score(run, _, decoding):
+            return Outputs(run, decoding)
+        case Transcript(run, decoding):
+            return Outputs(run, decoding)
+        case Gates(run) | Alignments(run):
+            return Outputs(run, TRAINING)
+    return product
 
 
 Report = Table | Figure | Claims

@@ -11,12 +11,16 @@ from pathlib import Path
 from pipeline.core import artifacts as products
 
 RESULTS = Path("results")
-RUN_FILE, TRAINED_FILE, DONE_FILE = "run.yaml", "trained.json", "done.json"
+RUN_FILE, DONE_FILE = "run.yaml", "done.json"
 COST_FILE, PROGRESS_FILE, SAMPLES_FILE = "cost.json", "progress.jsonl", "samples.jsonl"
 TOLD, EVENTS = (COST_FILE, PROGRESS_FILE, SAMPLES_FILE), "events"
 WEIGHTS_FILE = "model.safetensors"
 """In the folder of a run: what training reads, its records, what it tells of itself, its weights."""
 OLD_RUN = ".before-"  # in the name of a folder beside a run's: what it was before its settings changed
+OUTPUTS_FILE, SCORES_FILE = "outputs.json", "scores.json"
+"""The two manifests of a decoding, in the folder `{run}/{decoding}`."""
+DECODINGS_FILE = "decodings.json"
+"""In the folder of a scale: how each run is decoded, for the end of its training job."""
 CORPUS_FILE = "corpus.json"
 """In the folder of an encoded corpus: its record."""
 
@@ -39,6 +43,11 @@ class Layout:
     def scale_folder(self) -> Path:
         """What belongs to the scale: runs, measurements, logs."""
         return self.work / self.scale
+
+    @property
+    def decodings(self) -> Path:
+        """The file that tells training jobs how their runs are decoded."""
+        return self.scale_folder / DECODINGS_FILE
 
     @property
     def runs(self) -> Path:
@@ -97,6 +106,10 @@ class Layout:
                 return self.results / paper / "claims.csv"
         raise TypeError(f"no path of {product!r}")
 
+    def target(self, product: products.Product) -> Path:
+        """Return the file that a rule declares for `product`: its manifest's if it has one."""
+        return self.path(products.manifest_of(product))
+
     def text(self, product: products.Translation) -> Path:
         """A translation's detokenised twin."""
         return self.path(product).with_suffix(".txt")
@@ -119,10 +132,12 @@ IN_CORPUS: dict[type[products.OfDataset], str] = {
 def path_in_run(product: products.OfRun) -> str:
     """Of products of a run, in its folder."""
     match product:
-        case products.Specification():
-            return RUN_FILE
         case products.Trained():
-            return TRAINED_FILE
+            return DONE_FILE
+        case products.Outputs(_, decoding):
+            return f"{decoding}/{OUTPUTS_FILE}"
+        case products.Scores(_, decoding):
+            return f"{decoding}/{SCORES_FILE}"
         case products.Gates():
             return "gates.json"
         case products.Averaged(_, decoding):

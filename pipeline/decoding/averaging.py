@@ -39,18 +39,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    key = run_key(args.run_folder)
     best = args.best is not None
-    paths = inputs(args.run_folder, args.best if best else args.last, key, best)
+    write_average(args.run_folder, args.best if best else args.last, best, args.out)
+
+
+def write_average(run_folder: Path, count: int, best: bool, out: Path) -> None:
+    """Average checkpoints of a run into `out`, and write a record of them beside it. Raises UserError as `inputs`."""
+    key = run_key(run_folder)
+    paths = inputs(run_folder, count, key, best)
     mean, facts = average(paths, key)
-    write_tensor_file(args.out, mean, {"key": key, "step": facts[-1]["step"], "averaged": len(paths)})
+    write_tensor_file(out, mean, {"key": key, "step": facts[-1]["step"], "averaged": len(paths)})
     listed = [
         AveragedFile(file=path.name, step=one["step"], digest=one["digest"])
         for path, one in zip(paths, facts, strict=True)
     ]
-    averaged = Averaged(key=key, digest=read_facts(args.out)["digest"], inputs=listed)
-    averaged.write(args.out.with_suffix(".json"))
-    log.info("%s: mean of steps %s", args.out, ", ".join(str(one["step"]) for one in facts))
+    averaged = Averaged(key=key, digest=read_facts(out)["digest"], inputs=listed)
+    averaged.write(out.with_suffix(".json"))
+    log.info("%s: mean of steps %s", out, ", ".join(str(one["step"]) for one in facts))
 
 
 def inputs(run_folder: Path, count: int, key: str, best: bool = False) -> list[Path]:

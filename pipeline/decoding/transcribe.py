@@ -15,10 +15,11 @@ from pathlib import Path
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Tuned
-from pipeline.data.batches.corpus_batches import normalised_as, source_split, vocabularies
+from pipeline.data.batches.corpus_batches import normalised_as, source_split
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.store.encoded_files import require_whole
-from pipeline.decoding.choose_search import search_for
+from pipeline.data.text.vocabulary import vocabularies
+from pipeline.decoding.choose_search import Search, search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 
@@ -36,11 +37,18 @@ def run(args: argparse.Namespace) -> None:
     config = with_tuned_weights(parse_decoding(args.decoding), args.tuned)
     trained = TrainedModel.load(args.weights, args.threads)
     search = search_for(trained, config, args.language_model)
-    require_whole(args.corpus)
-    pairs = source_split(args.corpus, args.split, normalised_as(trained.spec))
+    transcribe_split(trained, search, config, args.corpus, args.split, args.out)
+
+
+def transcribe_split(
+    trained: TrainedModel, search: Search, config: DecodingConfig, corpus: Path, split: str, out: Path
+) -> None:
+    """Transcribe a split of an encoded corpus into `out`. Raises UserError when the corpus is incomplete."""
+    require_whole(corpus)
+    pairs = source_split(corpus, split, normalised_as(trained.spec))
     decoded = decode_split(trained, WholeSplit(pairs, config.batch_tokens), search)
-    lines = vocabularies(args.corpus)[1].decode(decoded.outputs)
-    write_outputs(args.out, lines, decoded.report(trained, args.split, config, args.corpus))
+    lines = vocabularies(corpus)[1].decode(decoded.outputs)
+    write_outputs(out, lines, decoded.report(trained, split, config, corpus))
 
 
 def with_tuned_weights(config: DecodingConfig, tuned: Path | None) -> DecodingConfig:

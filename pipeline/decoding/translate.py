@@ -16,7 +16,7 @@ from pipeline.data.batches.batches import ParallelSplit
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.text.moses import detokenise
 from pipeline.data.text.vocabulary import load_vocabularies
-from pipeline.decoding.choose_search import search_for
+from pipeline.decoding.choose_search import Search, search_for
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 
@@ -33,14 +33,25 @@ def run(args: argparse.Namespace) -> None:
     config = parse_decoding(args.decoding)
     trained = TrainedModel.load(args.weights, args.threads)
     replace_branch_weights(trained, config)
+    search = search_for(trained, config, args.language_model)
+    translate_split(trained, search, config, args.split, args.out, args.text)
+
+
+def translate_split(
+    trained: TrainedModel, search: Search, config: DecodingConfig, split: str, out: Path, text: Path | None
+) -> None:
+    """Translate a split of the run's corpus into `out`, and detokenised into `text`.
+
+    Raises:
+        UserError: A source is longer than the model has positions for.
+    """
     corpus = Path(trained.spec.corpus)
     _, subwords = load_vocabularies(corpus.parent)
-    search = search_for(trained, config, args.language_model)
-    decoded = decode_split(trained, WholeSplit(ParallelSplit(corpus, args.split), config.batch_tokens), search)
+    decoded = decode_split(trained, WholeSplit(ParallelSplit(corpus, split), config.batch_tokens), search)
     tokenised = subwords.decode(decoded.outputs)
-    if args.text:
-        write_lines(args.text, [detokenise(line, trained.corpus.tgt) for line in tokenised])
-    write_outputs(args.out, tokenised, decoded.report(trained, args.split, config))
+    if text:
+        write_lines(text, [detokenise(line, trained.corpus.tgt) for line in tokenised])
+    write_outputs(out, tokenised, decoded.report(trained, split, config))
 
 
 def replace_branch_weights(trained: TrainedModel, config: DecodingConfig) -> None:

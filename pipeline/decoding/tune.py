@@ -19,8 +19,9 @@ from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Tuned, TunedPoint
 from pipeline.data.batches.batches import TextBatch
-from pipeline.data.batches.corpus_batches import normalised_as, source_split, vocabularies
+from pipeline.data.batches.corpus_batches import normalised_as, source_split
 from pipeline.data.batches.speech_batches import SpeechBatch
+from pipeline.data.text.vocabulary import vocabularies
 from pipeline.decoding.choose_search import load_used, weighted_search
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
@@ -40,11 +41,16 @@ def run(args: argparse.Namespace) -> None:
     if not config.tuned:
         raise UserError("--decoding: has no `lm_weights`, so there is nothing to choose")
     trained = TrainedModel.load(args.weights, args.threads)
+    choose_weights(trained, config, args.language_model, args.out)
+
+
+def choose_weights(trained: TrainedModel, config: DecodingConfig, language_model: Path | None, out: Path) -> None:
+    """Write the pair of fusion weights with the lowest word error rate, and the whole grid, to `out`."""
     batches, references = sample(trained, config)
-    grid = scored_grid(trained, config, args.language_model, batches, references)
+    grid = scored_grid(trained, config, language_model, batches, references)
     best = min(grid, key=lambda point: (point.wer, point.cer, point.lm_weight, abs(point.word_bonus)))
-    Tuned(**dict(best), sentences=len(references), grid=grid).write(args.out)
-    log.info("%s: lambda %g, beta %g: WER %.2f", args.out, best.lm_weight, best.word_bonus, best.wer)
+    Tuned(**dict(best), sentences=len(references), grid=grid).write(out)
+    log.info("%s: lambda %g, beta %g: WER %.2f", out, best.lm_weight, best.word_bonus, best.wer)
 
 
 def scored_grid(

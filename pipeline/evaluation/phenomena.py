@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.dataset import GrammarDataset, load_dataset
+from pipeline.data.dataset import GrammarDataset, SplitName, load_dataset
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.test_sets import check_references
 from pipeline.data.text.vocabulary import load_vocabularies
@@ -34,17 +34,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_dataset(args.dataset)
+    score_phenomena(args.dataset, args.corpus, args.split, args.tokenised, args.out)
+
+
+def score_phenomena(dataset_file: Path, corpus: Path, split: SplitName, tokenised: Path, out: Path) -> None:
+    """Count what a translation of a split of the grammar got right and write `out`.
+
+    Raises:
+        UserError: The dataset is not the grammar's into English, or a file has other lines than the test set.
+    """
+    dataset = load_dataset(dataset_file)
     if not isinstance(dataset, GrammarDataset) or dataset.tgt != "en":
-        raise UserError(f"{args.dataset}: is not written by the grammar into English; it has no phenomena to count")
-    facts = args.corpus / f"{args.split}.phenomena.jsonl"
-    lines = check_references(dataset, args.split, args.corpus / "prepared")
+        raise UserError(f"{dataset_file}: is not written by the grammar into English; it has no phenomena to count")
+    facts = corpus / f"{split}.phenomena.jsonl"
+    lines = check_references(dataset, split, corpus / "prepared")
     records = [json.loads(line) for line in read_lines(facts, lines)]
-    hypotheses = read_lines(args.tokenised, lines)
+    hypotheses = read_lines(tokenised, lines)
     sentences = [
         GrammarSentence(hypothesis.split(" "), record, parse_tree(record["tree"], "phenomena"))
         for record, hypothesis in zip(records, hypotheses, strict=True)
     ]
-    src, tgt = (vocabulary.words or [] for vocabulary in load_vocabularies(args.corpus))
-    record = scored(dataset, args.split, lines, sha256_file(facts), [args.tokenised, facts])
-    write_score(args.out, GrammarTranslations(sentences, src, tgt, dataset.lowercase), record)
+    src, tgt = (vocabulary.words or [] for vocabulary in load_vocabularies(corpus))
+    record = scored(dataset, split, lines, sha256_file(facts), [tokenised, facts])
+    write_score(out, GrammarTranslations(sentences, src, tgt, dataset.lowercase), record)

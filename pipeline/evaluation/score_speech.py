@@ -13,11 +13,11 @@ from pathlib import Path
 
 from pipeline.core.records.preparation import PreparedSpeech
 from pipeline.core.sha256 import sha256_file, sha256_json
-from pipeline.data.batches.corpus_batches import vocabularies
-from pipeline.data.dataset import load_dataset
+from pipeline.data.dataset import SplitName, load_dataset
 from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.store.token_store import TokenStore, token_files
 from pipeline.data.text.checked_lines import read_lines
+from pipeline.data.text.vocabulary import vocabularies
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.error_rates import Transcripts
 from pipeline.metrics.score_file import write_score
@@ -30,14 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_dataset(args.dataset)
-    require_whole(args.corpus)
-    stem = args.corpus / f"{args.split}.tgt"
+    score_transcripts(args.dataset, args.corpus, args.split, args.transcripts, args.out)
+
+
+def score_transcripts(dataset_file: Path, corpus: Path, split: SplitName, transcripts: Path, out: Path) -> None:
+    """Score the transcripts of a split of an encoded corpus and write `out`. Raises UserError for other lines."""
+    dataset = load_dataset(dataset_file)
+    require_whole(corpus)
+    stem = corpus / f"{split}.tgt"
     store = TokenStore(stem)
-    references = vocabularies(args.corpus)[1].decode([store[index] for index in range(len(store))])
-    hypotheses = [line.removesuffix("\r") for line in read_lines(args.transcripts, len(references))]
+    references = vocabularies(corpus)[1].decode([store[index] for index in range(len(store))])
+    hypotheses = [line.removesuffix("\r") for line in read_lines(transcripts, len(references))]
     digest = sha256_json([sha256_file(path) for path in token_files(stem)])
-    report = PreparedSpeech.read_if_there(args.corpus.parent / "prepared/report.json")
-    left_out = sum(report.splits[args.split].rejected.values()) if report else 0
-    record = scored(dataset, args.split, len(references), digest, [args.transcripts], left_out=left_out)
-    write_score(args.out, Transcripts(references, hypotheses), record)
+    report = PreparedSpeech.read_if_there(corpus.parent / "prepared/report.json")
+    left_out = sum(report.splits[split].rejected.values()) if report else 0
+    record = scored(dataset, split, len(references), digest, [transcripts], left_out=left_out)
+    write_score(out, Transcripts(references, hypotheses), record)

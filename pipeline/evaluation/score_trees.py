@@ -22,7 +22,7 @@ from pathlib import Path
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.dataset import TreebankRecord, load_one_of
+from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.test_sets import check_pairs
 from pipeline.data.text.text_files import lines_of
@@ -46,31 +46,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_one_of(args.dataset, TreebankRecord, "a treebank")
-    gold_path, words_path = args.prepared / f"{args.split}.trees", args.prepared / f"{args.split}.tok.{dataset.src}"
+    score_parses(args.dataset, args.prepared, args.split, args.sequences, args.trees, args.aligned_trees, args.out)
+
+
+def score_parses(
+    dataset_file: Path,
+    prepared: Path,
+    split: SplitName,
+    sequences_file: Path,
+    trees_file: Path,
+    aligned_file: Path,
+    out: Path,
+) -> None:
+    """Score the parses of a split, write the trees they were scored as, and write `out`.
+
+    Args:
+        trees_file: Trees with the words set on tags in order.
+        aligned_file: Trees with the words set on tags by alignment.
+
+    Raises:
+        UserError: A file has other lines than the test set, or other words.
+    """
+    dataset = load_one_of(dataset_file, TreebankRecord, "a treebank")
+    gold_path, words_path = prepared / f"{split}.trees", prepared / f"{split}.tok.{dataset.src}"
     numbered = enumerate(read_lines(gold_path), start=1)
     gold = [parse_tree(line, f"{gold_path}: line {number}") for number, line in numbered]
-    check_pairs(dataset, args.split, len(gold), str(gold_path))
-    sentences, sequences = (read_lines(path, len(gold)) for path in (words_path, args.sequences))
+    check_pairs(dataset, split, len(gold), str(gold_path))
+    sentences, sequences = (read_lines(path, len(gold)) for path in (words_path, sequences_file))
     check_words(gold, sentences, words_path)
     outputs = [(symbols.split(), line.split(" ")) for symbols, line in zip(sequences, sentences, strict=True)]
     pairs = [rebuild(*output) for output in outputs]
     parses, repairs = [tree for tree, _ in pairs], [repairs for _, repairs in pairs]
-    training = [args.prepared / f"train.tok.{side}" for side in dataset.languages]
+    training = [prepared / f"train.tok.{side}" for side in dataset.languages]
     texts = (lines_of(path, "remove `report.json` there, and make it anew") for path in training)
     examples = islice(zip(*texts, strict=True), EXAMPLES)
     lexicon = TagLexicon((sentence.split(" "), tree.split(" ")) for sentence, tree in examples)
     by_alignment = [rebuild(aligned(symbols, sentence, lexicon), sentence)[0] for symbols, sentence in outputs]
-    for path, trees in ((args.trees, parses), (args.aligned_trees, by_alignment)):
+    for path, trees in ((trees_file, parses), (aligned_file, by_alignment)):
         with atomic_write(path) as output:
             output.writelines(f"{tree}\n" for tree in trees)
     inputs = Parses(gold, parses, repairs, by_alignment)
     totals = inputs.counts.sum(axis=0)
     found = dict(sum((Counter(vars(repair)) for repair in repairs), Counter()))
     facts = {"recall": float(recall(totals)), "precision": float(precision(totals)), "repairs": found}
-    read = [args.sequences, words_path, gold_path, *training]
-    record = scored(dataset, args.split, len(gold), sha256_file(gold_path), read, **facts)
-    write_score(args.out, inputs, record)
+    read = [sequences_file, words_path, gold_path, *training]
+    record = scored(dataset, split, len(gold), sha256_file(gold_path), read, **facts)
+    write_score(out, inputs, record)
     log.info("repairs: %s", ", ".join(f"{count} {kind}" for kind, count in found.items()) or "none")
 
 

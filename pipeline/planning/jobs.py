@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.cluster.markers import newest_checkpoint
 from pipeline.core import artifacts as products
 from pipeline.core.artifacts import Encoded, OfRun, Prepared, Product, RunId, Spoken
-from pipeline.core.layout import DONE_FILE, TRAINED_FILE
+from pipeline.core.layout import DONE_FILE
 from pipeline.data.dataset import ReadAloudDataset, SpokenRecord, TextRecord, sources_of
 from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND, STORED
 from pipeline.papers.project import Project
@@ -210,6 +210,6 @@ class Jobs:
 
 def done_share(folder: Path, steps: int) -> float:
     """How much of a training is done: all of it, or up to the newest checkpoint."""
-    if (folder / TRAINED_FILE).exists() or (folder / DONE_FILE).exists():
+    if (folder / DONE_FILE).exists():
         return 1.0
     return newest_checkpoint(folder) / steps

@@ -21,7 +21,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.probes import AlignmentMaps
 from pipeline.core.symbols import PAD
-from pipeline.data.batches.corpus_batches import evaluation_split, normalised_as, vocabularies
+from pipeline.data.batches.corpus_batches import evaluation_split, normalised_as
+from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.checkpoint import load_weights, weight_files
@@ -42,14 +43,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    spec, key = load_run(args.run_folder / RUN_FILE), run_key(args.run_folder)
-    files = weight_files(args.run_folder)
+    write_alignments(args.run_folder, args.split, args.out, args.threads)
+
+
+def write_alignments(run_folder: Path, split: str, out: Path, threads: int | None) -> None:
+    """Write the alignments of a split at every kept checkpoint of a run to `out`.
+
+    Raises:
+        UserError: No checkpoint is kept, or the model has no attention over speech.
+    """
+    spec, key = load_run(run_folder / RUN_FILE), run_key(run_folder)
+    files = weight_files(run_folder)
     if not files:
-        raise UserError(f"{args.run_folder}/checkpoints: no weights are kept; train the run again")
-    device = ready(args.threads)
+        raise UserError(f"{run_folder}/checkpoints: no weights are kept; train the run again")
+    device = ready(threads)
     model = assemble(spec).to(device).eval()
     recogniser = recogniser_of(model, spec.name)
-    pairs = evaluation_split(Path(spec.corpus), args.split, normalised_as(spec))
+    pairs = evaluation_split(Path(spec.corpus), split, normalised_as(spec))
     shown = median_length(pairs.tgt_lengths)
     chosen = np.unique(np.linspace(0, len(pairs.tgt) - 1, min(MEASURED, len(pairs.tgt))).round().astype(np.int64))
     single, batch = pairs.batch(np.array([shown])).to(device), pairs.batch(chosen).to(device)
@@ -60,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
             maps.append(recogniser.alignments(single)[0].round(decimals=4).tolist())
             entropies.append(mean_entropy(recogniser.alignments(batch), batch.tgt_out != PAD))
     record = AlignmentMaps(
-        split=args.split,
+        split=split,
         utterances=len(chosen),
         utterance=shown,
         text=vocabularies(Path(spec.corpus))[1].decode([pairs.tgt[shown]])[0],
@@ -69,8 +79,8 @@ def run(args: argparse.Namespace) -> None:
         maps=maps,
         weights_digest=read_facts(files[-1][1])["digest"],
     )
-    record.write(args.out)
-    log.info("%s: entropy %.2f nats at first, %.2f in the end", args.out, entropies[0], entropies[-1])
+    record.write(out)
+    log.info("%s: entropy %.2f nats at first, %.2f in the end", out, entropies[0], entropies[-1])
 
 
 @runtime_checkable

@@ -74,13 +74,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    trained = TrainedModel.load(args.weights, args.threads)
+    write_map(TrainedModel.load(args.weights, args.threads), args.split, args.rule, args.out)
+
+
+def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
+    """Write the attention map that a rule chooses from a split to `out`. Raises UserError as `best_map`."""
     corpus = Path(trained.spec.corpus)
     subwords = Subwords(corpus.parent / "subwords.model")
-    batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(corpus, args.split), BATCH_TOKENS)
-    found = best_map(trained, batches, subwords, args.rule, args.split)
-    found.write(args.out)
-    log.info("%s: %s", args.out, " ".join(found.tokens))
+    batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(corpus, split), BATCH_TOKENS)
+    found = best_map(trained, batches, subwords, rule, split)
+    found.write(out)
+    log.info("%s: %s", out, " ".join(found.tokens))
 
 
 def best_map(

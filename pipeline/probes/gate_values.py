@@ -60,10 +60,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_dataset(args.dataset)
+    grammar_from_chinese(args.dataset)
+    measure_gates(TrainedModel.load(args.weights, args.threads), args.dataset, args.out)
+
+
+def grammar_from_chinese(dataset_file: Path) -> GrammarDataset:
+    """Return the dataset of a file. Raises UserError when the grammar does not write it from Chinese."""
+    dataset = load_dataset(dataset_file)
     if not isinstance(dataset, GrammarDataset) or dataset.src != "zh":
-        raise UserError(f"{args.dataset}: is not written by the grammar from Chinese; kinds of its words are not known")
-    trained = TrainedModel.load(args.weights, args.threads)
+        raise UserError(f"{dataset_file}: is not written by the grammar from Chinese; kinds of its words are not known")
+    return dataset
+
+
+def measure_gates(trained: TrainedModel, dataset_file: Path, out: Path) -> None:
+    """Write the mean gate over each kind of words of every test set to `out`.
+
+    Raises:
+        UserError: The model blends no channels, or the kinds of words are not known.
+    """
+    dataset = grammar_from_chinese(dataset_file)
     encoded = Path(trained.spec.corpus)
     parts = []
     for split in dataset.test_sets:
@@ -82,11 +97,11 @@ def run(args: argparse.Namespace) -> None:
         test_sets=list(dataset.test_sets.values()),
         lines=len(next(iter(statistics.values()))),
         gates=gates,
-        statistics=args.out.with_suffix(".npz").name,
+        statistics=out.with_suffix(".npz").name,
         weights_digest=trained.weights_digest,
     )
-    write_statistics(args.out.with_suffix(".npz"), statistics)
-    record.write(args.out)
+    write_statistics(out.with_suffix(".npz"), statistics)
+    record.write(out)
 
 
 def read_kinds(corpus: Path, split: str, lines: int) -> list[dict[WordKind, list[int]]]:

@@ -28,7 +28,7 @@ from pipeline.data.batches.corpus_batches import (
 )
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.batches.text_only_batches import TextOnlySplit
-from pipeline.data.dataset import CorpusRecord, TreebankRecord, load_dataset
+from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord, load_dataset
 from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.text.test_sets import check_pairs, name_of_split
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
@@ -48,24 +48,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     trained = TrainedModel.load(args.weights, args.threads)
-    dataset = load_dataset(args.dataset)
+    measure_perplexity(trained, args.dataset, args.corpus, args.split, args.out)
+
+
+def measure_perplexity(
+    trained: TrainedModel, dataset_file: Path, elsewhere: Path | None, split: SplitName, out: Path
+) -> None:
+    """Write the perplexity of a split to `out`.
+
+    Args:
+        elsewhere: Encoded corpus of the split; None = that of the training.
+
+    Raises:
+        UserError: The corpus has another vocabulary, or the split is not what the dataset file describes.
+    """
+    dataset = load_dataset(dataset_file)
     own = Path(trained.spec.corpus)
-    corpus = args.corpus or own
+    corpus = elsewhere or own
     record = read_corpus(corpus)
     if corpus != own and record.target_digest != trained.corpus.target_digest:
         raise UserError(f"{corpus}: has another vocabulary than {trained.spec.name} was trained with")
     require_whole(corpus)
     kind = kind_read(trained.spec)
-    pairs = evaluation_split(corpus, args.split, normalised_as(trained.spec), kind)
+    pairs = evaluation_split(corpus, split, normalised_as(trained.spec), kind)
     check_targets(trained.spec, pairs)
     if isinstance(dataset, CorpusRecord | TreebankRecord):
-        check_pairs(dataset, args.split, len(pairs.tgt), str(corpus))
+        check_pairs(dataset, split, len(pairs.tgt), str(corpus))
     statistics = cross_entropy(trained, pairs)
     nll, tokens = statistics.sum(axis=0).tolist()
     result = Scored(
         dataset=dataset.name,
-        split=args.split,
-        test_set=name_of_split(dataset, args.split),
+        split=split,
+        test_set=name_of_split(dataset, split),
         lines=len(pairs.tgt),
         nll=nll,
         tokens=int(tokens),
@@ -74,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
         training=trained.training_digest,
     )
     unit = "subword" if record.kind == "parallel" else "character"
-    write_score(args.out, LogLikelihoods(statistics, unit, record.vocab_sizes[1]), result)
+    write_score(out, LogLikelihoods(statistics, unit, record.vocab_sizes[1]), result)
 
 
 @torch.inference_mode()

@@ -5,7 +5,8 @@ whose checksums it would be up to date: the workflow makes it anew.
 """
 
 import os
-from base64 import urlsafe_b64encode
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,12 +22,17 @@ from pipeline.core.artifacts import (
     ExampleTable,
     Figure,
     LayerTable,
+    Outputs,
     Product,
     Report,
+    Scores,
     Table,
     TranscriptTable,
+    manifest_of,
 )
 from pipeline.core.errors import UserError
+from pipeline.outputs.manifest import part_of
+from pipeline.outputs.score import score_available
 from pipeline.report import claims, figure
 from pipeline.report.filled_table import NOT_RUN, fill
 from pipeline.report.markdown import render
@@ -35,6 +41,7 @@ from pipeline.stages import parse
 from pipeline.workflow.campaign import WRITTEN_IN_PART
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.plans import Plans
 
 STAGES = {ExampleTable: "example-table", TranscriptTable: "transcript-table", LayerTable: "layer-table"}
 """Reports that one stage writes or none."""
@@ -51,14 +58,23 @@ class Made:
     is_there: bool = True
 
 
-def mark_in_part(path: Path) -> None:
-    """Have the next snakemake make this file anew, also where it was made before of what is there still."""
-    os.utime(path, (WRITTEN_IN_PART, WRITTEN_IN_PART))
-    if not RECORDS.is_dir():
-        return
-    name, longest = urlsafe_b64encode(str(path).encode()).decode(), os.pathconf(RECORDS, "PC_NAME_MAX") - 1
-    *folders, last = (name[begin : begin + longest] for begin in range(0, len(name), longest))
-    RECORDS.joinpath(*(f"@{folder}" for folder in folders), last).unlink(missing_ok=True)
+def score_decoded(graph: Graph, reports: Iterable[Report]) -> None:
+    """Score what was decoded under decodings of which an output failed, so that the rule `score` did not start."""
+    plans, layout = Plans(graph), graph.project.layout
+    for scores in dict.fromkeys(map(manifest_of, graph.closure(reports))):
+        if isinstance(scores, Scores) and not layout.path(scores).exists():
+            if part_of(layout.path(Outputs(scores.run, scores.decoding))).exists():
+                score_available(layout.run(scores.run), plans.scoring(scores))
+
+
+def mark_in_part(paths: Iterable[Path]) -> None:
+    """Have the next snakemake make these files anew, also if it made them from the same inputs before."""
+    marked = [str(path) for path in paths if path.exists()]
+    for path in marked:
+        os.utime(path, (WRITTEN_IN_PART, WRITTEN_IN_PART))
+    if marked and RECORDS.is_dir():  # fails for files without a record, which need no cleaning
+        command = [sys.executable, "-m", "snakemake", "--nolock", "--cleanup-metadata", *marked]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 class Partial:
@@ -67,6 +83,8 @@ class Partial:
     def __init__(self, graph: Graph, causes: Causes, settings: list[str]):
         self.graph, self.causes, self.settings = graph, causes, settings
         self.project = graph.project
+        self.in_part: list[Path] = []
+        """Files that were written, to be marked with `mark_in_part`."""
 
     def make(self, report: Report) -> Made:
         """Leaves one alone that is whole and newer than what it is made of."""
@@ -78,8 +96,7 @@ class Partial:
             lacks = self.write(report, missing)
         except (UserError, NotRun) as error:
             return Made(path, str(error), is_there=False)
-        for one in path.parent.glob(f"{path.stem}.*"):
-            mark_in_part(one)
+        self.in_part += path.parent.glob(f"{path.stem}.*")
         return Made(path, lacks)
 
     def is_up_to_date(self, path: Path, inputs: Iterable[Product]) -> bool:

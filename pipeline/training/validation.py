@@ -10,10 +10,11 @@ import torch
 from pipeline.config import DecodingConfig
 from pipeline.core.records.training import Loss
 from pipeline.data.batches.batches import ParallelSplit, TextBatch
-from pipeline.data.batches.corpus_batches import AnyBatch, AnySplit, AnyTrainingBatches, vocabularies
+from pipeline.data.batches.corpus_batches import AnyBatch, AnySplit, AnyTrainingBatches
 from pipeline.data.batches.speech_batches import SpeechBatch, SpeechSplit
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.batches.text_only_batches import TextOnlySplit
+from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import beam_search
 from pipeline.training.distributed import Group

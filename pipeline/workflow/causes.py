@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from functools import cache
 
-from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained
+from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained, manifest_of
+from pipeline.core.layout import path_in_run
+from pipeline.outputs.manifest import entries_of
 from pipeline.workflow.campaign import Campaign
 from pipeline.workflow.failures import Failed, failures, first_line
 from pipeline.workflow.graph import Graph, flat
@@ -24,6 +26,7 @@ class Causes:
         self.runs = {one.run: one for one in campaign.runs}
         self.unmade = WAITING if campaign.driver else NOT_RUN
         self.of = cache(self._of)
+        self.entries_of = cache(entries_of)
         self.failed_in = cache(lambda folder: list(failures(folder)))
 
     def missing(self, products: Iterable[Product]) -> list[Product]:
@@ -58,6 +61,12 @@ class Causes:
         """Of the stage that makes it, by its log."""
         if isinstance(product, OfDataset):  # each of its stages needs the one before
             return next(iter(self.failed_in(self.layout.corpus(product.dataset))), None)
+        if isinstance(product, OfRun) and (listed := manifest_of(product)) is not product:
+            path = self.layout.path(listed)
+            entry = self.entries_of(path).get(path_in_run(product))
+            if entry and entry.error:
+                log = logs_of(self.layout, product)[0]
+                return Failed(log.stem, self.layout.run(product.run), entry.error, log, is_bug=False)
         logs = logs_of(self.layout, product)
         folder = self.layout.run(product.run) if isinstance(product, OfRun) else self.layout.scale_folder
         return next((one for one in self.failed_in(folder) if one.log in logs), None)

@@ -66,6 +66,12 @@ def noted_drivers(root: Path = Path()) -> dict[Path, Driver]:
     return {path: driver for path, driver in notes.items() if driver}
 
 
+def own_files() -> list[str]:
+    """Return the files that this process makes, relative to the working directory."""
+    own = (driver for driver in noted_drivers().values() if (driver.machine, driver.pid) == (machine(), os.getpid()))
+    return [os.path.relpath(path) for driver in own for path in driver.makes]
+
+
 def forget_driver() -> None:
     """Of this process, which makes nothing any more."""
     for path, driver in noted_drivers().items():

@@ -22,7 +22,7 @@ from pipeline.core.digests import DamagedNoteError, digest_of, noted
 from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import note_of
 from pipeline.core.json_file import parse
-from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
+from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE
 from pipeline.core.patience import patiently
 from pipeline.core.records import decoding, preparation, probes, training
 from pipeline.core.records.corpus import AnyCorpus
@@ -37,7 +37,6 @@ State = Literal["good", "damaged", "missing", "unreadable"]
 NAMED: dict[str, Any] = {
     CORPUS_FILE: AnyCorpus,
     DONE_FILE: training.TrainedRun,
-    TRAINED_FILE: training.TrainedRun,
     COST_FILE: training.TrainingCost,
     "subwords.json": preparation.Vocabularies,
 }

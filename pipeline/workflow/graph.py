@@ -47,7 +47,11 @@ class Graph:
 
     def readable(self, papers: Iterable[str]) -> list[products.Report]:
         """Reports of some papers, without those that a faulty dataset file is read for; its fault is logged."""
-        reports, faults = self.reports(papers), self.project.dataset_records.faults
+        return self.without_faults(self.reports(papers))
+
+    def without_faults(self, reports: list[products.Report]) -> list[products.Report]:
+        """Return the reports that read no faulty dataset file; each fault is logged once."""
+        faults = self.project.dataset_records.faults
         if not faults:
             return reports
         found: list[products.Report] = []
@@ -142,11 +146,9 @@ class Graph:
         run = product.run
         corpus = {"corpus": products.Encoded(run.dataset)}
         match product:
-            case products.Specification():
-                return {}
             case products.Trained():
                 taken: list[products.Product] = [products.Trained(other) for other in self.project.taken(run).values()]
-                return {"specification": products.Specification(run), **corpus, "others": taken}
+                return {**corpus, "others": taken}
             case products.Averaged():
                 return {"trained": products.Trained(run)}
             case products.Gates() | products.Alignments():

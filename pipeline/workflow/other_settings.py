@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline.config import RunSpec, load_run, neighbours
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.core.layout import COST_FILE, RUN_FILE, TRAINED_FILE
+from pipeline.core.layout import COST_FILE, DONE_FILE, RUN_FILE
 from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainingCost
 from pipeline.core.schema import validate
@@ -28,11 +28,11 @@ class OtherTraining:
 
 def trained_otherwise(project: Project, run: RunId) -> OtherTraining | None:
     """The newest; None if there is none, if its settings are the same, or can't be read, as of an old version."""
-    finished = [one for one in neighbours(project.layout.run(run)) if (one / TRAINED_FILE).exists()]
+    finished = [one for one in neighbours(project.layout.run(run)) if (one / DONE_FILE).exists()]
     if not finished:
         return None
     with suppress(UserError, FileNotFoundError):  # one may be freed meanwhile
-        newest = max(finished, key=lambda folder: (folder / TRAINED_FILE).stat().st_mtime)
+        newest = max(finished, key=lambda folder: (folder / DONE_FILE).stat().st_mtime)
         today = validate(RunSpec, project.run_yaml(run), run.folder)
         if found := today.differences(load_run(newest / RUN_FILE)):
             cost = read_note(TrainingCost, newest / COST_FILE)

@@ -9,7 +9,7 @@ from typing import Literal
 from pipeline.cluster.markers import newest_checkpoint, read_submission
 from pipeline.cluster.queue import WAITING, QueuedJob
 from pipeline.core.artifacts import OfDataset, OfRun, Product, RunId, Trained
-from pipeline.core.layout import TRAINED_FILE
+from pipeline.core.layout import DONE_FILE
 from pipeline.workflow.failures import Failed, failures
 from pipeline.workflow.graph import Graph, flat
 from pipeline.workflow.held import is_held
@@ -54,7 +54,7 @@ class Runs:
     def look(self, run: RunId, jobs: Iterable[QueuedJob], driven: bool) -> RunState:
         """jobs: the user's on Slurm; driven: whether somebody sees to it that what can be run is."""
         folder, steps = self.layout.run(run), self.steps(run)
-        if (folder / TRAINED_FILE).exists():
+        if (folder / DONE_FILE).exists():
             return RunState(run, "done", steps, steps)
         step = newest_checkpoint(folder)
         job = live_job(folder, jobs)
@@ -71,9 +71,8 @@ class Runs:
     def why_not(self, run: RunId, step: int, driven: bool) -> str:
         """What it waits for: what it is made from, or its turn."""
         missing = [one for one in flat(self.graph.inputs(Trained(run))) if not self.layout.path(one).exists()]
-        needed = [one for one in missing if not (isinstance(one, OfRun) and one.run == run)]
-        if needed:
-            return f"needs {in_words(needed[0])}"
+        if missing:
+            return f"needs {in_words(missing[0])}"
         if driven:
             return "its turn"
         if step:

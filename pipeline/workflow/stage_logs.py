@@ -1,41 +1,33 @@
-"""Which logs tell of a product: those of the stages that may make it, as workflow/rules call them."""
+"""Find the logs of the jobs that make a product, named as the rules name them."""
 
 from pathlib import Path
 
 from pipeline.core.artifacts import (
-    Alignments,
-    AttentionMaps,
-    Averaged,
     Claims,
     Encoded,
     Figure,
-    Gates,
     LayerTimes,
     ModelSizes,
     OfDataset,
-    Parse,
+    Outputs,
     Prepared,
     Product,
     Raw,
-    Score,
-    Specification,
+    Scores,
     Spoken,
     Table,
-    Transcript,
-    Translation,
-    Tuned,
     Vocabulary,
+    manifest_of,
 )
 from pipeline.core.layout import Layout
 
 OF_CORPORA: dict[type[OfDataset], tuple[str, ...]] = {
-    Raw: ("generate", "download", "collect", "collect-text", "collect-recordings"),
+    Raw: ("generate", "download"),
     Spoken: ("speak",),
     Prepared: ("prepare",),
     Vocabulary: ("subwords",),
-    Encoded: ("encode", "features", "encode-text"),
+    Encoded: ("encode", "features"),
 }
-SCORERS = {"scores": ("score", "score-trees"), "phenomena": ("phenomena",), "perplexities": ("perplexity",)}
 
 
 def logs_of(layout: Layout, product: Product) -> list[Path]:
@@ -43,33 +35,16 @@ def logs_of(layout: Layout, product: Product) -> list[Path]:
 
 
 def stages_of(product: Product) -> list[str]:
-    """How the logs are called; none of a training, which says how it ended (status/runs.py)."""
-    match product:
-        case OfDataset():
-            return [*OF_CORPORA[type(product)]]
-        case Specification():
-            return ["describe"]
-        case Score(_, measure, decoding, split, scored_on):
-            end = f"{split}@{scored_on}" if scored_on else split
-            return [f"{name}-{decoding}-{end}" for name in SCORERS[measure]]
-        case Translation(_, decoding, split):
-            return [f"translate-{decoding}-{split}"]
-        case Parse(_, decoding, split):
-            return [f"parse-{decoding}-{split}"]
-        case Transcript(_, decoding, split, scored_on):
-            return [f"transcribe-{decoding}-{split}@{scored_on}"]
-        case AttentionMaps(_, decoding, split, choice):
-            return [f"attention-{decoding}-{split}-{choice}"]
-        case Averaged(_, decoding):
-            return [f"average-{decoding}"]
-        case Tuned(_, decoding):
-            return [f"tune-{decoding}"]
-        case Alignments(_, split):
-            return [f"alignments-{split}"]
+    """Return the names of a product's logs; none of a training, which records how it ended (runs.py)."""
+    match manifest_of(product):
+        case OfDataset() as made:
+            return [*OF_CORPORA[type(made)]]
+        case Outputs(_, decoding):
+            return [f"decode-{decoding}"]
+        case Scores(_, decoding):
+            return [f"score-{decoding}"]
         case ModelSizes(paper):
             return [f"model-sizes-{paper}"]
-        case Gates():
-            return ["gates"]
         case LayerTimes():
             return ["layer-times"]
         case Table(paper, name) | Figure(paper, name):

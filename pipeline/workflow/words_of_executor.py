@@ -17,6 +17,8 @@ class WordsOfExecutor(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.since = time.time()
+        self.failed_logs: list[Path] = []
+        """Of every job that failed."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(getattr(record, "event", None), "value", None) != "job_error":
@@ -25,6 +27,7 @@ class WordsOfExecutor(logging.Handler):
         for added in WHERE_IT_STANDS:
             told = told.partition(added)[0]
         own = [log for log in map(Path, getattr(record, "log", None) or ()) if ".snakemake" not in log.parts]
+        self.failed_logs += own
         with contextlib.suppress(OSError):  # the workflow goes on on a full disk, too
             for log in own if told.strip() else ():
                 self.take_over(" ".join(told.split()), log)

@@ -67,7 +67,7 @@ def differing(struck: Campaign, calm: Path) -> Iterator[str]:
     for run, folder in struck.runs.items():
         at = folder.relative_to(struck.root)
         if run != struck.broken:
-            ours, theirs = (read_json(root / at / "trained.json")["weights_digest"] for root in (struck.root, calm))
+            ours, theirs = (read_json(root / at / "done.json")["weights_digest"] for root in (struck.root, calm))
             if ours != theirs:
                 yield f"{run.folder}: weights"
             for path in filter(Path.is_file, (calm / at).glob(WRITTEN)):

@@ -68,7 +68,7 @@ def score_of(found: FoundRun, metric: str, split: str, decoding: str) -> Path:
     path = found.folder / path_in_run(score)
     if not path.exists():
         today = found.project.layout.path(score)
-        makes = f"`{command(found.project, today)}` does it"
+        makes = f"`{command(found.project, found.project.layout.target(score))}` does it"
         if today.resolve() != path.resolve():
             makes = f"no report of today's settings reads it; `reprise score {found.folder}` decodes and scores it anew"
         raise UserError(f"{path}: not scored yet; {makes}")

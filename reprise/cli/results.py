@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pipeline.core.digests import recording
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.settings import parse_settings
-from pipeline.report.partial import Made, Partial
+from pipeline.report.partial import Made, Partial, mark_in_part, score_decoded
 from pipeline.workflow.campaign import Campaign, Watch
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.failures import first_line
@@ -46,10 +46,13 @@ def run(args: argparse.Namespace) -> None:
     watch = Watch(project, reports)
     while True:
         campaign = watch.look()
+        score_decoded(graph, reports)
         with recording():
             partial = Partial(graph, Causes(graph, campaign), args.set)
-            for line in summary(campaign, [partial.make(report) for report in reports]):
-                print(line, flush=True)
+            made = [partial.make(report) for report in reports]
+        mark_in_part(partial.in_part)
+        for line in summary(campaign, made):
+            print(line, flush=True)
         if not args.watch:
             return
         time.sleep(args.every)

@@ -68,7 +68,7 @@ def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:
     match dataset.form:
         case "sentences":
             do("translate", *decode, "--out", tokens, "--text", text)
-            do("score", *of, *prepared, "--tokenised", tokens, "--text", text)
+            do("score-text", *of, *prepared, "--tokenised", tokens, "--text", text)
         case "trees":
             do("translate", *decode, "--out", tokens)
             trees = "--trees", folder / "out.trees", "--aligned-trees", folder / "out.aligned.trees"

@@ -20,16 +20,17 @@ from pipeline.core.artifacts import (
     Raw,
     RunId,
     Score,
-    Specification,
     Spoken,
     Trained,
     Vocabulary,
+    manifest_of,
 )
-from pipeline.core.digests import all_noted, noted, noted_in
+from pipeline.core.digests import all_noted, noted_in
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_of
-from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, TOLD
+from pipeline.core.layout import DONE_FILE, IN_CORPUS, RESULTS, RUN_FILE, TOLD
 from pipeline.core.records.corpus import read_corpus
+from pipeline.core.records.outputs import Manifest
 from pipeline.core.records.preparation import Vocabularies
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun
@@ -45,7 +46,7 @@ from pipeline.workflow.held import is_held
 from reprise.store.checkpoints_due import weights_due
 from reprise.store.training_text import is_read_by_training_alone
 
-READ_BESIDE = {Vocabulary: Encoded, Encoded: Trained, Specification: Trained}
+READ_BESIDE: dict[type[Product], type[Product]] = {Vocabulary: Encoded, Encoded: Trained}
 """What is read wherever another product is, without being declared: that other one is stale, too."""
 
 
@@ -83,8 +84,8 @@ class Inspection:
         for finding in self.found.values():
             finding.checks += damaged_notes(finding.checks)
         for product in products:
-            if exists(mark := self.layout.path(product)) and (self.lacks(product) or self.found[product].is_bad):
-                self.found[product].stale.add(mark)
+            if exists(self.layout.path(product)) and (self.lacks(product) or self.found[product].is_bad):
+                self.found[product].stale.add(self.layout.target(product))
         for product in reversed(products):
             self.ask_of(product)
 
@@ -107,6 +108,8 @@ class Inspection:
         if not (finding.is_bad or any(one.state == "missing" and one.path == mark for one in finding.checks)):
             return
         self.wanted.update(self.needs(product))
+        if manifest_of(product) is not product:
+            finding.stale.add(self.layout.target(product))
         match product:
             case Averaged(run, decoding):
                 read = self.project.decoding(run.paper, run.system, decoding)
@@ -134,20 +137,26 @@ class Inspection:
         if is_held(folder) or any(one.state == "unreadable" for one in finding.checks):
             return []
         good = {one.path for one in finding.checks if one.state == "good"}
-        is_over = any(map(exists, (self.layout.path(Trained(run)), folder / DONE_FILE, weights)))
+        is_over = any(map(exists, (folder / DONE_FILE, weights)))
         training = self.project.run_spec(run).training
         needed = weights_due(training, folder, self.checkpoints[run], good, is_over)
         kept = [step for step in needed if folder / "checkpoints" / f"step-{step}.safetensors" in good]
         if kept == needed:
             return []
-        finding.stale |= {folder / DONE_FILE, weights, self.layout.path(Trained(run))}
+        finding.stale |= {folder / DONE_FILE, weights}
         finding.stale |= set(
             (folder / "checkpoints").glob("step-*.resume.safetensors")
         )  # it would go on behind the gap
         return [Checked(folder / "checkpoints", "missing", 0, f"{len(kept)} of the last {len(needed)} checkpoints")]
 
     def checks(self, product: Product) -> list[Checked]:
-        """Of all files of a product that is here."""
+        """Check all files of a product that is here, and the manifest that lists it."""
+        manifest = self.layout.target(product)
+        listed = [checked(manifest, Manifest)] if manifest_of(product) is not product and exists(manifest) else []
+        return listed + self.own_checks(product)
+
+    def own_checks(self, product: Product) -> list[Checked]:
+        """Check all files of a product that is here."""
         mark = self.layout.path(product)
         if isinstance(product, Trained):
             return self.of_training(product.run)
@@ -273,7 +282,7 @@ class Inspection:
         return found
 
     def of_training(self, run: RunId) -> list[Checked]:
-        """Its records, final weights and checkpoints; nothing of one that is going on."""
+        """Its specification, record, final weights and checkpoints; nothing of one that is going on."""
         folder, mark, weights = self.layout.run(run), self.layout.path(Trained(run)), self.layout.weights(run)
         if is_held(folder):
             return []
@@ -281,12 +290,6 @@ class Inspection:
         told = [checked(path) for name in TOLD if exists(path := folder / name)]
         if self.is_absent(mark):
             return kept + told
-        done = checked(folder / DONE_FILE)
-        digest = TrainedRun.read(done.path).weights_digest if done.state == "good" else None
-        copied = checked(mark)
-        if copied.state == done.state == "good" and mark.read_bytes() != done.path.read_bytes():
-            if noted(mark):  # the copy is what was written, then
-                done = replace(done, state="damaged", fault=f"is not what {mark.name} is a copy of")
-            else:
-                copied = replace(copied, state="damaged", fault=f"is no copy of {DONE_FILE}")
-        return [done, copied, checked(weights, None, digest), *kept, *told]
+        done = checked(mark)
+        digest = TrainedRun.read(mark).weights_digest if done.state == "good" else None
+        return [done, checked(folder / RUN_FILE), checked(weights, None, digest), *kept, *told]

@@ -94,11 +94,12 @@ def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]
 
 def lost_ends(graph: Graph, findings: Iterable[Finding]) -> list[Path]:
     """Of what is not there, that of which nothing else is made that is not there: with it all comes back."""
-    path = graph.project.layout.path
+    target = graph.project.layout.target
     bad = (one.product for one in findings if one.stale or any(check.state != "good" for check in one.checks))
-    lost = [product for product in bad if not path(product).exists()]
-    made_of = {path(one) for product in lost for one in flat(graph.inputs(product))}
-    return [path(product) for product in lost if path(product) not in made_of]
+    lost = {product: target(product) for product in bad if not target(product).exists()}
+    inputs = ((own, target(one)) for product, own in lost.items() for one in flat(graph.inputs(product)))
+    made_of = {needed for own, needed in inputs if needed != own}
+    return list(dict.fromkeys(path for path in lost.values() if path not in made_of))
 
 
 def runs_beside(project: Project, findings: Iterable[Finding]) -> Iterator[str]:

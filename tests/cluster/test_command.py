@@ -11,12 +11,12 @@ from pipeline.core.errors import UserError
 
 @pytest.fixture
 def order(tmp_path):
-    """Orders the same stage of one input and one output; `describe` writes a run's specification."""
+    """Orders the same stage of one input and one output."""
     read, made = tmp_path / "read.json", tmp_path / "made.yaml"
     read.write_text("{}")
 
     def order(*more: str) -> str:
-        order_command(tmp_path / "job", ["describe", str(read), str(made), *more], [made])
+        order_command(tmp_path / "job", ["prepare", str(read), str(made), *more], [made])
         return job_key(tmp_path / "job")
 
     order.folder, order.read, order.made = tmp_path / "job", read, made
@@ -76,7 +76,7 @@ def test_a_stage_that_makes_nothing_is_no_success(order, monkeypatch):
 def test_without_a_cluster_the_stage_runs_here_and_its_error_is_the_launchers(tmp_path, capsys):
     missing = tmp_path / "missing.json"
     job = ["launch", "--folder", str(tmp_path / "job"), "--makes", str(tmp_path / "out"), "--"]
-    assert main([*job, "describe", "--spec", str(missing), "--out", str(tmp_path / "out")]) == 1
+    assert main([*job, "generate", "--dataset", str(missing), "--corpus", str(tmp_path / "out")]) == 1
     assert "error: " in capsys.readouterr().err
     assert not (tmp_path / "job").exists()
 
@@ -84,5 +84,5 @@ def test_without_a_cluster_the_stage_runs_here_and_its_error_is_the_launchers(tm
 def test_folder_without_a_stage_and_a_stage_without_a_folder_are_refused(tmp_path, capsys):
     assert main(["launch", "--folder", str(tmp_path)]) == 1
     assert "name the stage after `--`" in capsys.readouterr().err
-    assert main(["launch", "--run", str(tmp_path), "--", "describe"]) == 1
+    assert main(["launch", "--run", str(tmp_path), "--", "prepare"]) == 1
     assert "use --folder" in capsys.readouterr().err

@@ -93,7 +93,7 @@ class Workflow:
     @property
     def weights(self) -> dict[str, str]:
         return {
-            str(run.relative_to(self.folder)): read_json(run / "trained.json")["weights_digest"] for run in self.runs
+            str(run.relative_to(self.folder)): read_json(run / "done.json")["weights_digest"] for run in self.runs
         }
 
     @property
@@ -139,8 +139,7 @@ def test_slurm_and_local_runs_agree_though_snakemake_is_killed_and_its_job_runs_
     assert local.wait(PATIENCE_S) == 0, here.log[-5000:]
 
     assert all(outcomes(run) == ["done"] for run in there.runs)
-    orders = [order for run in there.runs for order in run.glob("jobs/translate-*")]
-    assert orders and all((order / "stage.log").exists() for order in orders), "no decoding was done by a launcher"
+    assert not [job for run in there.runs for job in run.glob("jobs/decode-*")], "trainings decode at their end"
     assert there.weights == here.weights
     assert there.table == here.table
     assert len(there.table) > 1
@@ -153,15 +152,17 @@ def test_what_reads_the_weights_of_a_run_is_done_in_the_job_of_its_training(slur
     assert workflow.start(*wanted).wait(PATIENCE_S) == 0, workflow.log[-5000:]
     (run,) = workflow.runs
     assert len(submitted(run)) == 1
-    done = sorted(path.parent.name for path in run.glob("jobs/*/done.json"))
-    assert done and all(name.startswith(("average", "translate")) for name in done)
-    assert not submitted(run / "jobs"), "nothing was submitted beside the training"
+    (manifest,) = run.glob("*/outputs.json")
+    assert "averaged" in {Path(name).parts[0] for name in read_json(manifest)["entries"]}
+    assert not list(run.glob("jobs/*")), "nothing was submitted beside the training"
     (lost,) = run.glob("translations/*/test.tok")
     lost.unlink()
-    again = (*wanted[:-1], str(lost.relative_to(workflow.folder)))
+    manifest.unlink()
+    again = (*wanted[:-1], str(manifest.relative_to(workflow.folder)))
     assert workflow.start(*again).wait(PATIENCE_S) == 0, workflow.log[-5000:]
     assert lost.exists()
-    assert (len(submitted(run)), len(submitted(run / "jobs"))) == (1, 1), "one job for what is ordered later"
+    (job,) = run.glob("jobs/decode-*")
+    assert (len(submitted(run)), len(submitted(job))) == (1, 1), "what is lost later is one job"
 
 
 @pytest.mark.parametrize("options", [(), ("--config", "scale=demo")])

@@ -12,7 +12,7 @@ from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.corpus_batches import batch_size, evaluation_split, training_batches, vocabularies
+from pipeline.data.batches.corpus_batches import batch_size, evaluation_split, training_batches
 from pipeline.data.batches.counted_batches import random_share
 from pipeline.data.batches.counted_updates import CountedUpdates
 from pipeline.data.batches.noise_mixing import with_noise
@@ -22,6 +22,7 @@ from pipeline.data.batches.text_only_batches import TextOnlyBatches, TextOnlySpl
 from pipeline.data.store.frame_store import FrameStore, frame_files, write_frames
 from pipeline.data.store.token_store import write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
+from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.ctc.settings import CTCConfig
 from pipeline.models.language_model.settings import LanguageModelConfig
 

@@ -12,7 +12,7 @@ from speech_runs import FEATURES, write_corpus
 
 from pipeline.__main__ import main
 from pipeline.config import load_run
-from pipeline.core.artifacts import Encoded, RunId, Score, Specification, Trained, Transcript, Tuned
+from pipeline.core.artifacts import Encoded, RunId, Score, Trained, Transcript, Tuned
 from pipeline.core.json_file import read_json
 from pipeline.data.batches.noise_mixing import NOISE_STEM
 from pipeline.data.store.frame_store import write_frames
@@ -54,15 +54,12 @@ class Workflow:
     def run(self, product) -> None:
         out = self.layout.path(product)
         match product:
-            case Specification(run):
+            case Trained(run):
                 settings = self.project.run_yaml(run)
                 settings["training"] |= SHORT
                 out.parent.mkdir(parents=True)
-                out.write_text(yaml.safe_dump(settings))
-            case Trained(run):
-                folder = self.layout.run(run)
-                assert main(["train", "--run", str(folder), "--threads", "1", "--device", "cpu"]) == 0
-                out.write_bytes((folder / "done.json").read_bytes())
+                (out.parent / "run.yaml").write_text(yaml.safe_dump(settings))
+                assert main(["train", "--run", str(out.parent), "--threads", "1", "--device", "cpu"]) == 0
             case Tuned():
                 self.stage("tune", product, out)
             case Transcript():
@@ -104,7 +101,7 @@ def test_a_fused_recogniser_is_trained_with_its_language_model_and_scored_with_a
     steps = {name: workflow.made.index(one) for name, one in (("cold", Trained(cold)), ("lm", Trained(lm)))}
     steps |= {"other": workflow.made.index(Trained(other)), "score": workflow.made.index(target)}
     assert steps["lm"] < steps["cold"] < steps["score"] > steps["other"]
-    assert len(workflow.made) == 8, "three trainings with their specifications, a transcript, a score"
+    assert len(workflow.made) == 5, "three trainings, a transcript, a score"
     fused = assemble(load_run(workflow.layout.run(cold) / "run.yaml"))
     trained, _ = read_tensor_file(workflow.layout.weights(lm))
     held = fused.language_model.state_dict()

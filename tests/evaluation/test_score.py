@@ -52,7 +52,7 @@ def describe(folder, **expected):
 def score(corpus, out, hypothesis="hyp") -> int:
     return main(
         [
-            *("score", "--dataset", str(corpus / "toy.yaml"), "--prepared", str(corpus / "prepared")),
+            *("score-text", "--dataset", str(corpus / "toy.yaml"), "--prepared", str(corpus / "prepared")),
             *("--tokenised", str(corpus / f"{hypothesis}.tok"), "--text", str(corpus / f"{hypothesis}.txt")),
             *(
                 "--out",

@@ -58,14 +58,14 @@ def write_score(project: Project, run: RunId, metric: str, decoding: str, split:
     metrics = {name: {"value": value, "low": None, "high": None, "signature": "toy"} for name, value in values.items()}
     write_statistics(path.with_suffix(".npz"), arrays)
     score_file(metrics, SENTENCES).write(path)
-    if not (folder_of(project, run) / "trained.json").exists():
+    if not (folder_of(project, run) / "done.json").exists():
         write_training(project, run, AT_PLATEAU, AT_PLATEAU)
 
 
 def write_training(project: Project, run: RunId, dev: list[float], train: list[float], every: int = 100) -> None:
     """A finished training, validated `every` updates; losses in nats per symbol."""
     folder = folder_of(project, run)
-    trained_run(steps=every * len(dev), fit=data_loss(train[-1])).write(folder / "trained.json")
+    trained_run(steps=every * len(dev), fit=data_loss(train[-1])).write(folder / "done.json")
     training_cost(start_cost()).write(folder / "cost.json")
     append(
         folder,
@@ -83,7 +83,7 @@ def write_training_beside(project: Project, run: RunId, **training: object) -> P
     settings = project.run_yaml(run)
     settings["training"] |= training
     (folder / "run.yaml").write_text(yaml.safe_dump(settings))
-    trained_run(steps=100).write(folder / "trained.json")
+    trained_run(steps=100).write(folder / "done.json")
     training_cost(start_cost(seconds=7200.0)).write(folder / "cost.json")
     return folder
 
@@ -93,7 +93,7 @@ def write_branches(
 ) -> None:
     """A log of kappa = alpha in one encoder layer after each update from `first`; weights (steps, M)."""
     folder = folder_of(project, run)
-    trained_run(steps=len(weights)).write(folder / "trained.json")
+    trained_run(steps=len(weights)).write(folder / "done.json")
     steps = np.linspace(0, len(weights), len(dev) + 1).round().astype(int)[1:].tolist()
     append(folder, (validation_line(step=step, dev=data_loss(loss)) for step, loss in zip(steps, dev, strict=True)))
     names = ("encoder.0.kappa", "encoder.0.alpha", "decoder.0.kappa")

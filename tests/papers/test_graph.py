@@ -16,7 +16,6 @@ from pipeline.core.artifacts import (
     Raw,
     RunId,
     Score,
-    Specification,
     Spoken,
     Table,
     Trained,
@@ -52,7 +51,7 @@ def outputs(work, scale, paper):
 def test_the_graph_has_the_files_of_snakemakes_own(scale, paper, tmp_path):
     project = load_project(ROOT, {"scale": scale, "work": str(tmp_path), "licensed": {}, "seeds": 2})
     graph = Graph(project)
-    made = {str(project.layout.path(product)) for product in graph.closure(graph.reports([paper]))}
+    made = {str(project.layout.target(product)) for product in graph.closure(graph.reports([paper]))}
     files = outputs(tmp_path, scale, paper) - {"output_file"}
     assert made <= files, "a product that no job makes"
     beside = {file for file in files - made if not beside_one_of(file, made)}
@@ -96,9 +95,9 @@ def graph():
 def test_a_fused_run_waits_for_its_language_model_and_for_the_run_it_starts_from(graph):
     cold, deep = (graph.inputs(Trained(coldfusion(system))) for system in ("CF4", "DF3"))
     lm, start = Trained(coldfusion("lm-full", TEXT)), Trained(coldfusion("attention-source"))
-    assert cold == {"specification": Specification(coldfusion("CF4")), "corpus": Encoded(SOURCE), "others": [lm]}
-    assert deep == {"specification": Specification(coldfusion("DF3")), "corpus": Encoded(SOURCE), "others": [lm, start]}
-    assert graph.inputs(lm) == {"specification": Specification(lm.run), "corpus": Encoded(TEXT), "others": []}
+    assert cold == {"corpus": Encoded(SOURCE), "others": [lm]}
+    assert deep == {"corpus": Encoded(SOURCE), "others": [lm, start]}
+    assert graph.inputs(lm) == {"corpus": Encoded(TEXT), "others": []}
 
 
 def test_weights_are_chosen_on_what_the_run_was_trained_on_before_another_corpus_is_written_down(graph):

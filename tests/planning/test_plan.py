@@ -214,7 +214,7 @@ def test_what_is_done_is_seen(tmp_path):
     for name in ("step-20.safetensors", "step-30.resume.safetensors", "step-x.safetensors"):
         (tmp_path / "checkpoints" / name).touch()
     assert done_share(tmp_path, 100) == 0.3
-    (tmp_path / "trained.json").touch()
+    (tmp_path / "done.json").touch()
     assert done_share(tmp_path, 100) == 1
 
 

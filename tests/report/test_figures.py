@@ -161,7 +161,7 @@ def test_a_picture_is_the_same_bytes_for_the_same_runs(project, tmp_path):
 def test_a_run_that_is_missing_is_named(tmp_path, capsys):
     code, svg = draw(tmp_path, "weighted", "figure2")
     assert code == 1
-    assert "trained.json: no such file; figure figure2 of weighted is drawn from it" in capsys.readouterr().err
+    assert "done.json: no such file; figure figure2 of weighted is drawn from it" in capsys.readouterr().err
     assert not svg.exists()
 
 

@@ -24,7 +24,7 @@ def project(tmp_path):
     for cell in cell_runs(project, PAPER, TABLE):
         if cell.row in (1, 2) and cell.cell == "bleu":
             folder = project.layout.run(cell.run)
-            trained_run(steps=7, provenance={"commit": "abc"}).write(folder / "trained.json")
+            trained_run(steps=7, provenance={"commit": "abc"}).write(folder / "done.json")
             value = 20.0 + cell.row
             entry = {"value": value, "low": value - 1.5, "high": value + 0.5, "signature": "sig"}
             for decoding in cell.decodings:

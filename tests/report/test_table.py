@@ -30,7 +30,7 @@ def fabricate(project, cell_run, split, value):
     """A run folder as the stages leave it, with a made-up score."""
     folder = project.layout.run(cell_run.run)
     parameters = {"total": 123456, "branch_weights": 0}
-    trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "trained.json")
+    trained_run(steps=7, parameters=parameters, provenance={"commit": "abc"}).write(folder / "done.json")
     training_cost(start_cost(seconds=900, processes=2, flops=2.5e9)).write(folder / "cost.json")
     entry = {"value": value, "low": value - 1, "high": value + 1, "signature": "sig"}
     score = score_file({"bleu_paper": entry, "gleu": entry}, lines=10)
@@ -173,7 +173,7 @@ def test_a_score_of_another_training_than_the_runs_is_refused(tmp_path):
     fabricate(project, cell, "dev", 20.0)
     folder = project.layout.run(cell.run)
     score = folder / "scores/final/dev.json"
-    for path, key in ((folder / "trained.json", "weights_digest"), (score, "training")):
+    for path, key in ((folder / "done.json", "weights_digest"), (score, "training")):
         write_json(path, read_json(path) | {key: "a" * 64})
     assert table_rows(project, "weighted", "table2")[0]["bleu_ours"] == "20.00"
     write_json(score, read_json(score) | {"training": "b" * 64})

@@ -69,7 +69,7 @@ def test_a_row_says_whether_its_run_failed_and_why_or_runs_or_was_not_run(projec
     broken, works, undecoded = (one.run for one in scores[:3])
     fail(folder_of(project, broken), "the loss is NaN after update 7\nmore of it")
     write_training(project, undecoded, [2.0], [2.0])
-    log = folder_of(project, undecoded) / "logs" / f"translate-{scores[2].decoding}-{scores[2].split}.log"
+    log = folder_of(project, undecoded) / "logs" / f"decode-{scores[2].decoding}.log"
     touch(log)
     log.write_text("error: no space left\n")
     with held(folder_of(project, works)):
@@ -153,5 +153,5 @@ def test_snakemake_makes_anew_what_was_written_in_part_though_all_of_it_is_as_it
     require(call(tmp_path, "snakemake", "--cores", "1", "--quiet", "all"))
     os.utime(tmp_path / name, (WRITTEN_IN_PART, WRITTEN_IN_PART))
     assert "Nothing to be done" in require(call(tmp_path, "snakemake", "-n"))
-    mark_in_part(Path(name))
+    mark_in_part([Path(name)])
     assert "Updated input files" in require(call(tmp_path, "snakemake", "-n"))

@@ -68,13 +68,13 @@ def test_an_unknown_config_key_stops_with_one_message(tmp_path):
 
 def test_what_is_launched_waits_at_home_and_is_submitted_where_the_profile_says():
     submitted = {name for name, asks in profile()["set-resources"].items() if asks.get("launcher") == "slurm"}
-    assert submitted == rules_with("LAUNCH", "TOGETHER") <= local_rules()
+    assert submitted == rules_with("LAUNCH") <= local_rules()
 
 
 def test_what_snakemake_does_itself_beside_a_cluster_is_done_a_few_at_a_time():
     limited = {name for name, asks in profile()["set-resources"].items() if asks.get("here")}
-    quick = {"all", "fetch", "describe_run", "view", "check_data", "plan", "cost"}
-    assert limited == local_rules() - rules_with("LAUNCH", "TOGETHER") - quick
+    quick = {"all", "fetch", "view", "check_data", "plan", "cost"}
+    assert limited == local_rules() - rules_with("LAUNCH") - quick
     assert profile()["resources"] == ["here=4"]
 
 
@@ -84,7 +84,7 @@ def test_all_that_comes_from_the_network_is_fetched_by_one_target_where_snakemak
         done = snakemake("-n", "--nolock", *config, "--", *targets)
         return {rule: number for rule, number in jobs(require(done)).items() if rule in local_rules()}
 
-    fetching = {"download", "collect_trees", "collect_text", "collect_recordings"}
+    fetching = {"download"}
     wanted = {rule: number for rule, number in rules("all").items() if rule in fetching}
     assert rules("fetch") == wanted | {"fetch": 1}
     assert fetching <= local_rules()
@@ -97,7 +97,7 @@ def test_lint_finds_nothing_but_the_advice_that_is_not_followed():
 
 def test_every_table_of_the_configured_paper_can_be_asked_for_at_the_top():
     paper = load_project(ROOT, {"scale": "smoke"}).papers["multichannel"]
-    names = [*paper.tables, *paper.examples, *paper.transcripts, *paper.layer_costs, "phenomena", "claims"]
+    names = [*paper.tables, *paper.examples, *paper.transcripts, *paper.layer_costs, "claims"]
     assert {"table1", "table3", "readings"} <= set(names)
     targets = [f"results/{name}.csv" for name in names if name not in paper.tables or not paper.tables[name].scales]
     done = call(
@@ -143,9 +143,6 @@ def edges(dot):
 
     def name(number):
         rule, *wildcards = labels[number].split("\\n")
-        if rule == "train":  # what it shares with the job before it is left out of its label
-            (described,) = (one for one in waits[number] if labels[one].startswith("describe_run"))
-            wildcards = labels[described].split("\\n")
         found = dict(one.split(": ") for one in wildcards if ": " in one)
         return rule, found.get("system"), found.get("seed")
 
@@ -167,10 +164,9 @@ def test_a_fused_training_waits_for_the_language_model_of_its_seed(tmp_path):
     for seed in ("3", "7"):
         lm, start = ("train", "lm-full", seed), ("train", "attention-source", seed)
         features = ("features", None, None)
-        assert found["train", "CF4", seed] == {("describe_run", "CF4", seed), features, lm}
-        assert found["train", "DF3", seed] == {("describe_run", "DF3", seed), features, lm, start}
-        assert found[start] == {("describe_run", "attention-source", seed), features}
-        assert found[lm] == {("describe_run", "lm-full", seed), ("encode_text", None, None)}
+        assert found["train", "CF4", seed] == {features, lm}
+        assert found["train", "DF3", seed] == {features, lm, start}
+        assert found[start] == found[lm] == {features}
 
 
 def test_a_training_is_given_the_gpus_of_its_scale(tmp_path):

@@ -39,7 +39,7 @@ def start(folder: Path, run: Path = RUN) -> subprocess.Popen:
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--config", "scale=smoke", "--"]
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(
-            [*command, str(run / "trained.json")],
+            [*command, str(run / "done.json")],
             **{"stdout": log, "stderr": log},
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(folder)},

@@ -97,7 +97,7 @@ def test_a_training_that_another_driver_took_over_ends_with_that_whatever_the_ot
         (project / path).touch()
     facts = {"time": time.time() + 600 if lately else 0.0, "job": "7", "restart": 0, "node": "n1", "pid": 7}
     record_start(project / run, StartLine(event="stop", outcome="taken over", **facts))
-    done = make(project, "--", str(run / "trained.json"))
+    done = make(project, "--", str(run / "done.json"))
     last = done.stderr.splitlines()[-1]
     taken = last.startswith(f"error: {run}: another job or process") and "taken this run over" in last
     assert done.returncode == 1 and taken is lately and last.startswith("error: failed") is not lately

@@ -55,13 +55,12 @@ def test_the_page_counts_the_jobs_of_every_rule(graph):
 
 def test_slurm_is_asked_for_as_many_jobs_as_the_page_says_which_are_few(graph):
     rules, needs = graph
-    together, alone = rules_with("TOGETHER"), rules_with("LAUNCH") - rules_with("TOGETHER")
-    submitted = [job for job, rule in rules.items() if rule in alone or rule not in local_rules()]
-    weights = {job: [one for one in needs[job] if rules[one] in ("train", "average")] for job in rules}
-    late = [job for job, rule in rules.items() if rule in together and len(weights[job]) > 1]
+    submitted = [job for job, rule in rules.items() if rule in rules_with("LAUNCH") - {"decode"} or rule not in local_rules()]
+    trainings = {job: [one for one in needs[job] if rules[one] == "train"] for job in rules}
+    late = [job for job, rule in rules.items() if rule == "decode" and len(trainings[job]) > 1]
     said = re.search(r"Slurm is asked for (\d+) jobs", " ".join(PAGE.read_text(encoding="utf-8").split()))
     assert int(said[1]) == len(submitted) + len(late) <= MOST_SUBMITTED
-    assert all(weights[job] for job, rule in rules.items() if rule in together), "beside which training is it done?"
+    assert all(trainings[job] for job, rule in rules.items() if rule == "decode"), "at the end of which training?"
 
 
 def test_the_graph_is_as_deep_as_the_page_says(graph):

@@ -15,7 +15,7 @@ from pipeline.workflow.drivers import noted_drivers
 
 TRAINING = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
 OTHER = load_project(ROOT, {"scale": "demo"}).layout.run(RunId("weighted", "C", "grammar-en-de", 1))
-FIRST = ("snakemake", "--cores", "1", "--config", "scale=smoke", "--", str(TRAINING / "trained.json"))
+FIRST = ("snakemake", "--cores", "1", "--config", "scale=smoke", "--", str(TRAINING / "done.json"))
 PATIENCE_S = 120
 
 

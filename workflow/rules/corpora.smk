@@ -1,213 +1,207 @@
 # From a dataset file to encoded splits. Every stage works in the corpus' own folder.
 
 
+def form(wildcards):
+    return project.dataset_records[wildcards.dataset].form
+
+
+def is_text(wildcards):
+    return form(wildcards) == "sentences"
+
+
+def is_speech(wildcards):
+    return form(wildcards) == "speech"
+
+
+def sources(wildcards):
+    """Return the options that say where the files of a dataset are; recordings are in no licensed package."""
+    collector = project.dataset_records[wildcards.dataset].collector
+    return MIRROR if collector == "collect-recordings" else [*MIRROR, *PACKAGES]
+
+
 rule grammar:
     """Write a corpus with the embedded grammar; needs no network."""
     input:
         dataset=DATASET,
     output:
-        pattern(Raw),
+        f"{CORPUS}/raw.done",
     log:
-        log_of(Raw, "generate"),
+        f"{CORPUS}/logs/generate.log",
     wildcard_constraints:
-        dataset=collected_by("grammar"),
+        dataset=datasets_where(lambda record: record.collector == "grammar"),
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        command=stage("generate --dataset {input.dataset} --corpus {corpus}", corpus=corpus_folder),
+        corpus=shown(rules_of.corpus_folder),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
         """
-        python -m pipeline {params.command:q} >{log:q} 2>&1
+        python -m pipeline generate --dataset {input.dataset:q} --corpus {params.corpus:q} >{log:q} 2>&1
         """
 
 
 rule download:
-    """Fetch a corpus, verify every file, and extract its splits."""
+    """Fetch a corpus, a treebank, recordings or text, verify every file, and extract its splits."""
     input:
         dataset=DATASET,
     output:
-        pattern(Raw),
+        f"{CORPUS}/raw.done",
     log:
-        log_of(Raw, "download"),
+        f"{CORPUS}/logs/download.log",
     wildcard_constraints:
-        dataset=collected_by("download"),
+        dataset=datasets_where(lambda record: record.collector not in (None, "grammar")),
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        command=stage(
-            "download --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror} {packages}",
-            corpus=corpus_folder,
-        ),
+        stage=lambda wildcards: project.dataset_records[wildcards.dataset].collector,
+        downloads=str(layout.downloads),
+        corpus=shown(rules_of.corpus_folder),
+        sources=sources,
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
         """
-        python -m pipeline {params.command:q} 2>&1 | tee {log:q}
+        python -m pipeline {params.stage} --dataset {input.dataset:q} --downloads {params.downloads:q} \\
+            --corpus {params.corpus:q} {params.sources:q} 2>&1 | tee {log:q}
         """
-
-
-use rule download as collect_trees with:
-    """Fetch a treebank, or take it from the folder of a licensed package, every file checked."""
-    log:
-        log_of(Raw, "collect"),
-    wildcard_constraints:
-        dataset=collected_by("collect-trees"),
-    params:
-        command=stage(
-            "collect-trees --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror} {packages}",
-            corpus=corpus_folder,
-        ),
-
-
-use rule download as collect_text with:
-    """Write or fetch the text that is read aloud, or that a language model learns from."""
-    log:
-        log_of(Raw, "collect-text"),
-    wildcard_constraints:
-        dataset=collected_by("collect-text"),
-    params:
-        command=stage(
-            "collect-text --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror} {packages}",
-            corpus=corpus_folder,
-        ),
-
-
-use rule download as collect_recordings with:
-    """Fetch recordings, every file verified, and list their utterances."""
-    log:
-        log_of(Raw, "collect-recordings"),
-    wildcard_constraints:
-        dataset=collected_by("collect-recordings"),
-    params:
-        command=stage(
-            "collect-recordings --dataset {input.dataset} --downloads {downloads} --corpus {corpus} {mirror}",
-            corpus=corpus_folder,
-        ),
 
 
 rule fetch:
     """Fetch all that comes from the network, so that nothing else needs one."""
     input:
-        fetched,
+        shown(lambda _: rules_of.fetched()),
 
 
 rule prepare:
-    """Clean, with every rejection counted, and tokenise."""
+    """Clean, with every rejection counted, and tokenise text or linearise trees."""
     input:
-        unpack(needs(Prepared)),
+        needs(Prepared),
         dataset=DATASET,
     output:
-        pattern(Prepared),
+        f"{CORPUS}/prepared/report.json",
     log:
-        log_of(Prepared, "prepare"),
+        f"{CORPUS}/logs/prepare.log",
     wildcard_constraints:
-        dataset=of_form("sentences"),
+        dataset=datasets_where(lambda record: record.form in ("sentences", "trees")),
     threads: resource("prepare", "threads")
     resources:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        command=stage("prepare --dataset {input.dataset} --corpus {corpus}", corpus=corpus_folder),
+        stage=lambda wildcards: "prepare" if is_text(wildcards) else "prepare-trees",
+        corpus=shown(rules_of.corpus_folder),
+        options=lambda wildcards, threads: ["--processes", threads] if is_text(wildcards) else [],
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
         """
-        python -m pipeline {params.command:q} --processes {threads} >{log:q} 2>&1
+        python -m pipeline {params.stage} --dataset {input.dataset:q} --corpus {params.corpus:q} {params.options:q} \\
+            >{log:q} 2>&1
         """
 
 
-use rule grammar as prepare_trees with:
-    """Clean trees and write each as a sentence and a sequence of symbols."""
-    input:
-        unpack(needs(Prepared)),
-        dataset=DATASET,
-    output:
-        pattern(Prepared),
-    log:
-        log_of(Prepared, "prepare"),
-    wildcard_constraints:
-        dataset=of_form("trees"),
-    params:
-        command=stage("prepare-trees --dataset {input.dataset} --corpus {corpus}", corpus=corpus_folder),
-
-
-use rule grammar as subwords with:
+rule subwords:
     """Learn the subword vocabulary from a seeded sample."""
     input:
-        unpack(needs(Vocabulary)),
+        needs(Vocabulary),
         dataset=DATASET,
     output:
-        model=pattern(Vocabulary),
-        record=pattern(Vocabulary).replace(".model", ".json"),
+        model=f"{CORPUS}/subwords.model",
+        record=f"{CORPUS}/subwords.json",
     log:
-        log_of(Vocabulary, "subwords"),
+        f"{CORPUS}/logs/subwords.log",
     wildcard_constraints:
-        dataset=of_form("sentences", "trees"),
+        dataset=datasets_where(lambda record: record.form in ("sentences", "trees")),
+    resources:
+        mem_mb=resource("prepare", "mem_mb"),
+        runtime=resource("prepare", "runtime"),
     params:
-        command=stage("subwords --dataset {input.dataset} --corpus {corpus}", corpus=corpus_folder),
+        corpus=shown(rules_of.corpus_folder),
+    message:
+        "{rule}: {wildcards.dataset} -> {output.model}"
+    shell:
+        """
+        python -m pipeline subwords --dataset {input.dataset:q} --corpus {params.corpus:q} >{log:q} 2>&1
+        """
 
 
-use rule prepare as encode with:
+rule encode:
     """Encode every split into the memory-mapped token store."""
     input:
-        unpack(needs(Encoded)),
+        needs(Encoded),
         dataset=DATASET,
     output:
-        pattern(Encoded),
+        f"{CORPUS}/encoded/corpus.json",
     log:
-        log_of(Encoded, "encode"),
+        f"{CORPUS}/logs/encode.log",
     wildcard_constraints:
-        dataset=of_form("sentences", "trees"),
+        dataset=datasets_where(lambda record: record.form in ("sentences", "trees")),
+    threads: resource("prepare", "threads")
+    resources:
+        mem_mb=resource("prepare", "mem_mb"),
+        runtime=resource("prepare", "runtime"),
     params:
-        command=stage("encode --dataset {input.dataset} --corpus {corpus}", corpus=corpus_folder),
+        corpus=shown(rules_of.corpus_folder),
+    message:
+        "{rule}: {wildcards.dataset} -> {output}"
+    shell:
+        """
+        python -m pipeline encode --dataset {input.dataset:q} --corpus {params.corpus:q} --processes {threads} >{log:q} 2>&1
+        """
 
 
-use rule prepare as speak with:
+rule speak:
     """Read text aloud with a synthesiser, the same readers for every domain."""
     input:
-        unpack(needs(Spoken)),
+        needs(Spoken),
         dataset=DATASET,
     output:
-        pattern(Spoken),
+        f"{CORPUS}/spoken.json",
     log:
-        log_of(Spoken, "speak"),
+        f"{CORPUS}/logs/speak.log",
     wildcard_constraints:
-        dataset=either(name for name, record in datasets.items() if record.is_read_aloud),
+        dataset=datasets_where(lambda record: record.is_read_aloud),
+    threads: resource("prepare", "threads")
+    resources:
+        mem_mb=resource("prepare", "mem_mb"),
+        runtime=resource("prepare", "runtime"),
     params:
-        command=stage("speak --dataset {input.dataset} --corpus {corpus}", corpus=corpus_folder),
+        corpus=shown(rules_of.corpus_folder),
+    message:
+        "{rule}: {wildcards.dataset} -> {output}"
+    shell:
+        """
+        python -m pipeline speak --dataset {input.dataset:q} --corpus {params.corpus:q} --processes {threads} >{log:q} 2>&1
+        """
 
 
-use rule prepare as features with:
-    """Turn utterances into log-mel features and characters, with every rejection counted."""
+rule features:
+    """Turn utterances into log-mel features and characters, or text into characters, with every rejection counted."""
     input:
-        unpack(needs(Encoded)),
+        needs(Encoded),
         dataset=DATASET,
     output:
-        report=pattern(Prepared),
-        corpus=pattern(Encoded),
+        report=f"{CORPUS}/prepared/report.json",
+        corpus=f"{CORPUS}/encoded/corpus.json",
     log:
-        log_of(Encoded, "features"),
+        f"{CORPUS}/logs/features.log",
     wildcard_constraints:
-        dataset=of_form("speech"),
+        dataset=datasets_where(lambda record: record.form in ("speech", "characters")),
+    threads: resource("prepare", "threads")
+    resources:
+        mem_mb=resource("prepare", "mem_mb"),
+        runtime=resource("prepare", "runtime"),
     params:
-        command=stage("features --dataset {input.dataset} --corpus {corpus} {packages}", corpus=corpus_folder),
-
-
-use rule grammar as encode_text with:
-    """Turn the text of a language model into characters, with every rejection counted."""
-    input:
-        unpack(needs(Encoded)),
-        dataset=DATASET,
-    output:
-        report=pattern(Prepared),
-        corpus=pattern(Encoded),
-    log:
-        log_of(Encoded, "encode-text"),
-    wildcard_constraints:
-        dataset=of_form("characters"),
-    params:
-        command=stage("encode-text --dataset {input.dataset} --corpus {corpus}", corpus=corpus_folder),
+        stage=lambda wildcards: "features" if is_speech(wildcards) else "encode-text",
+        corpus=shown(rules_of.corpus_folder),
+        options=lambda wildcards, threads: [*PACKAGES, "--processes", threads] if is_speech(wildcards) else [],
+    message:
+        "{rule}: {wildcards.dataset} -> {output.corpus}"
+    shell:
+        """
+        python -m pipeline {params.stage} --dataset {input.dataset:q} --corpus {params.corpus:q} {params.options:q} \\
+            >{log:q} 2>&1
+        """

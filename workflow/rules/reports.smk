@@ -2,174 +2,172 @@
 #
 # Each is labelled once for `--report`: of two labels that halve a category Snakemake makes a switch, and its page breaks
 # where one of the four combinations is not there.
+RESULTS = f"{layout.results}/{{paper}}"
+
+
+def section(wildcards):
+    """Return where a paper describes a table that one of three stages makes."""
+    record = project.papers[wildcards.paper]
+    return next(name for name in ("tables", "examples", "transcripts") if wildcards.table in getattr(record, name))
 
 
 rule table:
-    """Set scores next to the numbers a paper printed."""
+    """Set scores, translations or transcripts next to what a paper printed."""
     input:
-        unpack(needs(Table)),
+        needs(Table, ExampleTable, TranscriptTable),
         printed=PRINTED,
     output:
         csv=report(
-            pattern(Table),
+            f"{RESULTS}/{{table}}.csv",
             caption="../report/table.rst",
             category="{paper}",
             labels={"result": "{table}"},
         ),
-        markdown=pattern(Table).replace(".csv", ".md"),
+        markdown=f"{RESULTS}/{{table}}.md",
     log:
-        log_of(Table, "{paper}", "{table}"),
+        f"{WORK}/logs/{{paper}}-{{table}}.log",
     wildcard_constraints:
-        table=shown("tables"),
+        table=described("tables", "examples", "transcripts"),
     resources:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
-        shown=as_json("tables"),
-        command=stage("table --paper {wildcards.paper} --table {wildcards.table} {settings} --out {output.csv}"),
+        stage=lambda wildcards: {"tables": "table", "examples": "example-table", "transcripts": "transcript-table"}[section(wildcards)],
+        shown=lambda wildcards: shown(rules_of.report, section(wildcards))(wildcards),
+        settings=SETTINGS,
     message:
         "{rule} -> {output[0]}"
     shell:
         """
-        python -m pipeline {params.command:q} >{log:q} 2>&1
+        python -m pipeline {params.stage} --paper {wildcards.paper} --table {wildcards.table} {params.settings:q} \\
+            --out {output.csv:q} >{log:q} 2>&1
         """
-
-
-use rule table as example_table with:
-    """Set every system's translation of one sentence side by side."""
-    input:
-        unpack(needs(ExampleTable)),
-        printed=PRINTED,
-    wildcard_constraints:
-        table=shown("examples"),
-    params:
-        shown=as_json("examples"),
-        command=stage("example-table --paper {wildcards.paper} --table {wildcards.table} {settings} --out {output.csv}"),
-
-
-use rule table as transcript_table with:
-    """Set what systems write down of a few utterances next to what a paper printed."""
-    input:
-        unpack(needs(TranscriptTable)),
-        printed=PRINTED,
-    wildcard_constraints:
-        table=shown("transcripts"),
-    params:
-        shown=as_json("transcripts"),
-        command=stage(
-            "transcript-table --paper {wildcards.paper} --table {wildcards.table} {settings} --out {output.csv}"
-        ),
 
 
 use rule table as layer_table with:
     """Set layer types' times next to their printed complexities, and draw them."""
     input:
-        unpack(needs(LayerTable)),
+        needs(LayerTable),
+        times=f"{WORK}/layer_times.json",
         printed=PRINTED,
     output:
         csv=report(
-            pattern(Table),
+            f"{RESULTS}/{{table}}.csv",
             caption="../report/layers.rst",
             category="{paper}",
             labels={"result": "{table}"},
         ),
-        markdown=pattern(Table).replace(".csv", ".md"),
+        markdown=f"{RESULTS}/{{table}}.md",
         svg=report(
-            pattern(Table).replace(".csv", ".svg"),
+            f"{RESULTS}/{{table}}.svg",
             caption="../report/layers.rst",
             category="{paper}",
             labels={"result": "{table}, drawn"},
         ),
-        png=pattern(Table).replace(".csv", ".png"),
+        png=f"{RESULTS}/{{table}}.png",
     wildcard_constraints:
-        table=shown("layer_costs"),
+        table=described("layer_costs"),
     params:
-        shown=as_json("layer_costs"),
+        stage="layer-table",
+        shown=shown(rules_of.report, "layer_costs"),
         caption=lambda wildcards: project.papers[wildcards.paper].layer_costs[wildcards.table].caption,
-        command=stage(
-            "layer-table --paper {wildcards.paper} --table {wildcards.table} {settings} --layer-times {input.times}"
-            " --out {output.csv}"
-        ),
+        settings=[*SETTINGS, "--layer-times", f"{WORK}/layer_times.json"],
 
 
-use rule table as figure with:
+rule figure:
     """Draw a figure of a paper."""
     input:
-        unpack(needs(Figure)),
+        needs(Figure),
     output:
         svg=report(
-            pattern(Figure),
+            f"{RESULTS}/{{figure}}.svg",
             caption="../report/figure.rst",
             category="{paper}",
             labels={"result": "{figure}"},
         ),
-        png=pattern(Figure).replace(".svg", ".png"),
-        csv=pattern(Figure).replace(".svg", ".csv"),
-        caption=pattern(Figure).replace(".svg", ".md"),
+        png=f"{RESULTS}/{{figure}}.png",
+        csv=f"{RESULTS}/{{figure}}.csv",
+        caption=f"{RESULTS}/{{figure}}.md",
     log:
-        log_of(Figure, "{paper}", "{figure}"),
-    wildcard_constraints:
-        figure=r"figure\d+",
+        f"{WORK}/logs/{{paper}}-{{figure}}.log",
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
     params:
-        shown=as_json("figures"),
+        shown=shown(rules_of.report, "figures"),
         caption=lambda wildcards: project.figure(wildcards.paper, wildcards.figure).caption,
-        command=stage("figure --paper {wildcards.paper} --figure {wildcards.figure} {settings} --out {output.svg}"),
+        settings=SETTINGS,
+    message:
+        "{rule} -> {output[0]}"
+    shell:
+        """
+        python -m pipeline figure --paper {wildcards.paper} --figure {wildcards.figure} {params.settings:q} \\
+            --out {output.svg:q} >{log:q} 2>&1
+        """
 
 
-use rule table as claims with:
+rule claims:
     """Set what was measured next to what a paper says, with a verdict for each claim."""
     input:
-        unpack(needs(Claims)),
+        needs(Claims),
         claims="workflow/papers/{paper}/claims.yaml",
     output:
         csv=report(
-            pattern(Claims),
+            f"{RESULTS}/claims.csv",
             caption="../report/claims.rst",
             category="{paper}",
             labels={"result": "claims"},
         ),
-        markdown=pattern(Claims).replace(".csv", ".md"),
+        markdown=f"{RESULTS}/claims.md",
     log:
-        log_of(Claims, "{paper}", "claims"),
-    wildcard_constraints:
-        paper=either(project.papers),
+        f"{WORK}/logs/{{paper}}-claims.log",
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
     params:
-        shown=lambda wildcards: json.dumps([project.claims[wildcards.paper].model_dump(), project.config.seed_list]),
-        command=stage("claims --paper {wildcards.paper} {settings} --out {output.csv}"),
+        shown=shown(rules_of.claims),
+        settings=SETTINGS,
+    message:
+        "{rule} -> {output[0]}"
+    shell:
+        """
+        python -m pipeline claims --paper {wildcards.paper} {params.settings:q} --out {output.csv:q} >{log:q} 2>&1
+        """
 
 
 rule site:
     """Make pages of all results, to be opened from disk."""
     input:
-        reports(*project.reproduced),
+        rules_of.reports(project.reproduced),
     output:
         SITE,
     log:
-        str(layout.scale_folder / "logs/site.log"),
+        f"{WORK}/logs/site.log",
     resources:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
         shown=json.dumps([SCALE, project.config.seed_list]),
-        command=stage(f"site {{settings}} --out {os.path.dirname(SITE)}"),
+        settings=SETTINGS,
+        folder=os.path.dirname(SITE),
     message:
         "{rule} -> {output}"
     shell:
         """
-        python -m reprise {params.command:q} >{log:q} 2>&1
+        python -m reprise site {params.settings:q} --out {params.folder:q} >{log:q} 2>&1
         """
 
 
 rule view:
     """Show a table or the claims of the configured paper at the configured scale at the top of results/."""
     input:
-        csv=str(layout.results / project.config.paper / "{view}.csv"),
-        markdown=str(layout.results / project.config.paper / "{view}.md"),
+        csv=f"{layout.results}/{project.config.paper}/{{view}}.csv",
+        markdown=f"{layout.results}/{project.config.paper}/{{view}}.md",
     output:
         csv="results/{view}.csv",
         markdown="results/{view}.md",
     log:
-        str(layout.scale_folder / "logs/view-{view}.log"),
+        f"{WORK}/logs/view-{{view}}.log",
     params:
         shown=f"{project.config.paper} at {SCALE}",
     message:

@@ -77,7 +77,6 @@ class Command(Record):
     key: str
     arguments: list[str]
     outputs: list[str]
-    inputs: list[str] = Field(default=[], description="Of one that is done with others: files that have to be there")
 
 
 class QueueSnapshot(Record):

@@ -1,4 +1,4 @@
-"""What a training leaves behind: `done.json` (copied as `trained.json`), `cost.json`, and lines of its progress."""
+"""What a training leaves behind: `done.json`, `cost.json`, and lines of its progress."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What follows from the kind of a corpus, and is decided nowhere else: the batches of a run, and its vocabularies.
+"""What follows from the kind of a corpus, and is decided nowhere else: the batches of a run.
 
 `corpus.json` says the kind (pipeline/core/records/corpus.py).
 """
@@ -14,8 +14,6 @@ from pipeline.core.records.corpus import read_corpus
 from pipeline.data.batches.batches import ParallelSplit, TextBatch, TrainingBatches
 from pipeline.data.batches.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit
 from pipeline.data.batches.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
-from pipeline.data.text.alphabet import Alphabet
-from pipeline.data.text.vocabulary import Subwords, load_vocabularies
 from pipeline.models.settings import Reads as Kind
 
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
@@ -103,10 +101,3 @@ def batch_size(spec: RunSpec, of_corpus: Kind | None = None) -> int:
     """Positions of a batch of a whole split that fit where the training fits: those of its micro-batches."""
     speech = kind_read(spec, of_corpus) == "speech"
     return spec.training.micro_batch_frames if speech else spec.training.micro_batch_tokens
-
-
-def vocabularies(corpus_folder: Path) -> tuple[Subwords | None, Subwords | Alphabet]:
-    """Source and target symbols of an encoded corpus; None where the source is speech, or there is none."""
-    if read_corpus(corpus_folder).kind == "parallel":
-        return load_vocabularies(Path(corpus_folder).parent)
-    return None, Alphabet()

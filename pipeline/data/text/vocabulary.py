@@ -8,8 +8,10 @@ import numpy as np
 import sentencepiece
 
 from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import read_corpus
 from pipeline.core.shown_text import shown
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
+from pipeline.data.text.alphabet import Alphabet
 
 MODEL = "subwords.model"
 """In a corpus' folder: the model of both sides, or of the source side."""
@@ -77,3 +79,10 @@ def load_vocabularies(corpus: Path) -> tuple[Subwords, Subwords]:
     """Source and target subwords of the corpus in a folder, one and the same where both sides share them."""
     src = Subwords(corpus / MODEL)
     return src, Subwords(corpus / TGT_MODEL) if (corpus / TGT_MODEL).exists() else src
+
+
+def vocabularies(corpus_folder: Path) -> tuple[Subwords | None, Subwords | Alphabet]:
+    """Return source and target symbols of an encoded corpus; None where the source is speech, or there is none."""
+    if read_corpus(corpus_folder).kind == "parallel":
+        return load_vocabularies(Path(corpus_folder).parent)
+    return None, Alphabet()

@@ -59,7 +59,7 @@ def write_run(pages: Pages, run: RunId, tables: dict[str, str]) -> None:
     )
 
 
-FILES = (RUN_FILE, "trained.json", COST_FILE, PROGRESS_FILE, SAMPLES_FILE, "model.safetensors", "logs")
+FILES = (RUN_FILE, "done.json", COST_FILE, PROGRESS_FILE, SAMPLES_FILE, "model.safetensors", "logs")
 
 
 def settings(present: Present, run: RunId) -> list[dict[str, str]]:

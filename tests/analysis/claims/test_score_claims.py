@@ -284,7 +284,7 @@ def test_a_claim_whose_system_has_no_curve_any_more_is_not_run_and_the_others_ar
     project = project_with(claims_of(score="bleu", kind="level", term="C", at_least=50.0))
     (run,) = runs(project, "C")
     write_score(project, run, "bleu_paper", "final", "dev", bleu_statistics(0.4))
-    (folder_of(project, run) / "trained.json").unlink()
+    (folder_of(project, run) / "done.json").unlink()
     assert row_of(project)["verdict"] == NOT_RUN
 
 

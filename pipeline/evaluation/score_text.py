@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 from pipeline.core.sha256 import sha256_file, sha256_json
-from pipeline.data.dataset import CorpusRecord, load_one_of
+from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.text.checked_lines import check_untokenised, read_lines
 from pipeline.data.text.test_sets import check_references
 from pipeline.evaluation.scored import scored, scoring_arguments
@@ -33,14 +33,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    dataset = load_one_of(args.dataset, CorpusRecord, "parallel text")
-    suffixes = dataset.references(args.split)
-    raw_references = [args.prepared / f"{args.split}.{suffix}" for suffix in suffixes]
-    tokenised_references = [args.prepared / f"{args.split}.tok.{suffix}" for suffix in suffixes]
-    lines = check_references(dataset, args.split, args.prepared)
+    score_text(args.dataset, args.prepared, args.split, args.tokenised, args.text, args.out)
+
+
+def score_text(
+    dataset_file: Path, prepared: Path, split: SplitName, hypotheses: Path, detokenised: Path, out: Path
+) -> None:
+    """Score a translation of a split and write `out`.
+
+    Args:
+        hypotheses: Tokenised translation.
+        detokenised: The same translation as raw text.
+
+    Raises:
+        UserError: A file has other lines than the test set, or looks tokenised where raw text is meant.
+    """
+    dataset = load_one_of(dataset_file, CorpusRecord, "parallel text")
+    suffixes = dataset.references(split)
+    raw_references = [prepared / f"{split}.{suffix}" for suffix in suffixes]
+    tokenised_references = [prepared / f"{split}.tok.{suffix}" for suffix in suffixes]
+    lines = check_references(dataset, split, prepared)
     translations = Translations(
-        raw=read_texts(args.text, raw_references, lines),
-        tokenised=read_texts(args.tokenised, tokenised_references, lines),
+        raw=read_texts(detokenised, raw_references, lines),
+        tokenised=read_texts(hypotheses, tokenised_references, lines),
         compound_split=dataset.compound_split,
         nist=dataset.bleu == "nist",
         tgt=dataset.tgt,
@@ -48,11 +63,11 @@ def run(args: argparse.Namespace) -> None:
         case="lc" if dataset.lowercase else "mixed",
     )
     raw = translations.raw
-    for path, text in zip([args.text, *raw_references], [raw.hypotheses, *raw.references], strict=True):
+    for path, text in zip([detokenised, *raw_references], [raw.hypotheses, *raw.references], strict=True):
         check_untokenised(path, text)
-    read = [args.tokenised, args.text, *raw_references, *tokenised_references]
-    record = scored(dataset, args.split, lines, digest_of(raw_references), read)
-    write_score(args.out, translations, record)
+    read = [hypotheses, detokenised, *raw_references, *tokenised_references]
+    record = scored(dataset, split, lines, digest_of(raw_references), read)
+    write_score(out, translations, record)
 
 
 def digest_of(references: list[Path]) -> str:

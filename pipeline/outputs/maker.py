@@ -1,0 +1,102 @@
+"""The outputs of one decoding, made in one process with one loaded model."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from pipeline.config import DecodingConfig
+from pipeline.core.layout import WEIGHTS_FILE
+from pipeline.decoding.averaging import write_average
+from pipeline.decoding.choose_search import Search, search_for
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.decoding.transcribe import transcribe_split, with_tuned_weights
+from pipeline.decoding.translate import replace_branch_weights, translate_split
+from pipeline.decoding.tune import choose_weights
+from pipeline.outputs.plan import DecodingPlan, PlannedOutput
+from pipeline.probes.alignments import write_alignments
+from pipeline.probes.attention_maps import write_map
+from pipeline.probes.gate_values import measure_gates
+from pipeline.probes.perplexity import measure_perplexity
+
+Value = TypeVar("Value")
+
+
+class OutputMaker:
+    """Makes the outputs of a run under one decoding.
+
+    The search may replace parts of the model, so outputs that only measure the weights are made before it is built.
+
+    Args:
+        threads: CPU threads; None = all cores that this process may use.
+    """
+
+    def __init__(self, run_folder: Path, plan: DecodingPlan, threads: int | None):
+        self.run_folder, self.plan, self.threads = run_folder, plan, threads
+        self.planned = {output.file: output for output in plan.outputs}
+
+    def make(self, name: str) -> list[Path]:
+        """Make one output and return its files. Raises UserError when that is not possible."""
+        output = self.planned[name]
+        out = self.run_folder / output.file
+        match output.kind:
+            case "averaged":
+                config = self.plan.config
+                write_average(self.run_folder, config.average_last, config.averaged == "best", out)
+            case "alignments":
+                write_alignments(self.run_folder, given(output.split), out, self.threads)
+            case "gates":
+                measure_gates(self.trained, Path(given(output.dataset)), out)
+            case "attention":
+                write_map(self.trained, given(output.split), given(output.choice), out)
+            case "perplexity":
+                elsewhere = Path(output.corpus) if output.corpus else None
+                measure_perplexity(self.trained, Path(given(output.dataset)), elsewhere, given(output.split), out)
+            case "tuned":
+                choose_weights(self.trained, self.plan.config, self.language_model, out)
+            case "translation" | "parse":
+                text = out.with_suffix(".txt") if output.kind == "translation" else None
+                translate_split(self.trained, self.search, self.config, given(output.split), out, text)
+            case "transcript":
+                corpus = Path(given(output.corpus))
+                transcribe_split(self.trained, self.search, self.config, corpus, given(output.split), out)
+        return files_of(output, out)
+
+    @cached_property
+    def trained(self) -> TrainedModel:
+        """Load the model with averaged weights if the decoding averages, else with the final ones."""
+        averaged = next((one.file for one in self.plan.outputs if one.kind == "averaged"), WEIGHTS_FILE)
+        return TrainedModel.load(self.run_folder / averaged, self.threads)
+
+    @cached_property
+    def config(self) -> DecodingConfig:
+        """Return the settings of the search, with the weights of the language model that were tuned."""
+        tuned = next((self.run_folder / one.file for one in self.plan.outputs if one.kind == "tuned"), None)
+        return with_tuned_weights(self.plan.config, tuned)
+
+    @cached_property
+    def search(self) -> Search:
+        if any(one.kind == "translation" or one.kind == "parse" for one in self.plan.outputs):
+            replace_branch_weights(self.trained, self.config)
+        return search_for(self.trained, self.config, self.language_model)
+
+    @property
+    def language_model(self) -> Path | None:
+        return Path(self.plan.language_model) if self.plan.language_model else None
+
+
+def given(value: Value | None) -> Value:
+    """Return a field that a plan has for outputs of this kind."""
+    assert value is not None
+    return value
+
+
+def files_of(output: PlannedOutput, out: Path) -> list[Path]:
+    """Return the files of an output: the one that readers open, and those written beside it."""
+    match output.kind:
+        case "averaged" | "parse" | "transcript":
+            return [out, out.with_suffix(".json")]
+        case "translation":
+            return [out, out.with_suffix(".txt"), out.with_suffix(".json")]
+        case "perplexity" | "gates":
+            return [out, out.with_suffix(".npz")]
+    return [out]

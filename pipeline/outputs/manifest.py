@@ -1,0 +1,109 @@
+"""Make what a manifest lists: keep what is there and unchanged, record what fails, and go on with the rest.
+
+While an output is missing, the manifest is named `outputs.part.json`, which no rule declares, so that Snakemake does
+not delete it when the job fails. It becomes `outputs.json` when everything is there.
+"""
+
+import contextlib
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from pipeline.core.digests import recording
+from pipeline.core.errors import UserError
+from pipeline.core.patience import persevere
+from pipeline.core.records.outputs import Manifest, Output
+from pipeline.core.records.record import read_note
+from pipeline.core.sha256 import sha256_file
+
+log = logging.getLogger(__name__)
+
+
+def part_of(path: Path) -> Path:
+    """Return the name of a manifest while an output of it is missing."""
+    return path.with_suffix(f".part{path.suffix}")
+
+
+def entries_of(path: Path) -> dict[str, Output]:
+    """Return what a manifest lists, complete or not; of several versions the newest entry counts.
+
+    A manifest that `verify --repair` set aside is read too: each entry is compared with the files that are there.
+    """
+    versions = (path.with_name(f"{path.name}.stale"), path, part_of(path))
+    found: dict[str, Output] = {}
+    for manifest in filter(None, (read_note(Manifest, version) for version in versions)):
+        found |= manifest.entries
+    return found
+
+
+class ManifestWriter:
+    """The manifest at `path` of a run's folder while its outputs are made.
+
+    Attributes:
+        entries: By the path of an output in the run's folder.
+    """
+
+    def __init__(self, run_folder: Path, path: Path):
+        self.run_folder, self.path = run_folder, path
+        self.entries = entries_of(path)
+
+    def lacks(self, keys: Mapping[str, str]) -> list[str]:
+        """Return the outputs that are missing, were made otherwise or have changed since.
+
+        Args:
+            keys: The digest of inputs and settings by output.
+        """
+        return [name for name, key in keys.items() if not self.has(name, key)]
+
+    def has(self, name: str, key: str) -> bool:
+        """Return whether an output was made from these inputs and its files are as they were written."""
+        entry = self.entries.get(name)
+        if entry is None or entry.error or entry.key != key:
+            return False
+        files = {self.run_folder / file: digest for file, digest in entry.files.items()}
+        return all(file.exists() and sha256_file(file) == digest for file, digest in files.items())
+
+    def make(self, keys: Mapping[str, str], make: Callable[[str], Iterable[Path]]) -> None:
+        """Make the given outputs one after the other; a failure is recorded and the rest is made.
+
+        Args:
+            keys: The digest of inputs and settings by output.
+            make: Makes one output and returns its files.
+
+        Raises:
+            UserError: One or more outputs failed; the message has the first cause.
+        """
+        failed: dict[str, str] = {}
+        for name, key in keys.items():
+            try:
+                self.entries[name] = Output(key=key, files=self._files(name, make))
+            except UserError as error:
+                failed[name] = str(error)
+            except Exception as error:  # an unforeseen fault of one output must not cost the others
+                log.error("%s", traceback.format_exc().rstrip())
+                failed[name] = f"{type(error).__name__}: {error}"
+            if name in failed:
+                log.error("%s: %s", name, failed[name])
+                self.entries[name] = Output(key=key, error=failed[name])
+            Manifest(entries=self.entries).write(part_of(self.path))
+        if failed:
+            name, cause = next(iter(failed.items()))
+            raise UserError(f"{self.run_folder}: {len(failed)} of {len(keys)} outputs failed; {name}: {cause}")
+
+    def _files(self, name: str, make: Callable[[str], Iterable[Path]]) -> dict[str, str]:
+        paths: list[Path] = []
+
+        def once() -> None:
+            with recording():
+                paths[:] = make(name)
+
+        persevere(once)
+        return {str(path.relative_to(self.run_folder)): sha256_file(path) for path in paths}
+
+    def finish(self, names: Iterable[str]) -> None:
+        """Write the complete manifest of the given outputs, and nothing else."""
+        Manifest(entries={name: self.entries[name] for name in names}).write(self.path)
+        with contextlib.suppress(OSError):
+            part_of(self.path).unlink(missing_ok=True)
+            self.path.with_name(f"{self.path.name}.stale").unlink(missing_ok=True)

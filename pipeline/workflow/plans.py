@@ -1,0 +1,159 @@
+"""List the outputs and scores that reports want of each run and decoding, and plan the jobs that make them."""
+
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+from pipeline.core import artifacts as products
+from pipeline.core.errors import UserError
+from pipeline.core.layout import path_in_run
+from pipeline.data.dataset import SplitName
+from pipeline.outputs.plan import DecodingPlan, PlannedOutput, PlannedTraining
+from pipeline.outputs.scoring_plan import PlannedScore, ScoringPlan
+from pipeline.workflow.graph import Graph, flat
+
+KINDS: dict[type[products.Product], str] = {
+    products.Averaged: "averaged",
+    products.Gates: "gates",
+    products.Alignments: "alignments",
+    products.AttentionMaps: "attention",
+    products.Score: "perplexity",
+    products.Tuned: "tuned",
+    products.Translation: "translation",
+    products.Parse: "parse",
+    products.Transcript: "transcript",
+}
+"""Kinds of outputs, in the order in which they are made: those that a search could alter the model for come last."""
+DESCRIBED = ("gates", "perplexity")
+"""Kinds that read what a dataset file says of the test sets."""
+SCORED: dict[str, Any] = {"translation": "text", "parse": "trees", "transcript": "speech"}
+"""What kind of score an output has, by the name that the graph gives the output."""
+
+
+class Plans:
+    """The jobs `decode` and `score` of a project."""
+
+    def __init__(self, graph: Graph):
+        self.graph, self.project, self.layout = graph, graph.project, graph.project.layout
+
+    @cached_property
+    def wanted(self) -> dict[products.Product, list[products.OfRun]]:
+        """List the products of each manifest that the reports of all papers want."""
+        found: dict[products.Product, list[products.OfRun]] = {}
+        for product in self.graph.closure(self.reports()):
+            manifest = products.manifest_of(product)
+            if manifest is not product and isinstance(product, products.OfRun):
+                found.setdefault(manifest, []).append(product)
+        return found
+
+    def reports(self) -> list[products.Report]:
+        """Return every report of every paper, also those made on request, whose dataset files can be read."""
+        return self.graph.without_faults(self.every_report())
+
+    def every_report(self) -> list[products.Report]:
+        papers = self.project.papers
+        on_request = [
+            products.Table(paper, name)
+            for paper, record in papers.items()
+            for name in self.project.tables_here(paper)
+            if record.tables[name].on_request
+        ]
+        return [*self.graph.reports(papers), *on_request]
+
+    def of(self, manifest: products.Product) -> list[products.OfRun]:
+        """Return the products of a manifest, in the order in which they are made."""
+        found, order = self.wanted.get(manifest, []), list(KINDS)
+        return sorted(found, key=lambda one: order.index(type(one)))
+
+    def decoding(self, manifest: products.Outputs) -> DecodingPlan:
+        """Return how a run is decoded. Raises UserError for an unknown decoding."""
+        run, name = manifest.run, manifest.decoding
+        outputs = [self.output(one) for one in self.of(manifest)]
+        if name == products.TRAINING:
+            return DecodingPlan(name=name, outputs=outputs)
+        settings = self.project.decoding(run.paper, run.system, name).model_dump()
+        other = self.project.decoding_language_model(run, name)
+        folder = str(self.layout.run(other)) if other else None
+        return DecodingPlan(name=name, settings=settings, language_model=folder, outputs=outputs)
+
+    def output(self, product: products.OfRun) -> PlannedOutput:
+        """Return one output of a decoding's plan."""
+        kind, elsewhere = KINDS[type(product)], getattr(product, "scored_on", None)
+        fields = {"kind": kind, "file": path_in_run(product)}
+        fields |= {name: getattr(product, name) for name in ("split", "choice") if hasattr(product, name)}
+        if elsewhere:
+            fields["corpus"] = self.encoded(elsewhere)
+        if kind in DESCRIBED:
+            fields["dataset"] = self.dataset_file(elsewhere or product.run.dataset)
+        return PlannedOutput.model_validate(fields)
+
+    def training(self, run: products.RunId) -> PlannedTraining:
+        """Return how a run is decoded at the end of its training job."""
+        manifests = [one for one in self.wanted if isinstance(one, products.Outputs) and one.run == run]
+        threads = self.project.scale.resources["decode"].threads
+        return PlannedTraining(threads=threads, plans=[self.decoding(one) for one in manifests])
+
+    def trainings(self) -> dict[str, PlannedTraining]:
+        """Return the same of every run, by its folder among the runs."""
+        runs = dict.fromkeys(one.run for one in self.wanted if isinstance(one, products.Outputs))
+        return {str(self.layout.run(run).relative_to(self.layout.runs)): self.training(run) for run in runs}
+
+    def scoring(self, manifest: products.Scores) -> ScoringPlan:
+        """Return how a decoding is scored."""
+        scores = [self.score(one) for one in self.of(manifest) if isinstance(one, products.Score)]
+        return ScoringPlan(name=manifest.decoding, scores=scores)
+
+    def score(self, product: products.Score) -> PlannedScore:
+        """Return one score of a decoding's plan."""
+        inputs = self.graph.inputs(product)
+        name, kind = next((name, kind) for name, kind in SCORED.items() if name in inputs)
+        output = inputs[name]
+        assert isinstance(output, products.OfRun)
+        dataset = product.scored_on or product.run.dataset
+        run = self.layout.run(product.run)
+        trees = [str(self.layout.trees(product, words).relative_to(run)) for words in ("", ".aligned")]
+        fields: dict[str, Any] = {"trees": trees} if kind == "trees" else {}
+        return PlannedScore(
+            kind="phenomena" if product.measure == "phenomena" else kind,
+            file=path_in_run(product),
+            output=path_in_run(output),
+            split=cast(SplitName, product.split),
+            dataset=self.dataset_file(dataset),
+            corpus=str(self.layout.corpus(dataset)),
+            **fields,
+        )
+
+    def inputs(self, product: products.Product) -> list[Path]:
+        """Return the files that the job for a product reads.
+
+        Raises:
+            UserError: No report wants this decoding, or a dataset file is faulty.
+        """
+        made: Iterable[products.Product] = [product]
+        if isinstance(product, products.Outputs | products.Scores):
+            made = self.of(product)
+            if not made:
+                raise UserError(f"{self.layout.path(product)}: no report wants this decoding of this run")
+        read = chain.from_iterable(flat(self.graph.inputs(one)) for one in made)
+        declared = dict.fromkeys(map(products.manifest_of, read))
+        return [self.layout.path(one) for one in declared if one != product]
+
+    def datasets(self, manifest: products.Product) -> list[str]:
+        """Return the dataset files that the outputs or scores of a manifest are measured by."""
+        match manifest:
+            case products.Outputs():
+                found = [one.dataset for one in self.decoding(manifest).outputs if one.dataset]
+            case products.Scores():
+                found = [one.dataset for one in self.scoring(manifest).scores]
+            case _:
+                found = []
+        return list(dict.fromkeys(found))
+
+    def encoded(self, dataset: str) -> str:
+        return str(self.layout.path(products.Encoded(dataset)).parent)
+
+    @staticmethod
+    def dataset_file(dataset: str) -> str:
+        return f"workflow/datasets/{dataset}.yaml"

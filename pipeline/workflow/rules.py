@@ -1,0 +1,136 @@
+"""What the rules ask: the files that a job reads, and the values that its command line and its re-run depend on."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipeline.core.artifacts import Outputs, Product, Raw, RunId, Scores, Table, Trained
+from pipeline.core.errors import UserError
+from pipeline.core.files import atomic_write
+from pipeline.core.json_file import read_json
+from pipeline.papers.project import Project
+from pipeline.workflow.graph import Graph, datasets_in
+from pipeline.workflow.plans import Plans
+from pipeline.workflow.targets import names_of_rules, only_at, other_scales, unknown_target
+from pipeline.workflow.wildcards import product_of
+
+Wildcards = Mapping[str, str]
+
+
+class Rules:
+    """The functions of the rules of one project, of the wildcards of a job."""
+
+    def __init__(self, project: Project):
+        self.project, self.layout = project, project.layout
+        self.graph = Graph(project)
+        self.plans = Plans(self.graph)
+
+    def product(self, kind: type[Product], wildcards: Wildcards, **fixed: Any) -> Product:
+        """Return the product that wildcards name.
+
+        Raises:
+            UserError: The settings or the data changed, so that its folder has another name now.
+        """
+        product = product_of(kind, dict(wildcards) | fixed)
+        path = str(self.layout.path(product))
+        if (content := wildcards.get("content")) and f"-{content}/" not in path:
+            raise UserError(f"-{content}/: the settings or data of this changed; it is now {path}")
+        return product
+
+    def inputs(self, kind: type[Product], wildcards: Wildcards, **fixed: Any) -> list[str]:
+        """Return the files that the job for a product reads; none of a report that no paper describes."""
+        product = self.product(kind, wildcards, **fixed)
+        if isinstance(product, Table) and (other := other_scales(self.project, product.paper, product.table)):
+            raise UserError(f"{product.table} {only_at(other)}")
+        return [str(path) for path in self.plans.inputs(product)] if self.graph.has(product) else []
+
+    def datasets(self, kind: type[Product], wildcards: Wildcards) -> list[str]:
+        """Return the dataset files that a decoding's outputs or scores are measured by."""
+        return self.plans.datasets(self.product(kind, wildcards))
+
+    def corpus_folder(self, wildcards: Wildcards) -> str:
+        return str(self.layout.corpus(wildcards["dataset"]))
+
+    def run(self, wildcards: Wildcards) -> RunId:
+        product = self.product(Trained, wildcards)
+        assert isinstance(product, Trained)
+        return product.run
+
+    def run_folder(self, wildcards: Wildcards) -> str:
+        return str(self.layout.run(self.run(wildcards)))
+
+    def specification(self, wildcards: Wildcards) -> str:
+        """Return all settings of a run as JSON; a change here, and nothing else, trains it anew."""
+        return json.dumps(self.project.run_yaml(self.run(wildcards)))
+
+    def decoding_plan(self, wildcards: Wildcards) -> str:
+        """Return the plan of a decoding as JSON; a change here redoes what depends on it, but no training."""
+        product = self.product(Outputs, wildcards)
+        assert isinstance(product, Outputs)
+        return self.plans.decoding(product).model_dump_json(exclude_defaults=True)
+
+    def scoring_plan(self, wildcards: Wildcards) -> str:
+        product = self.product(Scores, wildcards)
+        assert isinstance(product, Scores)
+        return self.plans.scoring(product).model_dump_json(exclude_defaults=True)
+
+    def training_gpus(self, wildcards: Wildcards) -> int:
+        return self.project.training_gpus(self.run(wildcards))
+
+    def is_trained(self, wildcards: Wildcards) -> bool:
+        return self.layout.path(Trained(self.run(wildcards))).exists()
+
+    def report(self, section: str, wildcards: Wildcards) -> str:
+        """Return what a paper says of one report as JSON; a change of it, of seeds or of the scale remakes the report."""
+        record = self.project.papers[wildcards["paper"]]
+        name = wildcards.get("table") or wildcards["figure"]
+        notes = [note.model_dump() for note in [*record.readings.values(), *record.deviations]]
+        entry = getattr(record, section)[name].model_dump()
+        return json.dumps([entry, notes, self.project.scale.model_dump(), self.project.config.seed_list])
+
+    def claims(self, wildcards: Wildcards) -> str:
+        claims = self.project.claims[wildcards["paper"]].model_dump()
+        return json.dumps([claims, self.project.config.seed_list])
+
+    def printed_systems(self, wildcards: Wildcards) -> str:
+        """Return what a paper's model sizes are counted from as JSON: its tables, and the systems of all papers."""
+        systems = [record.model_dump(include={"systems"}) for record in self.project.papers.values()]
+        tables = self.project.papers[wildcards["paper"]].model_dump(include={"tables"})
+        return json.dumps([systems, tables, self.project.printed[wildcards["paper"]]])
+
+    def reports(self, papers: Iterable[str]) -> list[str]:
+        """Return every table, claim and figure of some papers."""
+        return [str(self.layout.path(report)) for report in self.graph.reports(papers)]
+
+    def fetched(self) -> list[str]:
+        """Return what comes from the network for the papers that are reproduced."""
+        records = self.project.dataset_records
+        named = datasets_in(self.graph.closure(self.graph.reports(self.project.reproduced)))
+        return [str(self.layout.path(Raw(name))) for name in named if records[name].collector not in (None, "grammar")]
+
+    def unknown_targets(self) -> str:
+        """Return the pattern of names, results and runs in folders of former names that no rule makes."""
+        tops = self.layout.results / self.project.config.paper, self.layout.results.parent
+        made = [self.layout.path(report).with_suffix("") for report in self.plans.every_report()]
+        made += [tops[1] / path.name for path in made if path.parent == tops[0]] + [tops[1] / "site/index"]
+        known = "|".join(re.escape(str(path)) for path in made)
+        return rf"(?!(?:{known})\.\w+$)(?:results/.+|[^/.]+|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"
+
+    def refuse_target(self, wildcards: Wildcards) -> list[str]:
+        """Raise UserError, always: this is the last rule that could make a target."""
+        target = wildcards["target"]
+        names = {"all", *self.project.papers, *names_of_rules(self.project.root)} - {"unknown"}
+        raise UserError(unknown_target(self.project, target, frozenset(names)) or f"{target}: no rule makes it")
+
+    def write_decodings(self) -> None:
+        """Tell training jobs how their runs are decoded. Plans of runs with other settings stay."""
+        plans = {run: plan.model_dump(exclude_defaults=True) for run, plan in self.plans.trainings().items()}
+        try:
+            known = read_json(self.layout.decodings)
+        except UserError:
+            known = {}
+        if known | plans == known:
+            return
+        with atomic_write(self.layout.decodings) as handle:
+            json.dump(known | plans, handle)

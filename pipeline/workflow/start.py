@@ -1,0 +1,85 @@
+"""What happens before the first job of a workflow starts and after the last one failed."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.core.disk import require_writable
+from pipeline.core.layout import RESULTS
+from pipeline.papers.project import Project
+from pipeline.workflow.drivers import drive, forget_driver, own_files
+from pipeline.workflow.failures import was_taken_over
+from pipeline.workflow.rules import Rules
+
+FETCHING = {"download", "features"}
+"""Rules that read files which somebody has to have or fetch."""
+SITE = "results/site/index.html"
+BEGUN = time.time()
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job that is to run: its rule, the dataset of its wildcards if it has one, and the files it makes."""
+
+    rule: str
+    dataset: str
+    makes: list[str]
+
+
+def before_first_job(rules: Rules, jobs: Iterable[PlannedJob], check: Callable[[Project, list[str]], None]) -> None:
+    """Register this driver, check the data, and write how runs are decoded.
+
+    Args:
+        check: Raises UserError when the data of some datasets can't be had.
+
+    Raises:
+        UserError: Another driver makes one of the files, or a file that a job reads can't be had.
+    """
+    planned = list(jobs)
+    if makes := {path for job in planned for path in job.makes} - {SITE}:
+        drive(makes)  # several drivers make the site, which is of all scales
+    require_writable(rules.layout.work)
+    check(rules.project, sorted({job.dataset for job in planned if job.rule in FETCHING}))
+    if any(job.rule == "train" for job in planned):
+        rules.write_decodings()
+
+
+def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
+    """Make the reports that were asked for of what is there, then print the cause of each failure and its log.
+
+    Args:
+        logs: Of the jobs that failed.
+        settings: Options that select this configuration.
+    """
+    failed, reports = sorted(set(logs)), sorted(path for path in own_files() if is_report(path))
+    if failed and reports:
+        forget_driver()  # nothing is driven any more
+        command = [sys.executable, "-m", "reprise", "results", *reports, *settings]
+        subprocess.run(command, stdout=sys.stderr, check=False)
+    for path in failed:
+        print(f"{last_words(path)} (log: {path})", file=sys.stderr, flush=True)
+
+
+def is_report(path: str) -> bool:
+    parts = Path(path).parts
+    return len(parts) == 4 and parts[0] == str(RESULTS) and Path(path).suffix in (".csv", ".svg")
+
+
+def last_words(path: Path) -> str:
+    """Return the line in which a stage says why it failed, or its last line.
+
+    Of a training that another driver has taken over it says that: its log is the other's now.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error: ")]
+    if not errors and path.name == "train.log" and was_taken_over(run := path.parents[1], BEGUN):
+        what = "another job or process, of another driver perhaps, has taken this run over; it goes on there"
+        return f"error: {run}: {what}"
+    return (errors or [f"error: failed, saying last: {line}" for line in lines] or ["error: failed without a word"])[-1]

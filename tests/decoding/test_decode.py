@@ -1,0 +1,157 @@
+"""The stage `decode` makes all outputs of a decoding with one loaded model, as each stage of its own would."""
+
+import json
+from pathlib import Path
+
+import pytest
+from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
+
+from pipeline.__main__ import main
+from pipeline.config import DecodingConfig
+from pipeline.core.json_file import write_json
+from pipeline.core.records.outputs import Manifest
+from pipeline.decoding.trained_model import TrainedModel
+from pipeline.outputs import after_training, decode
+from pipeline.outputs.after_training import decode_ready
+from pipeline.outputs.manifest import entries_of, part_of
+from pipeline.outputs.plan import DecodingPlan, output_keys
+from pipeline.stages import parse
+
+SETTINGS = {"beam_size": 2, "max_extra_length": 4, "average_last": 2}
+MAP = {"kind": "attention", "file": "attention/final/test-distant.json", "split": "test", "choice": "distant"}
+TRANSLATION = {"kind": "translation", "file": "translations/final/test.tok", "split": "test"}
+AVERAGED = {"kind": "averaged", "file": "averaged/final.safetensors"}
+BROKEN = {"kind": "translation", "file": "translations/final/test2.tok", "split": "test2"}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run folder where the layout has it, with three checkpoints."""
+    write_corpus(tmp_path / "corpus")
+    folder = tmp_path / "work/smoke/runs/toy/base/toy/seed1-12345678"
+    write_run(folder, tmp_path / "corpus", checkpoints=3)
+    return folder
+
+
+def plan_of(*outputs, **settings) -> DecodingPlan:
+    full = DecodingConfig.model_validate(SETTINGS | settings).model_dump()
+    return DecodingPlan(name="final", settings=full, outputs=list(outputs) or [AVERAGED, MAP, TRANSLATION])
+
+
+def call(run: Path, plan: DecodingPlan) -> int:
+    return main(["decode", "--run", str(run), "--plan", plan.model_dump_json(), "--threads", "1"])
+
+
+def times(run: Path) -> dict[str, int]:
+    return {str(path.relative_to(run)): path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
+
+
+def test_outputs_are_those_of_the_stages_by_themselves(run, tmp_path):
+    assert call(run, plan_of()) == 0
+    weights, out = str(run / "own.safetensors"), tmp_path / "own.tok"
+    assert main(["average", "--run", str(run), "--last", "2", "--out", weights]) == 0
+    decoding = json.dumps(plan_of().settings)
+    words = ["--weights", weights, "--decoding", decoding, "--out", str(out), "--text", str(tmp_path / "own.txt")]
+    assert main(["translate", *words]) == 0
+    assert (run / TRANSLATION["file"]).read_text() == out.read_text()
+    listed = Manifest.read(run / "final/outputs.json").entries
+    assert set(listed) == {one["file"] for one in (AVERAGED, MAP, TRANSLATION)}
+    assert set(listed[TRANSLATION["file"]].files) == {f"translations/final/test.{end}" for end in ("tok", "txt", "json")}
+
+
+def test_the_model_is_loaded_once_and_not_when_all_is_there(run, monkeypatch):
+    loads, load = [], TrainedModel.load
+    monkeypatch.setattr(TrainedModel, "load", lambda *given: loads.append(given) or load(*given))
+    assert call(run, plan_of()) == 0
+    assert len(loads) == 1
+    assert call(run, plan_of()) == 0
+    assert len(loads) == 1
+
+
+def test_a_setting_of_the_search_redoes_what_is_searched_alone(run):
+    call(run, plan_of())
+    before = times(run)
+    assert call(run, plan_of(beam_size=3)) == 0
+    redone = {name.split("/")[0] for name, time in times(run).items() if before.get(name) != time}
+    assert redone - {".digests"} == {"translations", "final"}
+
+
+def test_a_setting_of_the_weights_redoes_everything(run):
+    keys, changed = (output_keys(run, plan_of(average_last=last)) for last in (2, 3))
+    assert not set(keys.values()) & set(changed.values())
+
+
+def test_one_output_that_fails_does_not_cost_the_others(run, capsys):
+    plan = plan_of(AVERAGED, BROKEN, TRANSLATION)
+    assert call(run, plan) == 1
+    assert "1 of 3 outputs failed" in capsys.readouterr().err
+    assert (run / TRANSLATION["file"]).exists() and not (run / "final/outputs.json").exists()
+    recorded = entries_of(run / "final/outputs.json")
+    assert [name for name, entry in recorded.items() if entry.error] == [BROKEN["file"]]
+    assert call(run, plan_of(AVERAGED, TRANSLATION)) == 0
+    assert not part_of(run / "final/outputs.json").exists()
+
+
+def test_completeness_is_known_without_making_anything(run):
+    args = parse(["decode", "--run", str(run), "--plan", plan_of().model_dump_json()])
+    assert not decode.is_complete(args)
+    call(run, plan_of())
+    before = times(run)
+    assert decode.is_complete(args) and times(run) == before
+
+
+def test_freed_averages_are_not_missed_until_something_reads_them(run):
+    call(run, plan_of())
+    (run / AVERAGED["file"]).unlink()
+    for path in (run / "checkpoints").iterdir():
+        path.unlink()
+    assert call(run, plan_of()) == 0
+    assert call(run, plan_of(beam_size=3)) == 1
+
+
+@pytest.mark.parametrize("model", [TRANSFORMER, WEIGHTED])
+def test_maps_are_those_of_the_weights_where_the_search_replaces_some(tmp_path, model):
+    write_corpus(tmp_path / "corpus")
+    runs = [tmp_path / name for name in ("together", "alone")]
+    for run in runs:
+        write_run(run, tmp_path / "corpus", model)
+    kind = "uniform" if model is WEIGHTED else "learned"
+    settings = {"average_last": 1, "branch_weights": kind}
+    assert call(runs[0], plan_of(MAP, TRANSLATION, **settings)) == 0
+    assert call(runs[1], plan_of(MAP, average_last=1)) == 0
+    maps = [json.loads((run / MAP["file"]).read_text()) for run in runs]
+    assert maps[0] == maps[1]
+
+
+def planned(run: Path, *plans: DecodingPlan) -> None:
+    """Write what the workflow tells training jobs."""
+    name = str(run.relative_to(run.parents[3]))
+    training = {"threads": 1, "plans": [plan.model_dump() for plan in plans]}
+    write_json(run.parents[4] / "decodings.json", {name: training})
+
+
+def test_the_end_of_a_training_decodes_what_needs_no_other_run(run):
+    other = plan_of(TRANSLATION).model_copy(update={"name": "fused", "language_model": "elsewhere"})
+    away = TRANSLATION | {"corpus": "nowhere/encoded"}
+    planned(run, plan_of(), other, plan_of(away).model_copy(update={"name": "away"}))
+    decode_ready(run)
+    assert [path.parent.name for path in run.glob("*/outputs*.json")] == ["final"]
+    assert (run / TRANSLATION["file"]).exists()
+
+
+def test_a_failure_at_the_end_of_a_training_is_left_to_the_rule(run):
+    planned(run, plan_of(AVERAGED, BROKEN))
+    decode_ready(run)
+    assert entries_of(run / "final/outputs.json")[BROKEN["file"]].error
+
+
+def test_an_unforeseen_fault_at_the_end_does_not_cost_the_training(run, monkeypatch, caplog):
+    planned(run, plan_of())
+    monkeypatch.setattr(after_training, "decode", lambda *given: 1 / 0)
+    decode_ready(run)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_run_that_no_report_wants_is_trained_alone(run):
+    decode_ready(run)
+    assert not list(run.glob("*/outputs*.json"))

@@ -1,0 +1,110 @@
+"""A manifest keeps what is there and unchanged, records what fails, and is complete or has another name."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.errors import UserError
+from pipeline.core.files import set_aside
+from pipeline.core.records.outputs import Manifest
+from pipeline.outputs.manifest import ManifestWriter, entries_of, part_of
+
+NAMES = [f"kind{number}/final/test.txt" for number in range(6)]
+
+
+class Maker:
+    """Writes one file of random text an output, counts, and fails where it is told to."""
+
+    def __init__(self, run: Path):
+        self.run, self.calls, self.broken = run, [], {}
+
+    def __call__(self, name: str) -> list[Path]:
+        self.calls.append(name)
+        if name in self.broken:
+            raise self.broken[name]
+        path = self.run / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(random.random()))
+        return [path]
+
+
+@pytest.fixture
+def maker(tmp_path):
+    return Maker(tmp_path)
+
+
+def keys_of(names=NAMES, **changed: str) -> dict[str, str]:
+    return {name: f"key of {name}" for name in names} | changed
+
+
+def make(maker: Maker, keys: dict[str, str]) -> list[str]:
+    """Make what is missing of a manifest; return what was made."""
+    maker.calls = []
+    manifest = ManifestWriter(maker.run, maker.run / "final/outputs.json")
+    manifest.make({name: keys[name] for name in manifest.lacks(keys)}, maker)
+    manifest.finish(keys)
+    return maker.calls
+
+
+def test_what_is_there_and_unchanged_is_kept(maker):
+    assert make(maker, keys_of()) == NAMES
+    texts = [(maker.run / name).read_text() for name in NAMES]
+    assert make(maker, keys_of()) == []
+    assert [(maker.run / name).read_text() for name in NAMES] == texts
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_text("other")], ids=["lost", "altered"])
+def test_an_output_whose_file_is_lost_or_altered_is_redone_alone(maker, harm):
+    make(maker, keys_of())
+    harmed = random.sample(NAMES, 2)
+    for name in harmed:
+        harm(maker.run / name)
+    assert make(maker, keys_of()) == sorted(harmed)
+
+
+def test_a_changed_key_redoes_only_its_output(maker):
+    make(maker, keys_of())
+    changed = random.choice(NAMES)
+    assert make(maker, keys_of(**{changed: "another key"})) == [changed]
+
+
+@pytest.mark.parametrize("error", [UserError("no memory"), ZeroDivisionError("a bug")], ids=["foreseen", "bug"])
+def test_a_failure_is_recorded_and_the_others_are_made(maker, error):
+    broken = random.choice(NAMES)
+    maker.broken = {broken: error}
+    with pytest.raises(UserError, match=rf"1 of {len(NAMES)} outputs failed; {broken}"):
+        make(maker, keys_of())
+    path = maker.run / "final/outputs.json"
+    assert not path.exists()
+    recorded = Manifest.read(part_of(path)).entries
+    assert {name for name, entry in recorded.items() if entry.error} == {broken}
+    assert str(error) in recorded[broken].error
+    assert all((maker.run / name).exists() for name in NAMES if name != broken)
+    maker.broken = {}
+    assert make(maker, keys_of()) == [broken]
+    assert path.exists() and not part_of(path).exists()
+
+
+def test_a_process_killed_between_two_outputs_loses_none(maker):
+    maker.broken = {NAMES[3]: KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        make(maker, keys_of())
+    maker.broken = {}
+    assert make(maker, keys_of()) == NAMES[3:]
+
+
+def test_a_manifest_that_was_set_aside_still_tells_what_is_good(maker):
+    make(maker, keys_of())
+    path = maker.run / "final/outputs.json"
+    set_aside(path, "stale")
+    (maker.run / NAMES[2]).unlink()
+    assert make(maker, keys_of()) == [NAMES[2]]
+    assert set(entries_of(path)) == set(NAMES)
+    assert not list(path.parent.glob("*.stale"))
+
+
+def test_outputs_that_nobody_wants_any_more_leave_the_manifest(maker):
+    make(maker, keys_of())
+    assert make(maker, keys_of(NAMES[:2])) == []
+    assert set(Manifest.read(maker.run / "final/outputs.json").entries) == set(NAMES[:2])

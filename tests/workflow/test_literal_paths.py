@@ -1,0 +1,76 @@
+"""The rules write their paths out; each is the path that the layout gives its product."""
+
+import re
+
+import pytest
+from copied_project import ROOT
+
+from pipeline.core import artifacts
+from pipeline.core.layout import Layout
+from pipeline.papers.project import load_project
+from pipeline.workflow.wildcards import Placeholders, product_of
+
+MADE_BY = {
+    "grammar": "Raw",
+    "download": "Raw",
+    "prepare": "Prepared",
+    "subwords": "Vocabulary",
+    "encode": "Encoded",
+    "speak": "Spoken",
+    "features": "Encoded",
+    "train": "Trained",
+    "decode": "Outputs",
+    "score": "Scores",
+    "layer_times": "LayerTimes",
+    "model_sizes": "ModelSizes",
+    "table": "Table",
+    "layer_table": "LayerTable",
+    "figure": "Figure",
+    "claims": "Claims",
+    "calibrate": "Calibration",
+}
+WITHOUT_PRODUCT = {"fetch", "site", "view", "check_data", "plan", "cost"}
+
+
+def outputs_of_rules() -> dict[str, str]:
+    """Return the text of the output section of every rule by its name."""
+    text = "".join(path.read_text() for path in sorted((ROOT / "workflow/rules").glob("*.smk")))
+    blocks = re.findall(r"^(?:rule|use rule \w+ as) (\w+)[^:\n]*:\n((?:(?: .*)?\n)*)", text, re.MULTILINE)
+    found = {}
+    for name, block in blocks:
+        section = re.search(r"^    output:\n((?:        .*\n)+)", block, re.MULTILINE)
+        found[name] = section[1] if section else ""
+    return found
+
+
+def paths_in(section: str, work: str, scale: str) -> set[str]:
+    """Return the patterns of the files in an output section, the constants of common.smk put in."""
+    scale_folder = f"{work}/{scale}"
+    constants = {
+        "WORK": scale_folder,
+        "CORPUS": f"{work}/corpora/{{dataset}}-{{content}}",
+        "RUN": f"{scale_folder}/runs/{{paper}}/{{system}}/{{dataset}}/seed{{seed}}-{{content}}",
+        "RESULTS": f"results/{scale}/{{paper}}",
+    }
+    found = set()
+    for pattern in re.findall(r'f"(\{[A-Z]+\}/[^"]+)"', section):
+        folder, _, rest = pattern.partition("/")
+        found.add(f"{constants[folder[1:-1]]}/{rest}".replace("{{", "{").replace("}}", "}"))
+    return found
+
+
+def test_every_rule_that_makes_a_file_is_compared():
+    assert set(MADE_BY) | WITHOUT_PRODUCT == set(outputs_of_rules())
+
+
+@pytest.mark.parametrize("rule", MADE_BY)
+def test_the_output_of_a_rule_is_where_the_layout_says(rule):
+    layout = load_project(ROOT, {"scale": "smoke"}).layout
+    patterns = Layout(layout.work, layout.scale, lambda run: "{content}", lambda dataset: "{content}")
+    path = patterns.path(product_of(getattr(artifacts, MADE_BY[rule]), Placeholders()))
+    assert str(path) in paths_in(outputs_of_rules()[rule], str(layout.work), layout.scale)
+
+
+def test_common_functions_and_rules_stay_few():
+    assert len((ROOT / "workflow/rules/common.smk").read_text().splitlines()) <= 130
+    assert len(outputs_of_rules()) + 2 <= 25  # `all`, and one a paper

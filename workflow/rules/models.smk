@@ -1,0 +1,132 @@
+# One run: its training, then everything that reports want of it, a job a decoding, and the scores of that.
+# The run folder itself is not an output: it survives every failure.
+
+
+# What is seen of a training: its start, validations and end; details and samples are in its log, and how far it is, too,
+# unless somebody watches. It outlives an interrupt, as `tee -i` does, so that the training can say where it stops.
+EVENTS = """(
+    trap '' INT
+    [ -t 1 ] && unseen='   ' || unseen='(   |.*(  step [0-9]*/|is running on|is fit))'
+    grep --line-buffered -vE "^[0-9:]{8}$unseen" || true
+)"""
+
+
+rule train:
+    """Train one run, or continue it, or adopt the job that still trains it; then decode what needs nothing else."""
+    input:
+        needs(Trained),
+    output:
+        update(f"{RUN}/done.json"),
+    log:
+        f"{RUN}/logs/train.log",
+    benchmark:
+        f"{RUN}/logs/train.tsv"
+    priority: priority
+    threads: resource("train", "threads")
+    resources:
+        launcher="local",
+        sbatch="",
+        mem_mb=resource("train", "mem_mb"),
+        runtime=resource("train", "runtime"),
+        gpus=shown(rules_of.training_gpus),
+        nodes=resource("train", "nodes"),
+    params:
+        folder=folder_to_train,
+        specification=shown(rules_of.specification),
+        events=lambda wildcards: EVENTS,  # braces in it are no wildcards
+    message:
+        "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset}, seed {wildcards.seed} -> {output}"
+    shell:
+        LAUNCH
+        + " --run {params.folder:q} --spec {params.specification:q} --nodes {resources.nodes}"
+        + " 2>&1 | tee -i {log:q} | {params.events}"
+
+
+rule decode:
+    """Make everything that reports want of one run under one decoding, with one loaded model."""
+    input:
+        needs(Outputs),
+        measured_by(Outputs),
+    output:
+        update(f"{RUN}/{{decoding}}/outputs.json"),
+    log:
+        f"{RUN}/logs/decode-{{decoding}}.log",
+    threads: resource("decode", "threads")
+    resources:
+        mem_mb=resource("decode", "mem_mb"),
+        runtime=resource("decode", "runtime"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
+    params:
+        folder=shown(rules_of.run_folder),
+        plan=shown(rules_of.decoding_plan),
+    message:
+        "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
+    shell:
+        LAUNCH
+        + " --folder {params.folder:q}/jobs/decode-{wildcards.decoding} --beside {params.folder:q} --makes {output:q}"
+        + " -- decode --run {params.folder:q} --plan {params.plan:q} --threads {threads} >{log:q} 2>&1"
+
+
+rule score:
+    """Score everything that was decoded of one run under one decoding, with the statistics of each sentence."""
+    input:
+        needs(Scores),
+        measured_by(Scores),
+    output:
+        update(f"{RUN}/{{decoding}}/scores.json"),
+    log:
+        f"{RUN}/logs/score-{{decoding}}.log",
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    params:
+        folder=shown(rules_of.run_folder),
+        plan=shown(rules_of.scoring_plan),
+    message:
+        "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
+    shell:
+        """
+        python -m pipeline score --run {params.folder:q} --plan {params.plan:q} >{log:q} 2>&1
+        """
+
+
+rule layer_times:
+    """Time layer types over sequence lengths and widths."""
+    output:
+        f"{WORK}/layer_times.json",
+    log:
+        f"{WORK}/logs/layer-times.log",
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+        launcher="local",
+        sbatch="",
+        gpus=resource("decode", "gpus"),
+    params:
+        job=f"{WORK}/jobs/layer-times",
+    message:
+        "{rule} -> {output}"
+    shell:
+        LAUNCH + " --folder {params.job:q} --makes {output:q} -- layer-times --out {output:q} >{log:q} 2>&1"
+
+
+rule model_sizes:
+    """Count the parameters of a paper's systems at the paper's own size."""
+    output:
+        f"{WORK}/model_sizes/{{paper}}.json",
+    log:
+        f"{WORK}/logs/model-sizes-{{paper}}.log",
+    resources:
+        mem_mb=resource("score", "mem_mb"),
+        runtime=resource("score", "runtime"),
+    params:
+        systems=shown(rules_of.printed_systems),
+        settings=SETTINGS,
+    message:
+        "{rule} -> {output}"
+    shell:
+        """
+        python -m pipeline model-sizes --paper {wildcards.paper} {params.settings:q} --out {output:q} >{log:q} 2>&1
+        """
