@@ -39,7 +39,8 @@ def in_file(project: Project, name: str, products: Iterable[P], otherwise: str) 
     path = Path(name).with_suffix("")
     if path.parent == RESULTS:  # a view of the configured paper's
         path = project.layout.results / project.config.paper / path.name
-    if found := [one for one in products if project.layout.path(one).with_suffix("") == path]:
+    layout, named = project.layout, Path(name)
+    if found := [one for one in products if layout.path(one).with_suffix("") == path or layout.target(one) == named]:
         return found
     fault = unknown_target(project, name, frozenset(("all", *project.papers)))
     raise UserError(fault or f"{name}: {otherwise}")

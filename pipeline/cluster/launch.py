@@ -26,8 +26,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import yaml
-
 from pipeline.cluster.cards import take_cards
 from pipeline.cluster.command import job_key, order_command
 from pipeline.cluster.job_process import JobOrder, perform
@@ -38,14 +36,12 @@ from pipeline.cluster.resources import add_resource_arguments, resources_from
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
-from pipeline.config import RunSpec
-from pipeline.core.digests import recording
 from pipeline.core.errors import UserError
-from pipeline.core.files import atomic_write, made
-from pipeline.core.layout import DONE_FILE, RUN_FILE
-from pipeline.core.schema import parse_json
+from pipeline.core.files import made
+from pipeline.core.layout import DONE_FILE
 from pipeline.stages import parse
 from pipeline.stages import perform as perform_stage
+from pipeline.training.specification import write_specification
 
 log = logging.getLogger(__name__)
 
@@ -85,16 +81,6 @@ def run(args: argparse.Namespace) -> None:
         if not is_complete(args):
             take_cards(args.gpus)
         perform_stage(args.command)  # nothing to adopt, and nothing saved on the way: no process of its own
-
-
-def write_specification(run_folder: Path, specification: str) -> None:
-    """Write `run.yaml` from JSON unless it says the same already. Raises UserError for a faulty specification."""
-    path, spec = run_folder / RUN_FILE, parse_json(RunSpec, specification, "--spec")
-    text = yaml.safe_dump(spec.model_dump(), sort_keys=False)
-    if path.exists() and path.read_text(encoding="utf-8", errors="replace") == text:
-        return
-    with recording(), atomic_write(path) as handle:
-        handle.write(text)
 
 
 def is_complete(args: argparse.Namespace) -> bool:

@@ -62,9 +62,10 @@ def score_decoded(graph: Graph, reports: Iterable[Report]) -> None:
     """Score what was decoded under decodings of which an output failed, so that the rule `score` did not start."""
     plans, layout = Plans(graph), graph.project.layout
     for scores in dict.fromkeys(map(manifest_of, graph.closure(reports))):
-        if isinstance(scores, Scores) and not layout.path(scores).exists():
-            if part_of(layout.path(Outputs(scores.run, scores.decoding))).exists():
-                score_available(layout.run(scores.run), plans.scoring(scores))
+        if not isinstance(scores, Scores) or layout.path(scores).exists():
+            continue
+        if part_of(layout.path(Outputs(scores.run, scores.decoding))).exists():
+            score_available(layout.run(scores.run), plans.scoring(scores))
 
 
 def mark_in_part(paths: Iterable[Path]) -> None:

@@ -60,6 +60,7 @@ from pipeline.training.progress import JsonLines, Progress
 from pipeline.training.resume_point import ResumePoint
 from pipeline.training.schedule import Schedule
 from pipeline.training.signals import StopRequest
+from pipeline.training.specification import write_specification
 from pipeline.training.state import TrainingState
 from pipeline.training.tensor_file import read_tensor_file, tensors_of
 from pipeline.training.trainer import Trainer
@@ -70,11 +71,14 @@ log = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder that holds run.yaml")
+    parser.add_argument("--spec", metavar="JSON", help="the run's specification, written to its run.yaml first")
     parser.add_argument("--restart", action="store_true", help="throw away what the run has done so far")
     add_machine_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
+    if args.spec:
+        write_specification(args.run, args.spec)
     checkpoints = Checkpoints(args.run, run_key(args.run), keep=1)
     train_held(args.run, args, checkpoints if args.restart else None)
 

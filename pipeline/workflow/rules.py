@@ -82,7 +82,7 @@ class Rules:
         return self.layout.path(Trained(self.run(wildcards))).exists()
 
     def report(self, section: str, wildcards: Wildcards) -> str:
-        """Return what a paper says of one report as JSON; a change of it, of seeds or of the scale remakes the report."""
+        """Return what a paper says of one report as JSON; a change of it, of seeds or of the scale remakes it."""
         record = self.project.papers[wildcards["paper"]]
         name = wildcards.get("table") or wildcards["figure"]
         notes = [note.model_dump() for note in [*record.readings.values(), *record.deviations]]

@@ -75,10 +75,9 @@ claims:
 """
 """Of the toy paper."""
 STAGES = (
-    *("describe", "generate", "download", "collect-trees", "collect-text", "collect-recordings", "speak", "prepare"),
-    *("prepare-trees", "subwords", "features", "encode-text", "encode", "train", "average", "translate", "tune"),
-    *("transcribe", "perplexity", "score", "score-trees", "score-speech", "phenomena", "gate-values"),
-    *("attention-maps", "alignments", "layer-times", "model-sizes", "table", "transcript-table", "example-table"),
+    *("generate", "download", "collect-trees", "collect-text", "collect-recordings", "speak", "prepare"),
+    *("prepare-trees", "subwords", "features", "encode-text", "encode", "train", "decode", "score"),
+    *("layer-times", "model-sizes", "table", "transcript-table", "example-table"),
     *("layer-table", "figure", "claims", "launch", "plan", "cost"),
 )
 """In the order of the workflow, all that any of its rules calls."""
@@ -157,10 +156,10 @@ def sizes_of(record: dict[str, Any]) -> list[dict[str, int]]:
 def commands(folder: Path, targets: tuple[Product, ...]) -> list[list[str]]:
     """What Snakemake would run for `targets`, by stage in the order of STAGES."""
     layout = load_project(folder, {"scale": SCALE}).layout
-    paths = [str(layout.path(target)) for target in targets]
+    paths = list(dict.fromkeys(str(layout.target(target)) for target in targets))
     options = ("-n", "-p", "--cores", "1", "--config", f"scale={SCALE}")
     shown = require(call(folder, sys.executable, "-m", "snakemake", *options, "--", *paths))
-    lines = re.findall(r"python -m pipeline (.*)$", shown, re.MULTILINE)
+    lines = re.findall(r"python -m pipeline (.*)$", re.sub(r"\\\n\s*", "", shown), re.MULTILINE)
     found = [bare(shlex.split(line.partition(" >")[0].partition(" 2>")[0])) for line in lines]
     order = [*STAGES]
     return sorted(found, key=lambda argv: order.index(argv[0]))
@@ -220,9 +219,6 @@ class World:
             first, second = changed(before, digests(twin)), changed(before, digests(self.golden))
             step.writes = {path: digest for path, digest in second.items() if first.get(path) == digest}
             step.unlike = {*first, *second} - {*step.writes}
-            if step.stage == "train":
-                run = Path(step.argv[2])
-                shutil.copy(self.golden / run / "done.json", self.golden / run / "trained.json")
         finally:
             shutil.rmtree(twin)
         self.steps.append(step)
@@ -259,13 +255,13 @@ class World:
 
 
 def launched(ordered: list[list[str]]) -> list[str]:
-    """The first scoring once more, as a job of its own in a process of its own."""
-    scoring = next(argv for argv in ordered if argv[0] == "score")
+    """The first count of model sizes once more, as a job of its own in a process of its own."""
+    counting = next(argv for argv in ordered if argv[0] == "model-sizes")
     folder = Path("work", SCALE, "launched")
-    makes = str(folder / "score.json")
-    scoring = [makes if before == "--out" else word for before, word in itertools.pairwise(["", *scoring])]
+    makes = str(folder / "sizes.json")
+    counting = [makes if before == "--out" else word for before, word in itertools.pairwise(["", *counting])]
     sizes = ("--cpus", "1", "--mem-mb", "1000", "--runtime-min", "5")
-    return ["launch", "--launcher", "local", *sizes, "--folder", str(folder), "--makes", makes, "--", *scoring]
+    return ["launch", "--launcher", "local", *sizes, "--folder", str(folder), "--makes", makes, "--", *counting]
 
 
 def changed(before: Digests, after: Digests) -> Digests:
@@ -278,5 +274,6 @@ def bare(argv: list[str]) -> list[str]:
     if argv[0] != "launch":
         return argv
     if "--run" in argv:
-        return ["train", "--run", argv[argv.index("--run") + 1], "--device", "cpu", "--threads", "1"]
+        run, specification = (argv[argv.index(option) + 1] for option in ("--run", "--spec"))
+        return ["train", "--run", run, "--spec", specification, "--device", "cpu", "--threads", "1"]
     return argv[argv.index("--") + 1 :]

@@ -152,7 +152,8 @@ class Inspection:
     def checks(self, product: Product) -> list[Checked]:
         """Check all files of a product that is here, and the manifest that lists it."""
         manifest = self.layout.target(product)
-        listed = [checked(manifest, Manifest)] if manifest_of(product) is not product and exists(manifest) else []
+        is_listed = manifest_of(product) is not product and not self.is_absent(manifest)
+        listed = [checked(manifest, Manifest)] if is_listed else []
         return listed + self.own_checks(product)
 
     def own_checks(self, product: Product) -> list[Checked]:

@@ -17,11 +17,11 @@ def hurry(run):
     (run / "pace").write_text("0")
 
 
-def test_local_run_ends_with_the_expected_digest_and_out_file(new_run, launch, tmp_path):
+def test_local_run_ends_with_the_expected_digest(new_run, launch):
     run = new_run(steps=30, pace_s=0.01)
-    launcher = launch(run, "--out", str(tmp_path / "out.json"))
+    launcher = launch(run)
     assert launcher.wait() == 0, launcher.text()
-    assert json.loads((tmp_path / "out.json").read_text())["weights_digest"] == toy_job.expected_digest(30)
+    assert json.loads((run / "done.json").read_text())["weights_digest"] == toy_job.expected_digest(30)
     assert outcomes(run) == ["done"]
 
 

@@ -56,7 +56,9 @@ def test_outputs_are_those_of_the_stages_by_themselves(run, tmp_path):
     assert (run / TRANSLATION["file"]).read_text() == out.read_text()
     listed = Manifest.read(run / "final/outputs.json").entries
     assert set(listed) == {one["file"] for one in (AVERAGED, MAP, TRANSLATION)}
-    assert set(listed[TRANSLATION["file"]].files) == {f"translations/final/test.{end}" for end in ("tok", "txt", "json")}
+    assert set(listed[TRANSLATION["file"]].files) == {
+        f"translations/final/test.{end}" for end in ("tok", "txt", "json")
+    }
 
 
 def test_the_model_is_loaded_once_and_not_when_all_is_there(run, monkeypatch):

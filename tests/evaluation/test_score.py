@@ -187,7 +187,7 @@ def test_tokenised_text_is_not_scored_as_raw(corpus, capsys, raw, tokenised):
 
 
 def test_scoring_needs_no_torch():
-    code = "import sys, pipeline.evaluation.score; sys.exit('torch' in sys.modules)"
+    code = "import sys, pipeline.outputs.score; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

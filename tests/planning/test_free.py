@@ -73,7 +73,7 @@ def test_checkpoints_of_a_scored_run_may_go_and_its_weights_stay(work):
     }
 
 
-@pytest.mark.parametrize("missing", ["done.json", "trained.json", "model.safetensors", "a score"])
+@pytest.mark.parametrize("missing", ["done.json", "model.safetensors", "a score"])
 def test_a_run_that_is_not_finished_is_left_alone(work, missing):
     folder = run_folder(work)
     path = next(folder.glob("scores/*/*.json")) if missing == "a score" else folder / missing

@@ -55,7 +55,9 @@ def test_the_page_counts_the_jobs_of_every_rule(graph):
 
 def test_slurm_is_asked_for_as_many_jobs_as_the_page_says_which_are_few(graph):
     rules, needs = graph
-    submitted = [job for job, rule in rules.items() if rule in rules_with("LAUNCH") - {"decode"} or rule not in local_rules()]
+    submitted = [
+        job for job, rule in rules.items() if rule in rules_with("LAUNCH") - {"decode"} or rule not in local_rules()
+    ]
     trainings = {job: [one for one in needs[job] if rules[one] == "train"] for job in rules}
     late = [job for job, rule in rules.items() if rule == "decode" and len(trainings[job]) > 1]
     said = re.search(r"Slurm is asked for (\d+) jobs", " ".join(PAGE.read_text(encoding="utf-8").split()))

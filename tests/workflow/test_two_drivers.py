@@ -9,12 +9,12 @@ import time
 import pytest
 from copied_project import ROOT, call, copy_project, require
 
-from pipeline.core.artifacts import RunId
+from pipeline.core.artifacts import ModelSizes, RunId
 from pipeline.papers.project import load_project
 from pipeline.workflow.drivers import noted_drivers
 
 TRAINING = load_project(ROOT, {"scale": "smoke"}).layout.run(RunId("weighted", "C", "grammar-smoke-en-de", 1))
-OTHER = load_project(ROOT, {"scale": "demo"}).layout.run(RunId("weighted", "C", "grammar-en-de", 1))
+OTHER = load_project(ROOT, {"scale": "demo"}).layout.path(ModelSizes("weighted"))
 FIRST = ("snakemake", "--cores", "1", "--config", "scale=smoke", "--", str(TRAINING / "done.json"))
 PATIENCE_S = 120
 
@@ -24,7 +24,7 @@ def project(tmp_path):
     """Where a stage that the first driver needs takes for ever."""
     root = copy_project(tmp_path)
     rules = root / "workflow/rules/corpora.smk"
-    text = rules.read_text().replace("python -m pipeline {params.command:q} --processes", "sleep 1000;", 1)
+    text = rules.read_text().replace("python -m pipeline {params.stage} --dataset", "sleep 1000; : --dataset")
     assert "sleep 1000" in text
     rules.write_text(text)
     return root
@@ -53,7 +53,7 @@ def drivers(project) -> list[int]:
 
 
 def test_a_living_driver_stays_noted_whatever_ends_beside_it_and_what_it_makes_is_refused(project, first):
-    require(call(project, "snakemake", "--cores", "1", "--config", "scale=demo", "--", str(OTHER / "run.yaml")))
+    require(call(project, "snakemake", "--cores", "1", "--config", "scale=demo", "--", str(OTHER)))
     require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", "weighted"))
     call(project, "snakemake", "--cores", "1", "--config", "scale=smoke", "--", "check_data")
     assert drivers(project) == [first.pid]

@@ -24,7 +24,8 @@ LAYOUT = load_project(ROOT, {"scale": "smoke"}).layout
 TRAINING = RunId("attention", "base", "grammar-smoke-en-de", 1)
 RUN = str(LAYOUT.run(TRAINING))
 CORPUS = str(LAYOUT.corpus("grammar-smoke-en-de"))
-TARGETS = ["results/smoke/attention/figure3.svg", f"{RUN}/scores/averaged/test.json"]
+TARGETS = ["results/smoke/attention/figure3.svg", f"{RUN}/averaged/scores.json"]
+COMPARED = [*TARGETS, f"{RUN}/scores/averaged/test.json"]
 KINDS = {
     "raw text": f"{CORPUS}/raw/*",
     "facts": f"{CORPUS}/*.phenomena.jsonl",
@@ -32,10 +33,11 @@ KINDS = {
     "vocabulary": f"{CORPUS}/subwords*",
     "tokens": f"{CORPUS}/encoded/*",
     "specification": f"{RUN}/run.yaml",
-    "training's record": f"{RUN}/[dt]*ne*.json",
+    "training's record": f"{RUN}/done.json",
     "final weights": f"{RUN}/model.safetensors",
     "checkpoints": f"{RUN}/checkpoints/*",
-    "averaged weights": f"{RUN}/averaged/*",
+    "averaged weights": f"{RUN}/averaged/averaged.*",
+    "manifests": f"{RUN}/averaged/[os]*s.json",
     "translations": f"{RUN}/translations/*/*",
     "scores": f"{RUN}/scores/*/*",
     "attention": f"{RUN}/attention/*/*",
@@ -68,7 +70,7 @@ def verify(folder: Path, *more: str, of: Iterable[str] = TARGETS):
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    found = [path for target in TARGETS for path in (folder / target).parent.glob(f"{Path(target).stem}.*")]
+    found = [path for target in COMPARED for path in (folder / target).parent.glob(f"{Path(target).stem}.*")]
     return {
         str(path.relative_to(folder)): path.read_bytes() for path in found if path.suffix[1:] in "csv json md npz svg"
     }
@@ -91,8 +93,9 @@ def spoil(path: Path) -> str:
 
 
 def remove_what_is_made_of_weights(project: Path) -> None:
-    for name in ("averaged", "translations", "scores", "attention"):
-        shutil.rmtree(project / RUN / name)
+    decodings = [path.parent for path in (project / RUN).glob("*/outputs.json")]
+    for folder in {*decodings, *(project / RUN / name for name in ("averaged", "translations", "scores", "attention"))}:
+        shutil.rmtree(folder)
 
 
 def any_file(project: Path, kind: str) -> Path:
@@ -195,7 +198,7 @@ def test_one_file_of_every_kind_at_once_is_repaired_and_nothing_is_removed(proje
     assert contents(project) == before, spoilt
 
 
-@pytest.mark.parametrize("lost", [["trained.json"], ["trained.json", "done.json", "model.safetensors"]], ids=" ".join)
+@pytest.mark.parametrize("lost", [["done.json"], ["done.json", "model.safetensors"]], ids=" ".join)
 def test_a_checkpoint_that_is_lost_beside_what_says_that_the_training_is_done_is_trained_again(lost, project):
     before = contents(project)
     last = sorted((project / RUN / "checkpoints").glob("step-??.safetensors"))
@@ -214,7 +217,7 @@ def test_what_no_result_needs_any_more_is_back_after_the_command_that_the_repair
     (spoilt := project / name).write_bytes((before := spoilt.read_bytes())[:-1])
     said = require(verify(project, "--repair"))
     (command,) = re.findall("now `(snakemake .*)` makes it again", said)
-    assert shlex.split(command)[shlex.split(command).index("--") + 1 :] == [f"{RUN}/trained.json"]
+    assert shlex.split(command)[shlex.split(command).index("--") + 1 :] == [f"{RUN}/done.json"]
     require(call(project, *shlex.split(command)))
     assert spoilt.read_bytes() == before and (project / RUN / "model.safetensors").exists()
     assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
@@ -224,20 +227,19 @@ def test_what_no_result_needs_any_more_is_back_after_the_command_that_the_repair
 def test_a_damaged_checkpoint_is_set_aside_beside_a_record_that_is_written_again(project):
     checkpoint = next((project / RUN / "checkpoints").glob("step-??.safetensors"))
     checkpoint.write_bytes(b"damaged")
-    (project / RUN / "trained.json").unlink()
+    (project / RUN / "done.json").unlink()
     said = require(verify(project, "--repair"))
-    assert said.count("written again from what is here") == 1 and (project / RUN / "trained.json").exists()
+    assert said.count("written again from what is here") == 1 and (project / RUN / "done.json").exists()
     assert not checkpoint.exists() and checkpoint.with_name(f"{checkpoint.name}.damaged").exists()
 
 
 @pytest.mark.parametrize("spoil_one", [lambda path: path.write_text("{"), Path.unlink], ids=["damaged", "deleted"])
-def test_both_records_of_a_training_are_written_again_from_its_weights_and_nothing_is_left_to_do(spoil_one, project):
-    records = [project / RUN / name for name in ("trained.json", "done.json")]
-    before = records[0].read_bytes()
-    for path in records:
-        spoil_one(path)
-    assert require(verify(project, "--repair")).count("written again from what is here") == 2
-    assert [path.read_bytes() for path in records] == [before, before]
+def test_the_record_of_a_training_is_written_again_from_its_weights(spoil_one, project):
+    record = project / RUN / "done.json"
+    before = record.read_bytes()
+    spoil_one(record)
+    assert require(verify(project, "--repair")).count("written again from what is here") == 1
+    assert record.read_bytes() == before
     require(verify(project))
     assert jobs(require(call(project, "snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS))) == {}
     graph = Graph(load_project(project, {"scale": "smoke"}))
