@@ -74,12 +74,13 @@ def run(args: argparse.Namespace) -> None:
         made(have_done(args, args.run_folder, args.function, DECODE if args.function == TRAIN else ""))
     elif not args.command:
         raise UserError("launch --folder: name the stage after `--`, e.g. `-- translate --weights …`")
-    elif args.launcher == "slurm" and not is_complete(args):
+    elif is_complete(args):
+        perform_stage(args.command)
+    elif args.launcher == "slurm":
         order_command(args.folder, args.command, args.makes)
         have_done(args, args.folder, "pipeline.cluster.command:perform_command")
     else:
-        if not is_complete(args):
-            take_cards(args.gpus)
+        take_cards(args.gpus)
         perform_stage(args.command)  # nothing to adopt, and nothing saved on the way: no process of its own
 
 
@@ -104,7 +105,7 @@ def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], boo
         job = queue.look_up(note.job, begun)
         if job and job.is_over:
             return
-        time.sleep(min(1.0, queue.interval_s))
+        time.sleep(min(10.0, queue.interval_s))  # each look hashes what was made
 
 
 def have_done(args: argparse.Namespace, folder: Path, function: str, then: str = "") -> Path:

@@ -153,7 +153,7 @@ def test_what_reads_the_weights_of_a_run_is_done_in_the_job_of_its_training(slur
     (run,) = workflow.runs
     assert len(submitted(run)) == 1
     (manifest,) = run.glob("*/outputs.json")
-    assert "averaged" in {Path(name).parts[0] for name in read_json(manifest)["entries"]}
+    assert {Path(name).parts[0] for name in read_json(manifest)["entries"]} >= {"translations"}
     assert not list(run.glob("jobs/*")), "nothing was submitted beside the training"
     (lost,) = run.glob("translations/*/test.tok")
     lost.unlink()

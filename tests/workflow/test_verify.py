@@ -38,9 +38,9 @@ KINDS = {
     "checkpoints": f"{RUN}/checkpoints/*",
     "averaged weights": f"{RUN}/averaged/averaged.*",
     "manifests": f"{RUN}/averaged/[os]*s.json",
-    "translations": f"{RUN}/translations/*/*",
-    "scores": f"{RUN}/scores/*/*",
-    "attention": f"{RUN}/attention/*/*",
+    "translations": f"{RUN}/translations/averaged/*",
+    "scores": f"{RUN}/scores/averaged/test.*",
+    "attention": f"{RUN}/attention/*/*-distant.json",
     "figure": "results/smoke/attention/figure3.*",
 }
 
