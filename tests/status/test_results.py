@@ -10,8 +10,11 @@ import pytest
 from copied_project import ROOT, call, require
 from fabricated import folder_of, write_training
 
-from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained
+from pipeline.core.artifacts import Claims, Figure, Score, Table, Trained, Translation
+from pipeline.core.layout import path_in_run
 from pipeline.core.records.jobs import Failure
+from pipeline.core.records.outputs import Manifest, Output
+from pipeline.outputs.manifest import part_of
 from pipeline.papers.project import load_project
 from pipeline.report.partial import mark_in_part
 from pipeline.workflow.campaign import WRITTEN_IN_PART, Watch
@@ -81,6 +84,18 @@ def test_a_row_says_whether_its_run_failed_and_why_or_runs_or_was_not_run(projec
     assert said[0].endswith("table2.csv: without 10 of 10 rows (2 failed, 1 running, 7 not run)")
     assert f"failed: train {broken.folder}: the loss is NaN after update 7" in said
     assert said[-1].startswith("reports: 1 in part; trainings: ")
+
+
+def test_an_output_that_failed_says_the_cause_in_its_manifest(project, scores):
+    score = next(one for one in scores if one.measure == "scores")
+    graph = Graph(project)
+    (output,) = (one for one in flat(graph.inputs(score)) if isinstance(one, Translation))
+    write_training(project, score.run, [2.0], [2.0])
+    failed = Output(key="toy", error="out of memory")
+    path = part_of(project.layout.target(output))
+    Manifest(entries={path_in_run(output): failed}).write(path)
+    found = Causes(graph, Watch(project, [TABLE], 0.0).look())
+    assert found.of(output) == found.of(score) == f"failed: decode-{score.decoding}: out of memory"
 
 
 def test_what_is_not_run_waits_while_somebody_drives_the_campaign(project, scores, monkeypatch):

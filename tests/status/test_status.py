@@ -43,7 +43,10 @@ def runs(project):
     products = graph.closure(graph.reports(["weighted"]))
     for name in datasets_in(products):
         touch(project.layout.path(Encoded(name)))
-    return runs_in(products)
+    found = runs_in(products)
+    for run in found:
+        touch(project.layout.run(run) / "run.yaml")
+    return found
 
 
 @pytest.fixture
@@ -231,14 +234,14 @@ def test_a_run_says_what_it_is_waiting_for(project, runs):
 
 
 def test_what_failed_besides_trainings_is_told_with_its_cause_until_it_is_tried_again(project, runs, capsys):
-    log = folder_of(project, runs[0]) / "logs/translate-final-test.log"
+    log = folder_of(project, runs[0]) / "logs/decode-final.log"
     touch(log)
     log.write_text("12:00:00 begins\nerror: x.tok: no space left on the disk; free some\n")
     corpus = project.layout.corpus(runs[0].dataset) / "logs/subwords.log"
     touch(corpus)
     corpus.write_text("Traceback (most recent call last):\n  File x\nKeyError: 'toy'\n")
     said = " ".join(screen(project, capsys).split())
-    assert "failed translate-final-test in" in said and "x.tok: no space left on the disk; free some" in said
+    assert "failed decode-final in" in said and "x.tok: no space left on the disk; free some" in said
     assert "failed subwords in" in said and "KeyError: 'toy'" in said and "a fault of the program" in said
     again = project.layout.scale_folder / "logs/make.log"
     touch(again)
@@ -250,7 +253,7 @@ def test_what_failed_besides_trainings_is_told_with_its_cause_until_it_is_tried_
 
 def test_what_failed_of_stages_that_nobody_asks_for_is_not_told(project, runs, capsys):
     """A decoding that the settings name no more, and what is not part of any result."""
-    for log in (folder_of(project, runs[0]) / "logs/translate-old-test.log", *planning(project)):
+    for log in (folder_of(project, runs[0]) / "logs/decode-old.log", *planning(project)):
         touch(log)
         log.write_text("error: x: a fault of long ago\n")
     assert "long ago" not in screen(project, capsys)

@@ -37,7 +37,7 @@ def test_the_command_writes_the_trees_that_the_workflow_scored(tmp_path, monkeyp
     monkeypatch.chdir(root := copy_project(tmp_path))
     project = load_project(root, {"scale": "smoke"})
     score = Score(named(project, RUN), "scores", "parsing", "test")
-    target = str(project.layout.path(score))
+    target = str(project.layout.target(score))
     require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", target))
     tokens = str(project.layout.path(Prepared("grammar-smoke-trees")).with_name("test.tok.en"))
     assert reprise(["parse", RUN, tokens, *SMOKE]) == 0

@@ -29,7 +29,7 @@ CORPUS = "grammar-smoke-speech-source"
 def root(tmp_path_factory) -> Path:
     root = copy_project(tmp_path_factory.mktemp("speech"))
     project = load_project(root, {"scale": "smoke"})
-    targets = [str(project.layout.path(Transcript(named(project, run), "final", "test", CORPUS))) for run in RUNS]
+    targets = [str(project.layout.target(Transcript(named(project, run), "final", "test", CORPUS))) for run in RUNS]
     require(call(root, "snakemake", "--cores", "1", "--quiet", "all", "--config", "scale=smoke", "--", *targets))
     return root
 
