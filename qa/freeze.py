@@ -6,7 +6,8 @@
 
 Compares weights, decoded text, scores with the statistics of each sentence, measurements of models, tables, numbers of
 figures, claims and the settings of runs. Leaves out what may differ between two equal runs: the commit, hardware, times
-and hours. Prints a line for each difference and exits with 1 if there is one.
+and hours. Claims about times differ from run to run and are printed all the same. Prints a line for each difference and
+exits with 1 if there is one.
 """
 
 import argparse
@@ -86,18 +87,21 @@ def facts_of_run(run: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def facts_of_reports(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and digest of each column of each table, figure and claims file."""
+    """Yield name and digest of each column of each table and figure, and of each claim."""
     for path in sorted(folder.glob("*/*.csv")):
         with open(path, newline="") as file:
             rows = list(csv.DictReader(file))
+        if path.stem == "claims":
+            yield from ((f"claim {path.parent.name}/{row['claim']}", digest(row)) for row in rows)
+            continue
         for column in rows[0] if rows else ():
             if not is_provenance(column):
                 yield f"report {path.parent.name}/{path.stem}: {column}", digest([row[column] for row in rows])
 
 
 def is_provenance(column: str) -> bool:
-    """Return whether a column holds a time or names a machine or a version of the code."""
-    return column in PROVENANCE or bool(re.search(r"(^|_)(hours|seconds|milliseconds|exponent)(_|$)", column))
+    """Return whether a column holds a time, follows from one, or names a machine or a version of the code."""
+    return column in PROVENANCE or bool(re.search(r"(^|_)(hours|seconds|milliseconds|exponent|flops)(_|$)", column))
 
 
 def compare(before: Facts, after: Facts) -> Iterator[str]:

@@ -160,9 +160,14 @@ def commands(folder: Path, targets: tuple[Product, ...]) -> list[list[str]]:
     options = ("-n", "-p", "--cores", "1", "--config", f"scale={SCALE}")
     shown = require(call(folder, sys.executable, "-m", "snakemake", *options, "--", *paths))
     lines = re.findall(r"python -m pipeline (.*)$", re.sub(r"\\\n\s*", "", shown), re.MULTILINE)
-    found = [bare(shlex.split(line.partition(" >")[0].partition(" 2>")[0])) for line in lines]
+    found = [bare(list(itertools.takewhile(is_argument, shlex.split(line)))) for line in lines]
     order = [*STAGES]
     return sorted(found, key=lambda argv: order.index(argv[0]))
+
+
+def is_argument(word: str) -> bool:
+    """Return whether a word of a shell command stands before its redirections."""
+    return not word.startswith((">", "2>", "|"))
 
 
 class World:
@@ -273,7 +278,7 @@ def bare(argv: list[str]) -> list[str]:
     """Without the launcher, except of a training, whose stage is called `train` then."""
     if argv[0] != "launch":
         return argv
-    if "--run" in argv:
-        run, specification = (argv[argv.index(option) + 1] for option in ("--run", "--spec"))
-        return ["train", "--run", run, "--spec", specification, "--device", "cpu", "--threads", "1"]
-    return argv[argv.index("--") + 1 :]
+    if "--" in argv:
+        return argv[argv.index("--") + 1 :]
+    run, specification = (argv[argv.index(option) + 1] for option in ("--run", "--spec"))
+    return ["train", "--run", run, "--spec", specification, "--device", "cpu", "--threads", "1"]
