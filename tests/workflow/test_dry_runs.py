@@ -141,10 +141,16 @@ def edges(dot):
         number: [before for before, after in re.findall(r"(\d+) -> (\d+)", dot) if after == number] for number in labels
     }
 
+    def wildcards(number):
+        """Return a job's wildcards; the label leaves out those that it shares with a job before it."""
+        found = dict(one.split(": ") for one in labels[number].split("\\n")[1:] if ": " in one)
+        for before in waits[number]:
+            found = wildcards(before) | found
+        return found
+
     def name(number):
-        rule, *wildcards = labels[number].split("\\n")
-        found = dict(one.split(": ") for one in wildcards if ": " in one)
-        return rule, found.get("system"), found.get("seed")
+        found = wildcards(number)
+        return labels[number].split("\\n")[0], found.get("system"), found.get("seed")
 
     return {name(number): {name(before) for before in waits[number]} for number in labels}
 

@@ -75,5 +75,5 @@ def test_a_living_driver_stays_noted_whatever_ends_beside_it_and_what_it_makes_i
 def test_what_a_killed_driver_left_behind_holds_nobody_up(project, first):
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
-    require(call(project, *FIRST[:-1], str(TRAINING / "run.yaml")))
+    require(call(project, *FIRST[:-1], "work/smoke/model_sizes/weighted.json"))
     assert drivers(project) == []
