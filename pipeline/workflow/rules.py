@@ -52,6 +52,15 @@ class Rules:
     def corpus_folder(self, wildcards: Wildcards) -> str:
         return str(self.layout.corpus(wildcards["dataset"]))
 
+    def record(self, wildcards: Any) -> Any:
+        """Return the dataset file's record."""
+        return self.project.dataset_records[wildcards.dataset]
+
+    def section(self, wildcards: Any) -> str:
+        """Return where a paper describes a table that one of three stages makes."""
+        record = self.project.papers[wildcards.paper]
+        return next(name for name in ("tables", "examples", "transcripts") if wildcards.table in getattr(record, name))
+
     def run(self, wildcards: Wildcards) -> RunId:
         product = self.product(Trained, wildcards)
         assert isinstance(product, Trained)

@@ -1,24 +1,6 @@
 # From a dataset file to encoded splits. Every stage works in the corpus' own folder.
 
 
-def form(wildcards):
-    return project.dataset_records[wildcards.dataset].form
-
-
-def is_text(wildcards):
-    return form(wildcards) == "sentences"
-
-
-def is_speech(wildcards):
-    return form(wildcards) == "speech"
-
-
-def sources(wildcards):
-    """Return the options that say where the files of a dataset are; recordings are in no licensed package."""
-    collector = project.dataset_records[wildcards.dataset].collector
-    return MIRROR if collector == "collect-recordings" else [*MIRROR, *PACKAGES]
-
-
 rule grammar:
     """Write a corpus with the embedded grammar; needs no network."""
     input:
@@ -59,7 +41,7 @@ rule download:
         stage=lambda wildcards: project.dataset_records[wildcards.dataset].collector,
         downloads=str(layout.downloads),
         corpus=shown(rules_of.corpus_folder),
-        sources=sources,
+        sources=lambda wildcards: MIRROR if rules_of.record(wildcards).collector == "collect-recordings" else [*MIRROR, *PACKAGES],
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
@@ -91,9 +73,9 @@ rule prepare:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        stage=lambda wildcards: "prepare" if is_text(wildcards) else "prepare-trees",
+        stage=lambda wildcards: "prepare" if rules_of.record(wildcards).form == "sentences" else "prepare-trees",
         corpus=shown(rules_of.corpus_folder),
-        options=lambda wildcards, threads: ["--processes", threads] if is_text(wildcards) else [],
+        options=lambda wildcards, threads: ["--processes", threads] if rules_of.record(wildcards).form == "sentences" else [],
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
@@ -195,9 +177,9 @@ rule features:
         mem_mb=resource("prepare", "mem_mb"),
         runtime=resource("prepare", "runtime"),
     params:
-        stage=lambda wildcards: "features" if is_speech(wildcards) else "encode-text",
+        stage=lambda wildcards: "features" if rules_of.record(wildcards).form == "speech" else "encode-text",
         corpus=shown(rules_of.corpus_folder),
-        options=lambda wildcards, threads: [*PACKAGES, "--processes", threads] if is_speech(wildcards) else [],
+        options=lambda wildcards, threads: [*PACKAGES, "--processes", threads] if rules_of.record(wildcards).form == "speech" else [],
     message:
         "{rule}: {wildcards.dataset} -> {output.corpus}"
     shell:

@@ -3,12 +3,7 @@
 # Each is labelled once for `--report`: of two labels that halve a category Snakemake makes a switch, and its page breaks
 # where one of the four combinations is not there.
 RESULTS = f"{layout.results}/{{paper}}"
-
-
-def section(wildcards):
-    """Return where a paper describes a table that one of three stages makes."""
-    record = project.papers[wildcards.paper]
-    return next(name for name in ("tables", "examples", "transcripts") if wildcards.table in getattr(record, name))
+STAGES = {"tables": "table", "examples": "example-table", "transcripts": "transcript-table"}
 
 
 rule table:
@@ -32,8 +27,8 @@ rule table:
         mem_mb=resource("score", "mem_mb"),
         runtime=resource("score", "runtime"),
     params:
-        stage=lambda wildcards: {"tables": "table", "examples": "example-table", "transcripts": "transcript-table"}[section(wildcards)],
-        shown=lambda wildcards: shown(rules_of.report, section(wildcards))(wildcards),
+        stage=lambda wildcards: STAGES[rules_of.section(wildcards)],
+        shown=lambda wildcards: shown(rules_of.report, rules_of.section(wildcards))(wildcards),
         settings=SETTINGS,
     message:
         "{rule} -> {output[0]}"
