@@ -18,7 +18,7 @@ from pipeline.core.records.decoding import Tuned
 from pipeline.data.batches.corpus_batches import normalised_as, source_split, vocabularies
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.store.encoded_files import require_whole
-from pipeline.decoding.choose_search import search_for
+from pipeline.decoding.choose_search import build_decoder, prepare_language_model
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 
@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     config = with_tuned_weights(parse_decoding(args.decoding), args.tuned)
     trained = TrainedModel.load(args.weights, args.threads)
-    search = search_for(trained, config, args.language_model)
+    language_model = prepare_language_model(trained, config, args.language_model)
+    search = build_decoder(trained.model, config, language_model)
     require_whole(args.corpus)
     pairs = source_split(args.corpus, args.split, normalised_as(trained.spec))
     decoded = decode_split(trained, WholeSplit(pairs, config.batch_tokens), search)

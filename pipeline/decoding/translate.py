@@ -16,7 +16,7 @@ from pipeline.data.batches.batches import ParallelSplit
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.text.moses import detokenise
 from pipeline.data.text.vocabulary import load_vocabularies
-from pipeline.decoding.choose_search import search_for
+from pipeline.decoding.choose_search import build_decoder, prepare_language_model
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 
@@ -35,7 +35,8 @@ def run(args: argparse.Namespace) -> None:
     replace_branch_weights(trained, config)
     corpus = Path(trained.spec.corpus)
     _, subwords = load_vocabularies(corpus.parent)
-    search = search_for(trained, config, args.language_model)
+    language_model = prepare_language_model(trained, config, args.language_model)
+    search = build_decoder(trained.model, config, language_model)
     decoded = decode_split(trained, WholeSplit(ParallelSplit(corpus, args.split), config.batch_tokens), search)
     tokenised = subwords.decode(decoded.outputs)
     if args.text:

@@ -1,10 +1,11 @@
-"""Settings of the convolutional model (ConvS2S)."""
+"""Settings and FLOPs of the convolutional model (ConvS2S)."""
 
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Probability, Width
+from pipeline.models.flops import BatchShape
 from pipeline.models.settings import ModelSettings
 
 
@@ -24,14 +25,27 @@ class ConvolutionalConfig(ModelSettings):
 
     @model_validator(mode="after")
     def source_kernel_has_a_middle(self):
+        """Refuse an even encoder kernel."""
         if self.encoder_kernel % 2 == 0:
             raise ValueError(f"encoder_kernel must be odd, got {self.encoder_kernel}")
         return self
 
     @property
     def schedule_width(self) -> int:
+        """Width of a layer."""
         return self.d_hidden
 
     @property
     def state_width(self) -> int:
+        """Width of the readout."""
         return self.d_readout
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        embedding, channels = self.d_embedding, self.d_hidden
+        bridge, gated = embedding * channels, channels * 2 * channels
+        encoder = 2 * bridge + self.encoder_layers * self.encoder_kernel * gated
+        attention = 2 * bridge + 2 * shape.src_length * embedding
+        layers = self.decoder_layers * (self.decoder_kernel * gated + attention)
+        decoder = bridge + layers + self.d_readout * (channels + shape.vocab)
+        return encoder * shape.src_positions + decoder * shape.tgt_positions

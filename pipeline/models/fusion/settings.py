@@ -1,4 +1,4 @@
-"""Settings of the fusion of a decoder with a language model."""
+"""Settings and FLOPs of the fusion of a decoder with a language model."""
 
 from typing import Literal
 
@@ -41,4 +41,21 @@ class FusionConfig(Closed):
 
     @property
     def takes_output(self) -> bool:
+        """True if the output layer starts as that of the `initial` run."""
         return self.output == "affine" and self.output_start == "initial"
+
+    def macs_per_symbol(self, state_width: int, lm_width: int, vocab: int) -> int:
+        """Count the multiply-adds of the fusion layer per symbol.
+
+        Args:
+            state_width: Width of the task state.
+            lm_width: Width of the language model's hidden state.
+            vocab: Size of the vocabulary.
+        """
+        feature = lm_width if self.lm_feature == "state" else self.width
+        project = 0 if self.lm_feature == "state" else vocab * feature
+        read = feature + (state_width if self.gate_reads == "task and lm" else 0)
+        gate = read * (1 if self.gate == "scalar" else feature)
+        fused = state_width + feature
+        output = fused * self.width + self.width * vocab if self.output == "hidden" else fused * vocab
+        return project + gate + output

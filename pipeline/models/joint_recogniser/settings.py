@@ -1,11 +1,12 @@
-"""Settings of the joint recogniser."""
+"""Settings and FLOPs of the joint recogniser."""
 
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Number, Probability, Width
-from pipeline.models.speech_settings import SpeechSettings
+from pipeline.models.flops import BatchShape, lstm_macs
+from pipeline.models.settings import SpeechSettings
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
@@ -22,16 +23,33 @@ class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
 
     @model_validator(mode="after")
     def can_be_built(self):
+        """Refuse an odd d_model."""
         if self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even: half of it is read in each direction")
         return self
 
     @property
     def strides(self) -> tuple[int, int]:
-        """In time, of the two convolutions; in frequency both have 2."""
+        """Strides of the two convolutions in time; in frequency both have 2."""
         return 2, self.subsampling // 2
 
     def output_frames(self, frames: Any) -> Any:
+        """Convert input frames to encoder positions."""
         for stride in self.strides:
             frames = -(-frames // stride)
         return frames
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        positions, length, bands, inputs, total = shape.src_positions, shape.src_length, self.features, 1, 0.0
+        for stride in self.strides:
+            positions, length, bands = positions / stride, length / stride, -(-bands // 2)
+            total += positions * bands * 9 * inputs * self.channels
+            inputs = self.channels
+        width = self.d_model
+        total += positions * width * (inputs * bands + shape.vocab)
+        total += positions * self.encoder_layers * 2 * lstm_macs(width, width // 2)
+        both = shape._replace(src_positions=positions, src_length=length)
+        encoder_alone = both._replace(tgt_positions=0)
+        keys_values = self.num_layers * positions * width * self.num_heads * (self.key_width + self.value_width)
+        return total + super().forward_macs(both) - super().forward_macs(encoder_alone) + keys_values

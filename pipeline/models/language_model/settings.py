@@ -1,10 +1,11 @@
-"""Settings of the character language model."""
+"""Settings and FLOPs of the character language model."""
 
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from pipeline.core.schema import Probability, Width
+from pipeline.models.flops import BatchShape, gru_macs
 from pipeline.models.settings import ModelSettings, Reads
 
 
@@ -21,4 +22,11 @@ class LanguageModelConfig(ModelSettings):
 
     @property
     def schedule_width(self) -> int:
+        """Width of a GRU layer."""
         return self.hidden_width
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        widths = [self.embedding_width] + [self.hidden_width] * (self.num_layers - 1)
+        character = sum(gru_macs(width, self.hidden_width) for width in widths) + self.hidden_width * shape.vocab
+        return shape.tgt_positions * character

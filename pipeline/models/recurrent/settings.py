@@ -1,10 +1,11 @@
-"""Settings of the recurrent attention models of *Multi-channel Encoder*, its in-house ones and DL4MT."""
+"""Settings and FLOPs of the recurrent attention models of *Multi-channel Encoder*, DL4MT included."""
 
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Positive, Probability, Width
+from pipeline.models.flops import BatchShape, gru_macs
 from pipeline.models.settings import ModelSettings
 
 
@@ -47,6 +48,7 @@ class RecurrentConfig(ModelSettings):
 
     @model_validator(mode="after")
     def memory_cells_fit_states(self):
+        """Refuse a memory whose cells are not as wide as the states."""
         if self.has_memory and self.d_embedding != self.d_state:
             raise ValueError(
                 f"a memory cell is an embedding and stands for a state: d_embedding {self.d_embedding} must equal "
@@ -56,23 +58,50 @@ class RecurrentConfig(ModelSettings):
 
     @property
     def channel_names(self) -> list[str]:
-        """In the order in which they are blended."""
+        """Names of the channels, in blending order."""
         return self.channels.split("-")
 
     @property
     def has_memory(self) -> bool:
-        """Whether the encoder has the external memory; EMB has it too, by its parameter count."""
+        """True if the encoder has the external memory; EMB has it too, by its parameter count."""
         return "ntm" in self.channel_names or self.channels == "emb"
 
     @property
     def d_annotation(self) -> int:
-        """Width of what the attention reads at a source position."""
+        """Width of an annotation, which the attention reads at a source position."""
         return self.d_embedding if self.channels == "emb" else 2 * self.d_state
 
     @property
     def schedule_width(self) -> int:
+        """Width of a GRU."""
         return self.d_state
 
     @property
     def state_width(self) -> int:
+        """Width of the readout."""
         return self.d_readout
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        embedding, state, annotation, src_length = self.d_embedding, self.d_state, self.d_annotation, shape.src_length
+        stacked = self.backward_reads == "forward"
+        encoder: float = gru_macs(embedding, state) + gru_macs(state if stacked else embedding, state)
+        if self.has_memory:
+            encoder += 2 * self.memory_macs(src_length)
+        first = embedding if self.channel_names[0] == "emb" else 2 * state
+        for name in self.channel_names[1:]:
+            encoder += 2 * annotation * (first + (embedding if name == "emb" else 2 * state))
+            first = annotation
+        # The mean of the states and the decoder's first state, once per sentence.
+        start = 2 * state + 2 * state * state / src_length
+        keys = self.d_attention * annotation
+        attention = self.d_attention * state + src_length * (self.d_attention + annotation)
+        readout = self.d_readout * (state + embedding + annotation + shape.vocab)
+        decoder = gru_macs(embedding, state) + attention + gru_macs(annotation, state) + readout
+        return (encoder + start + keys) * shape.src_positions + decoder * shape.tgt_positions
+
+    def memory_macs(self, src_length: float) -> float:
+        """Count the multiply-adds of a memory step without the GRU."""
+        state, hidden = self.d_state, self.d_attention
+        gates = 3 * state * state
+        return gates + hidden * state + src_length * (hidden * state + hidden + state)

@@ -1,11 +1,13 @@
-"""Settings of the attention recogniser."""
+"""Settings and FLOPs of the attention recogniser."""
 
+from math import ceil
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from pipeline.core.schema import CountOrNone, Width
-from pipeline.models.speech_settings import SpeechSettings
+from pipeline.models.flops import BatchShape, gru_macs, lstm_macs
+from pipeline.models.settings import SpeechSettings
 
 
 class AttentionRecogniserConfig(SpeechSettings):
@@ -39,13 +41,32 @@ class AttentionRecogniserConfig(SpeechSettings):
 
     @property
     def annotation_width(self) -> int:
-        """Of what the attention reads at an encoder position: both directions."""
+        """Width of an annotation: both directions."""
         return 2 * self.encoder_width
 
     @property
     def schedule_width(self) -> int:
+        """Width of the decoder."""
         return self.decoder_width
 
     @property
     def state_width(self) -> int:
+        """Width of the task state."""
         return self.decoder_width + (self.annotation_width if self.task_state == "state and context" else 0)
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        encoder, share = 0.0, self.frame_stacking
+        positions, inputs = shape.src_positions / share, self.features * share
+        annotation, width = self.annotation_width, self.decoder_width
+        for layer in range(self.encoder_layers):
+            encoder += 2 * lstm_macs(inputs, self.encoder_width) * positions
+            inputs = annotation
+            if layer < self.pooled_layers:
+                positions, share = positions / 2, share * 2
+        keys = positions * annotation * self.attention_width
+        span = 2 * (self.location_width // 2) + 1
+        attention = ceil(shape.src_length / share) * (self.attention_width * (span + 1) + annotation)
+        update, table = width * self.attention_width + gru_macs(annotation, width), 3 * self.embedding_width * width
+        step = attention + update + self.state_width * shape.vocab
+        return encoder + keys + shape.vocab * table + shape.tgt_positions * step
