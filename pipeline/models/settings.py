@@ -72,21 +72,25 @@ class SpeechSettings(ModelSettings):
     reads: ClassVar[Reads] = "speech"
 
     features: Count = Field(default=40, description="Log-mel filter banks of a frame")
-    utterance_mean: Literal["removed", "kept"] = Field(default="kept", description="Of each feature of an utterance")
-    utterance_deviation: Literal["one", "kept"] = Field(
-        default="kept", description="The same; one, if the mean is removed"
+    utterance_mean: Literal["removed", "kept"] = Field(
+        default="kept", description="Mean of each feature over an utterance"
     )
-    time_masks: CountOrNone = Field(default=0, description="SpecAugment: stretches of time set to zero in training")
-    time_mask_frames: Count = Field(default=40, description="SpecAugment: the most frames of one")
-    time_mask_share: Probability = Field(default=0.2, description="SpecAugment: its largest share of an utterance")
+    utterance_deviation: Literal["one", "kept"] = Field(
+        default="kept", description="Deviation of each feature over an utterance; one needs the mean removed"
+    )
+    time_masks: CountOrNone = Field(default=0, description="SpecAugment: spans of time set to zero in training")
+    time_mask_frames: Count = Field(default=40, description="SpecAugment: largest span, in frames")
+    time_mask_share: Probability = Field(
+        default=0.2, description="SpecAugment: largest span, as a share of the utterance"
+    )
     frequency_masks: CountOrNone = Field(
         default=0, description="SpecAugment: bands of features set to zero in training"
     )
-    frequency_mask_bands: Count = Field(default=10, description="SpecAugment: the most features of one")
+    frequency_mask_bands: Count = Field(default=10, description="SpecAugment: largest band, in features")
 
     @model_validator(mode="after")
     def has_a_mean_to_deviate_from(self):
         """Refuse a unit deviation of features whose mean is kept."""
         if self.utterance_deviation == "one" and self.utterance_mean == "kept":
-            raise ValueError("utterance_deviation one is that of features whose utterance_mean is removed")
+            raise ValueError("utterance_deviation: one is only for features whose utterance_mean is removed")
         return self

@@ -10,17 +10,19 @@ from pipeline.models.settings import ModelSettings
 
 
 class ConvolutionalConfig(ModelSettings):
-    """Convolutional Sequence to Sequence Learning (Gehring et al. 2017), as fairseq-lua's `fconv` has it."""
+    """Convolutional Sequence to Sequence Learning (Gehring et al. 2017), as in fairseq-lua."""
 
     architecture: Literal["convolutional"] = Field(description="Gated convolutions and multi-step attention")
     encoder_layers: Width = Field(description="Convolutions of the encoder (nenclayer)")
-    decoder_layers: Width = Field(description="Convolutions of the decoder, each with an attention (nlayer)")
+    decoder_layers: Width = Field(description="Convolutions of the decoder, each with attention (nlayer)")
     d_embedding: Width = Field(description="Width of the embeddings of both sides (nembed)")
     d_hidden: Width = Field(description="Width of a layer's input and output (nhid)")
-    d_readout: Width = Field(description="Width of what the vocabulary is scored from (noutembed)")
-    encoder_kernel: Width = Field(default=3, description="Source positions a convolution sees; odd")
-    decoder_kernel: Width = Field(default=3, description="Target positions a convolution sees, its own the last")
-    dropout: Probability = Field(default=0.2, description="Embeddings, input of every layer, input of the output")
+    d_readout: Width = Field(description="Width of the output layer's input (noutembed)")
+    encoder_kernel: Width = Field(default=3, description="Source positions that a convolution reads; odd")
+    decoder_kernel: Width = Field(default=3, description="Target positions that a convolution reads, its own last")
+    dropout: Probability = Field(
+        default=0.2, description="Dropout of embeddings, layer inputs and the output layer's input"
+    )
     max_positions: Width = Field(default=256, description="Rows of the learned position tables, in subwords")
 
     @model_validator(mode="after")

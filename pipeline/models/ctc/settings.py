@@ -13,7 +13,7 @@ KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
 
 
 class CTCConfig(SpeechSettings):
-    """Cold Fusion, Table 3, first row: Deep Speech 2's shape, trained with CTC."""
+    """Cold Fusion, Table 3, first row: the shape of Deep Speech 2, trained with CTC."""
 
     architecture: Literal["ctc"] = Field(description="Convolutions, bidirectional GRUs, CTC (Amodei et al. 2015)")
     channels: Width = Field(default=32, description="Channels of both convolutions over time and frequency")

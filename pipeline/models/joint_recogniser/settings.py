@@ -11,15 +11,19 @@ from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
 class JointRecogniserConfig(SpeechSettings, AnyTransformerConfig):
-    """Strided convolutions and residual BLSTMs, read by CTC and by the decoder of a Transformer of `num_layers`."""
+    """Convolutions and BLSTMs under CTC and a Transformer decoder of `num_layers`."""
 
     fusable: ClassVar[bool] = False
     architecture: Literal["joint_recogniser"] = Field(description="CTC and attention (Watanabe et al. 2017)")
     channels: Width = Field(default=32, description="Channels of both 3 x 3 convolutions, of stride 2 in frequency")
-    subsampling: Literal[2, 4] = Field(default=4, description="Frames of a position: the convolutions' strides in time")
-    encoder_layers: Width = Field(default=3, description="Residual BLSTM layers of d_model / 2 units a direction")
-    encoder_dropout: Probability = Field(default=0.1, description="Of what each of them adds")
-    ctc_share: Number = Field(default=0.3, ge=0, le=1, description="Of CTC in the loss; the rest is the decoder's")
+    subsampling: Literal[2, 4] = Field(
+        default=4, description="Frames per encoder position, from the strides of the convolutions"
+    )
+    encoder_layers: Width = Field(default=3, description="Residual BLSTM layers with d_model / 2 units per direction")
+    encoder_dropout: Probability = Field(default=0.1, description="Dropout of each BLSTM layer's output")
+    ctc_share: Number = Field(
+        default=0.3, ge=0, le=1, description="Weight of CTC in the loss; the decoder has the rest"
+    )
 
     @model_validator(mode="after")
     def can_be_built(self):

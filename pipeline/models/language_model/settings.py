@@ -18,7 +18,7 @@ class LanguageModelConfig(ModelSettings):
     num_layers: Width = Field(default=3, description="GRU layers")
     embedding_width: Width = Field(default=256, description="Width of a character's vector; not printed")
     hidden_width: Width = Field(description="Units of a GRU layer")
-    dropout: Probability = Field(default=0.0, description="Between layers and before the softmax")
+    dropout: Probability = Field(default=0.0, description="Dropout between layers and before the output layer")
 
     @property
     def schedule_width(self) -> int:

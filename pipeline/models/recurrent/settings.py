@@ -10,16 +10,16 @@ from pipeline.models.settings import ModelSettings
 
 
 class RecurrentConfig(ModelSettings):
-    """Multi-channel Encoder (Xiong et al. 2017): GRUs with attention, and the channels that the attention reads."""
+    """Multi-channel Encoder (Xiong et al. 2017): GRUs with attention over blended channels."""
 
     architecture: Literal["recurrent"] = Field(description="GRU encoder and conditional-GRU decoder with attention")
     channels: Literal["rnn", "ntm", "emb", "ntm-rnn", "ntm-emb", "rnn-emb", "ntm-rnn-emb"] = Field(
-        description="What an annotation is blended from: GRU states, external memory (NTM), embeddings"
+        description="Channels of an annotation: GRU states, external memory (NTM), embeddings"
     )
     d_embedding: Width = Field(description="Width of the embeddings, and of a memory cell")
     d_state: Width = Field(description="Width of every GRU; an annotation has twice that")
     d_attention: Width = Field(description="Hidden width of the attention and of the memory's addressing")
-    d_readout: Width = Field(description="Width of what the vocabulary is scored from")
+    d_readout: Width = Field(description="Width of the output layer's input")
     memory_write: Literal["forget_update", "tanh_content"] = Field(
         default="forget_update",
         description="M (1 - w F) + w U with F, U = sigmoid(W s); or M (1 - w u) + w u tanh(W_C s)",
@@ -28,22 +28,22 @@ class RecurrentConfig(ModelSettings):
         default="gate", description="z P a + (1 - z) Q b; or (1 - z) a + z tanh(P a + Q b)"
     )
     backward_reads: Literal["forward", "embeddings"] = Field(
-        default="forward", description="What the backward encoder reads: the forward one's states, or the embeddings"
+        default="forward", description="Input of the backward encoder: states of the forward encoder, or embeddings"
     )
-    embedding_bias: bool = Field(default=True, description="One vector a side, added to every embedding")
-    output_bias: bool = Field(default=False, description="Whether each target symbol has a bias")
+    embedding_bias: bool = Field(default=True, description="One vector per side, added to every embedding")
+    output_bias: bool = Field(default=False, description="Bias of each target symbol in the output layer")
     reset_bias: bool = Field(
         default=False,
-        description="Whether the reset gate also acts on the candidate's bias in the decoder's second GRU",
+        description="Apply the reset gate to the candidate's bias too, in the decoder's second GRU",
     )
-    output_dropout: Probability = Field(default=0.5, description="Dropout of what the vocabulary is scored from")
+    output_dropout: Probability = Field(default=0.5, description="Dropout of the output layer's input")
     initialisation: Literal["uniform", "orthogonal"] = Field(
         default="uniform",
-        description="Everything in ±init_scale; or square matrices orthogonal, others N(0, init_scale²), biases zero",
+        description="Uniform in ±init_scale; or square matrices orthogonal, others N(0, init_scale²), biases zero",
     )
     init_scale: Positive = Field(
         default=0.04,
-        description="Bound, or standard deviation, as printed for a width of 512; it has to grow as width^-0.5",
+        description="Bound or standard deviation; 0.04 is printed for width 512, others scale with width^-0.5",
     )
 
     @model_validator(mode="after")

@@ -15,20 +15,20 @@ class AttentionRecogniserConfig(SpeechSettings):
 
     samples: ClassVar[bool] = True
     architecture: Literal["speech_attention"] = Field(description="BLSTM encoder, GRU decoder with hybrid attention")
-    frame_stacking: Width = Field(default=1, description="Neighbouring frames joined into one input of the encoder")
+    frame_stacking: Width = Field(default=1, description="Neighbouring frames stacked to one encoder input")
     encoder_layers: Width = Field(default=6, description="BLSTM layers")
     encoder_width: Width = Field(description="Units of a BLSTM layer, each direction")
     pooled_layers: CountOrNone = Field(
-        default=2, description="Max-pooling of stride 2 in time follows each of so many first layers"
+        default=2, description="Number of first layers that max-pooling of stride 2 in time follows"
     )
     decoder_width: Width = Field(description="Units of the GRU decoder (Table 4: 64 to 960)")
     embedding_width: Width = Field(default=256, description="Width of a character's vector; not printed")
-    attention_width: Width = Field(default=256, description="Width in which states are compared; not printed")
+    attention_width: Width = Field(default=256, description="Hidden width of the attention; not printed")
     location_filters: Width = Field(default=10, description="k: filters over the previous alignment; not printed")
     location_width: Width = Field(default=51, description="r: encoder positions that a filter spans; not printed")
     gru_reads: Literal["this context", "last context"] = Field(
         default="this context",
-        description="Beside y_{t-1}: c_t, asked for by d_{t-1}; or c_{t-1}, so that what asks for c_t has read y_{t-1}",
+        description="Context that the GRU reads with y_{t-1}: c_t by attention from d_{t-1}; or c_{t-1}, c_t from d_t",
     )
     task_state: Literal["state", "state and context"] = Field(
         default="state", description="s_t that the output layer, or a fusion, reads: d or [d; c_t]"

@@ -21,12 +21,16 @@ class AnyTransformerConfig(ModelSettings):
     dropout: Probability = Field(default=0.1, description="P_drop: sub-layer outputs and embedding sums")
     attention_dropout: Probability = Field(default=0.0, description="Dropout of attention weights")
     relu_dropout: Probability = Field(default=0.0, description="Dropout inside the feed-forward sub-layer")
-    attention_init: Positive = Field(default=1.0, description="Factor of the first weights of queries, keys and values")
-    feed_forward_init: Positive = Field(default=1.0, description="The same of the feed-forward sub-layer's matrices")
+    attention_init: Positive = Field(
+        default=1.0, description="Factor of the initial weights of queries, keys and values"
+    )
+    feed_forward_init: Positive = Field(
+        default=1.0, description="Factor of the initial weights of the feed-forward sub-layer"
+    )
     positions: Literal["sinusoid", "learned"] = Field(default="sinusoid", description="Positions (row E: learned)")
     max_positions: Width = Field(default=256, description="Rows of a learned position table, in subwords")
     tie_embeddings: Literal["three-way", "none"] = Field(
-        default="three-way", description="Whether source, target and pre-softmax matrices are one"
+        default="three-way", description="Share one matrix between source, target and output layer"
     )
 
     @model_validator(mode="after")

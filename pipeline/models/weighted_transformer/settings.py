@@ -19,7 +19,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         default="shared", description="All branches share one full-width network, or each owns d_ff / M units"
     )
     normalisation: Literal["projection", "softmax"] = Field(
-        default="projection", description="How kappa and alpha are kept on the simplex"
+        default="projection", description="Method that keeps kappa and alpha on the simplex"
     )
     weights: Literal["learned", "random"] = Field(default="learned", description="kappa, alpha in training")
     merged: bool = Field(default=False, description="One variable serves as both kappa and alpha")
@@ -33,7 +33,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         "branches, or one around both",
     )
     branch_scale: Literal["one", "weights", "start"] = Field(
-        default="one", description="As printed; or kappa and alpha, or W^O and W_2 at the start, M times as large"
+        default="one", description="As printed; or kappa and alpha, or the initial W^O and W_2, times M"
     )
 
     @model_validator(mode="after")
@@ -46,7 +46,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         if self.top_k is not None and self.top_k > self.branches:
             raise ValueError(f"top_k {self.top_k} exceeds the {self.branches} branches")
         if self.residuals == "sub-layers" and self.merged and self.weights == "random":
-            raise ValueError("merged weights that are random need residuals: block, where they are drawn once a pass")
+            raise ValueError("merged weights that are random need residuals: block, which draws them once per pass")
         return self
 
     @property
