@@ -39,9 +39,8 @@ from torch import Tensor, nn
 from pipeline.config import ModelConfig
 from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.batches import TextBatch
-from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model
-from pipeline.models.flops import training_flops
+from pipeline.models.flops import BatchShape, training_flops
 from pipeline.models.layers.positions import sinusoids
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.models.transformer.settings import TransformerConfig

@@ -9,14 +9,14 @@ import torch
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.data.text.vocabulary import Subwords
-from pipeline.decoding.choose_search import Search
+from pipeline.decoding.choose_search import Decoder
 from pipeline.search.beam_search import Hypothesis
 from pipeline.search.interface import output_limits
 from reprise.ctranslate2_export import export, pieces, plain_transformer, positions
 from reprise.model import Model
 
 
-def ctranslate2_search(model: Model, numbers: str) -> Search:
+def ctranslate2_search(model: Model, numbers: str) -> Decoder:
     """The search that `model` is asked for, its products in such `numbers` as float32 or int8.
 
     An output's limit is that of the longest source beside it, or the last position that was exported. Scores are

@@ -17,7 +17,7 @@ from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.vocabulary import Subwords, vocabularies
 from pipeline.data.trees.linearisation import rebuild
-from pipeline.decoding.choose_search import Search, search_for
+from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
 from pipeline.decoding.decode_split import decode_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
@@ -37,7 +37,7 @@ class Model:
     preparation: Preparation
     symbols: tuple[Subwords | None, Subwords | Alphabet]
     """Of source and target; None where the source is speech, or there is none."""
-    search: Search
+    search: Decoder
 
     @classmethod
     def of_run(cls, found: FoundRun, decoding: str = "", threads: int | None = None) -> "Model":
@@ -57,7 +57,8 @@ class Model:
         language_model: Path | None = None,
     ) -> "Model":
         replace_branch_weights(trained, config)
-        return cls(trained, config, preparation, symbols, search_for(trained, config, language_model))
+        search = build_decoder(trained.model, config, prepare_language_model(trained, config, language_model))
+        return cls(trained, config, preparation, symbols, search)
 
     def __repr__(self) -> str:
         kind, spec = self.trained.spec.model.architecture, self.trained.spec

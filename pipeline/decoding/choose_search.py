@@ -1,4 +1,4 @@
-"""How the outputs of one model under one decoding are found: the search that fits the model, and its language model."""
+"""Build the decoder of a model: the search that fits it, and the external language model."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,31 +16,66 @@ from pipeline.models.joint_recogniser.model import JointRecogniser
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import Hypothesis, beam_search
-from pipeline.search.ctc_prefix_search import TextScores, prefix_search
-from pipeline.search.joint_search import joint_search
+from pipeline.search.ctc_prefix_search import TextScores, joint_search, prefix_search
 from pipeline.search.ngram import Ngram
-from pipeline.search.scorers import Prior
+from pipeline.search.scorers import ExternalLM
 from pipeline.training.parts import check_vocabulary, load_language_model
 
-Search = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]
-"""The best hypothesis of each sequence of a batch."""
+Decoder = Callable[[TextBatch | SpeechBatch], list[Hypothesis]]
+"""Finds the best hypothesis of each sequence of a batch."""
 
 
-def search_for(trained: TrainedModel, config: DecodingConfig, language_model: Path | None) -> Search:
-    """Beam search or, with CTC, prefix search; with the language model in the folder `language_model`.
+def build_decoder(
+    model: Seq2Seq, config: DecodingConfig, language_model: LanguageModel | Ngram | None = None
+) -> Decoder:
+    """Build the search that fits a model: beam search, CTC prefix search, or both jointly.
+
+    Args:
+        model: In evaluation mode.
+        config: Settings and weights of the search.
+        language_model: Added to the model's scores, weighted by `config.lm_weight`.
 
     Raises:
-        UserError: the language model is missing or does not fit, or the model can't use it as asked for.
+        UserError: `config.word_bonus` is set for a model without CTC.
     """
-    used = load_used(trained, config, language_model)
+    external_lm = ExternalLM(language_model, config.lm_weight) if language_model is not None else None
+    scores = TextScores(external_lm, config.word_bonus, IDS[" "])
+    if isinstance(model, JointRecogniser):
+        return lambda batch: joint_search(model, batch, config.beam_size, config.ctc_weight, scores)
+    if isinstance(model, FrameModel):
+        return lambda batch: prefix_search(*model.log_probs(batch), config.beam_size, scores)
+    if config.word_bonus:
+        raise UserError("decoding.word_bonus: only for models with CTC; a decoder ends its output itself")
+    return lambda batch: [best for best, *_ in beam_search(model, batch, config, external_lm=external_lm)]
+
+
+def prepare_language_model(
+    trained: TrainedModel, config: DecodingConfig, run_folder: Path | None
+) -> LanguageModel | Ngram | None:
+    """Load the language model of a decoding, and put it into the model if it replaces the model's own.
+
+    Args:
+        trained: The model to decode with.
+        config: Names the language model or n-grams and their use.
+        run_folder: Run of the language model; without it, n-grams are counted on the model's own training data.
+
+    Returns:
+        The language model to add to the search, or None.
+
+    Raises:
+        UserError: The language model is missing or does not fit, or the model cannot use it as `config` says.
+    """
+    used = load_external_lm(trained, config, run_folder)
     if used is not None and config.language_model_use == "instead":
         replace_language_model(trained, used)
-        used = None
-    return weighted_search(trained, config, used)
+        return None
+    return used
 
 
-def load_used(trained: TrainedModel, config: DecodingConfig, run_folder: Path | None) -> LanguageModel | Ngram | None:
-    """The language model of a run, or n-grams of what it was trained on; without a run, of the model's own training."""
+def load_external_lm(
+    trained: TrainedModel, config: DecodingConfig, run_folder: Path | None
+) -> LanguageModel | Ngram | None:
+    """Load the language model of a run, or count n-grams on its training data; see `prepare_language_model`."""
     if (config.language_model is None) != (run_folder is None):
         raise UserError(f"{trained.spec.name}: decoding.language_model and the folder of its run go together")
     used: LanguageModel | Ngram | None = None
@@ -55,25 +90,12 @@ def load_used(trained: TrainedModel, config: DecodingConfig, run_folder: Path | 
     return used.to(trained.device) if used is not None else None
 
 
-def weighted_search(trained: TrainedModel, config: DecodingConfig, used: LanguageModel | Ngram | None) -> Search:
-    """The search with the weights of `config`, beside a language model."""
-    if config.word_bonus and not isinstance(trained.model, FrameModel | JointRecogniser):
-        raise UserError(f"{trained.spec.name}: decoding.word_bonus is for CTC; a decoder ends its output itself")
-    return fitting_search(trained.model, config, Prior(used, config.lm_weight) if used is not None else None)
-
-
-def fitting_search(model: Seq2Seq, config: DecodingConfig, prior: Prior | None = None) -> Search:
-    """The search for what kind of model it is."""
-    scores = TextScores(prior, config.word_bonus, IDS[" "])
-    if isinstance(model, JointRecogniser):
-        return lambda batch: joint_search(model, batch, config.beam_size, config.ctc_weight, scores)
-    if isinstance(model, FrameModel):
-        return lambda batch: prefix_search(*model.log_probs(batch), config.beam_size, scores)
-    return lambda batch: [best for best, *_ in beam_search(model, batch, config, prior=prior)]
-
-
 def replace_language_model(trained: TrainedModel, language_model: LanguageModel | Ngram) -> None:
-    """Cold Fusion, section 3. Raises UserError when the model has none, or reads its hidden state."""
+    """Replace the language model of a fused model (Cold Fusion, section 3).
+
+    Raises:
+        UserError: The model has none, or reads its hidden state.
+    """
     if not isinstance(trained.model, FusedModel):
         raise UserError(f"{trained.spec.name}: no language model is fused with it that could be replaced")
     try:

@@ -19,7 +19,7 @@ from pipeline.data.batches.corpus_batches import normalised_as, source_split
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.store.encoded_files import require_whole
 from pipeline.data.text.vocabulary import vocabularies
-from pipeline.decoding.choose_search import Search, search_for
+from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 
@@ -36,12 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     config = with_tuned_weights(parse_decoding(args.decoding), args.tuned)
     trained = TrainedModel.load(args.weights, args.threads)
-    search = search_for(trained, config, args.language_model)
+    language_model = prepare_language_model(trained, config, args.language_model)
+    search = build_decoder(trained.model, config, language_model)
     transcribe_split(trained, search, config, args.corpus, args.split, args.out)
 
 
 def transcribe_split(
-    trained: TrainedModel, search: Search, config: DecodingConfig, corpus: Path, split: str, out: Path
+    trained: TrainedModel, search: Decoder, config: DecodingConfig, corpus: Path, split: str, out: Path
 ) -> None:
     """Transcribe a split of an encoded corpus into `out`. Raises UserError when the corpus is incomplete."""
     require_whole(corpus)

@@ -16,7 +16,7 @@ from pipeline.data.batches.batches import ParallelSplit
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.text.moses import detokenise
 from pipeline.data.text.vocabulary import load_vocabularies
-from pipeline.decoding.choose_search import Search, search_for
+from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines, write_outputs
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 
@@ -33,12 +33,13 @@ def run(args: argparse.Namespace) -> None:
     config = parse_decoding(args.decoding)
     trained = TrainedModel.load(args.weights, args.threads)
     replace_branch_weights(trained, config)
-    search = search_for(trained, config, args.language_model)
+    language_model = prepare_language_model(trained, config, args.language_model)
+    search = build_decoder(trained.model, config, language_model)
     translate_split(trained, search, config, args.split, args.out, args.text)
 
 
 def translate_split(
-    trained: TrainedModel, search: Search, config: DecodingConfig, split: str, out: Path, text: Path | None
+    trained: TrainedModel, search: Decoder, config: DecodingConfig, split: str, out: Path, text: Path | None
 ) -> None:
     """Translate a split of the run's corpus into `out`, and detokenised into `text`.
 

@@ -22,7 +22,7 @@ from pipeline.data.batches.batches import TextBatch
 from pipeline.data.batches.corpus_batches import normalised_as, source_split
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.text.vocabulary import vocabularies
-from pipeline.decoding.choose_search import load_used, weighted_search
+from pipeline.decoding.choose_search import build_decoder, prepare_language_model
 from pipeline.decoding.decode_split import parse_decoding
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.metrics.error_rates import CER, WER, Transcripts
@@ -61,11 +61,11 @@ def scored_grid(
     references: list[str],
 ) -> list[TunedPoint]:
     """Error rates of every pair of weights on a sample, with the language model of a run or n-grams."""
-    language_model = load_used(trained, config, run_folder)
+    language_model = prepare_language_model(trained, config, run_folder)
     symbols, points = vocabularies(Path(trained.spec.corpus))[1], []
     for weight, bonus in product(config.lm_weights, config.word_bonuses):
         weights = {"lm_weight": weight, "word_bonus": bonus}
-        search = weighted_search(trained, config.model_copy(update=weights), language_model)
+        search = build_decoder(trained.model, config.model_copy(update=weights), language_model)
         outputs = []
         for batch in batches:
             with trained.autocast():

@@ -1,11 +1,11 @@
-"""The architectures: every folder of this package whose settings.py has settings of an `architecture`.
+"""Registry of architectures: every folder of this package whose settings.py defines model settings.
 
     pipeline/models/<architecture>/settings.py   a ModelSettings with `architecture: Literal["<architecture>"]`
-    pipeline/models/<architecture>/flops.py      forward_products(config, shape): multiply-adds of a forward pass
-    pipeline/models/<architecture>/model.py      build(config, vocab_sizes): the model
+    pipeline/models/<architecture>/model.py      build(config, vocab_sizes), which returns the model
 
-Nothing else names an architecture: configuration, schemas, forecasts, training and decoding follow. Only model.py may
-import torch; here it is looked at without being imported, so that what is missing is said before any job starts.
+Nothing else names an architecture: configuration, schemas, forecasts, training and decoding follow from the folders.
+Only model.py may import torch. It is checked without being imported, so that a missing part is reported before any job
+starts.
 """
 
 import pkgutil
@@ -20,12 +20,13 @@ import pipeline.models
 from pipeline.core.errors import UserError
 from pipeline.models.settings import ModelSettings
 
-FUNCTIONS = {"flops": "forward_products", "model": "build"}
-"""What has to be in the other files of a folder."""
-
 
 def architectures() -> dict[str, type[ModelSettings]]:
-    """The settings of each architecture, by name. Raises UserError when a folder lacks a part."""
+    """Return the settings class of each architecture, by name.
+
+    Raises:
+        UserError: A folder lacks a part of an architecture.
+    """
     folders = [module.name for module in pkgutil.iter_modules(pipeline.models.__path__) if module.ispkg]
     found = {folder: settings for folder in folders if (settings := settings_of(folder))}
     for folder, settings in found.items():
@@ -33,20 +34,21 @@ def architectures() -> dict[str, type[ModelSettings]]:
     return found
 
 
-def module_name(folder: str, part: str) -> str:
-    return f"pipeline.models.{folder}.{part}"
-
-
-def part_of(config: ModelSettings, part: str) -> ModuleType:
-    """The file `part` of the folder of an architecture."""
-    return import_module(module_name(config.architecture, part))
+def model_module(config: ModelSettings) -> ModuleType:
+    """Import model.py of the architecture of `config`."""
+    return import_module(f"pipeline.models.{config.architecture}.model")
 
 
 def settings_of(folder: str) -> type[ModelSettings] | None:
-    """None where the folder is of no architecture."""
-    if find_spec(module_name(folder, "settings")) is None:
+    """Return the settings class of a folder, or None if the folder holds no architecture.
+
+    Raises:
+        UserError: The architecture is not named after its folder.
+    """
+    name = f"pipeline.models.{folder}.settings"
+    if find_spec(name) is None:
         return None
-    module = import_module(module_name(folder, "settings"))
+    module = import_module(name)
     own = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
     names = {
         name: kind
@@ -60,11 +62,14 @@ def settings_of(folder: str) -> type[ModelSettings] | None:
 
 
 def check(folder: str, settings: type[ModelSettings]) -> None:
-    """Raises UserError unless the folder has all that an architecture needs."""
+    """Check that a folder has all parts of an architecture.
+
+    Raises:
+        UserError: A method of the settings or the function `build` is missing.
+    """
     if lacking := sorted(getattr(settings, "__abstractmethods__", ())):
         raise UserError(f"pipeline/models/{folder}/settings.py: {settings.__name__} has no {', '.join(lacking)}")
-    for part, function in FUNCTIONS.items():
-        spec = find_spec(module_name(folder, part))
-        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
-        if not re.search(rf"^def {function}\(", text, re.MULTILINE):
-            raise UserError(f"pipeline/models/{folder}/{part}.py: an architecture needs a function `{function}` here")
+    spec = find_spec(f"pipeline.models.{folder}.model")
+    text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    if not re.search(r"^def build\(", text, re.MULTILINE):
+        raise UserError(f"pipeline/models/{folder}/model.py: an architecture needs a function `build` here")

@@ -1,24 +1,28 @@
-"""From a model's settings to the model, and how large it is."""
+"""Build a model from its settings, and count its parameters."""
 
 from collections.abc import Callable
 
 import torch
 
-from pipeline.models.architectures import part_of
+from pipeline.models.architectures import model_module
 from pipeline.models.seq2seq import Seq2Seq, count_parameters
 from pipeline.models.settings import ModelSettings
 
 
 def build_model(config: ModelSettings, vocab_sizes: tuple[int, int]) -> Seq2Seq:
-    """An initialised model; vocab_sizes = (source, target) rows. The draw is from torch's global generator.
+    """Build a model with random weights from torch's global generator.
+
+    Args:
+        config: Settings of its architecture.
+        vocab_sizes: Source and target vocabulary.
 
     Raises:
-        UserError: the vocabularies do not fit the settings.
+        UserError: The vocabularies do not fit the settings.
     """
-    return part_of(config, "model").build(config, vocab_sizes)
+    return model_module(config).build(config, vocab_sizes)
 
 
 def size_of(build: Callable[[], torch.nn.Module]) -> int:
-    """Trainable scalars of the model that `build` makes, without the memory to hold them."""
+    """Count the trainable scalars of the model that `build` returns, without allocating it."""
     with torch.device("meta"):
         return count_parameters(build())

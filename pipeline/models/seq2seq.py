@@ -1,19 +1,27 @@
-"""What training and decoding ask of every sequence-to-sequence model.
+"""Interfaces that training and decoding use: sequence-to-sequence models, with and without a task state.
 
-Dimensions: B sentences, K hypotheses per sentence, S source subwords, T target subwords, V target vocabulary.
+Dimensions: B sentences, K hypotheses per sentence, S source positions, T target positions, V target vocabulary.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from torch import Tensor, nn
 
-# A tree of tensors: dicts, lists and tuples nested at will (`torch.utils._pytree`).
 Tree = Any
+"""A tree of tensors: dicts, lists and tuples nested at will (`torch.utils._pytree`)."""
+Item = TypeVar("Item", bound=nn.Module)
+
+
+class Modules(nn.ModuleList, Generic[Item]):
+    """`torch.nn.ModuleList` with the type of its items."""
+
+    def __iter__(self) -> Iterator[Item]:
+        return cast(Iterator[Item], super().__iter__())
 
 
 class LossSums(NamedTuple):
-    """Sums over a batch's non-padding target subwords, in nats."""
+    """Sums over the target symbols of a batch without padding, in nats."""
 
     loss: Tensor
     """Label-smoothed cross-entropy, to be differentiated."""
@@ -26,87 +34,118 @@ class Seq2Seq(nn.Module):
     """A model of p(target | source): a training loss, and incremental decoding."""
 
     sampling_rate: float = 0.0
-    """Scheduled sampling: how often a model that is trained position by position reads its own prediction."""
+    """Scheduled sampling: probability that the decoder reads its own prediction in training."""
     max_positions: int | None = None
-    """Positions of a side, its BOS or EOS among them, that there are vectors for; None where they have no end."""
+    """Positions of a side, BOS or EOS included, that have a learned vector; None if unbounded."""
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Summed loss of a `TextBatch`, teacher-forced."""
+        """Compute the summed loss of a batch, teacher-forced."""
         raise NotImplementedError
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        """(source, cache) before the first target subword.
+        """Encode a batch and create the cache before the first target symbol.
 
-        source: tensors (B, …), shared by all hypotheses of a sentence and never replicated.
-        cache: tensors (B, K=1, …), what a hypothesis has read so far.
+        Returns:
+            The source, tensors (B, …) that all hypotheses of a sentence share and that are never replicated; and the
+            cache, tensors (B, K = 1, …) of what a hypothesis has read so far.
         """
         raise NotImplementedError
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """prev_tokens (B, K), the newest subword of each hypothesis -> (float32 logits (B, K, V), the cache grown)."""
+        """Score the next symbol of each hypothesis.
+
+        Args:
+            prev_tokens: Newest symbol of each hypothesis, shape (B, K).
+            source: From `start`.
+            cache: From `start` or the previous step.
+
+        Returns:
+            Float32 logits (B, K, V) and the grown cache.
+        """
         raise NotImplementedError
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Parameters by learning-rate schedule: "weights", and "branch_weights" where a model has them."""
+        """Return trainable parameters by learning-rate schedule: "weights" and "branch_weights"."""
         return {"weights": [weight for weight in self.parameters() if weight.requires_grad], "branch_weights": []}
 
     def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
-        """Set all branch weights, in place; of models that have them."""
+        """Set all branch weights in place, if the model has them."""
         raise NotImplementedError
 
     def after_step(self, frozen: bool) -> None:
-        """Called after every optimiser step; `frozen` says whether the branch weights were left alone."""
+        """Run after every optimiser step; `frozen` is True if the branch weights were not moved."""
 
     def monitors(self) -> dict[str, list[float]]:
-        """Small values worth following over a training, by name; the progress log has them now and then."""
+        """Return small values by name for the progress log."""
         return {}
 
 
 class FrameModel(Seq2Seq):
-    """A model that gives the symbols of all frames at once, PAD for none, as CTC does: decoded by prefix search."""
+    """A model that predicts a symbol for every frame at once, as CTC does; PAD is none."""
 
     def log_probs(self, batch) -> tuple[Tensor, Tensor]:
-        """log p(symbol | frame), (B, S', V) float32, and the frames of each utterance (B,)."""
+        """Compute log p(symbol | frame).
+
+        Returns:
+            Float32 log-probabilities (B, S', V), and the output frames of each utterance (B,).
+        """
         raise NotImplementedError
 
     def best_path(self, batch) -> list[list[int]]:
-        """What the most probable symbols of the frames stand for: the fastest guess."""
+        """Return the text of the most probable symbol of each frame, a fast greedy decoding."""
         raise NotImplementedError
 
 
 class TaskModel(Seq2Seq):
-    """A model whose decoder shows its task state s_t: what a language model can be fused with (fusion/model.py)."""
+    """A model whose decoder exposes a task state s_t, for fusion (fusion/model.py)."""
 
     state_width: int
     output: Any
     """Its own output layer, if that is a module; a fusion removes it."""
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """prev_tokens (B, K) -> (task states (B, K, state_width), the cache grown)."""
+        """Read the newest symbol (B, K) of each hypothesis.
+
+        Returns:
+            Task states (B, K, state_width) and the grown cache.
+        """
         raise NotImplementedError
 
     def logits(self, states: Tensor) -> Tensor:
-        """The model's own output layer, which a fusion takes the place of: (…, state_width) -> float32 (…, V)."""
+        """Return float32 logits (…, V) of task states (…, state_width)."""
         raise NotImplementedError
 
     def states(self, batch) -> Tensor | None:
-        """Task states (B, T, state_width) of all target positions, teacher-forced; None where one needs the other."""
+        """Return teacher-forced task states (B, T, state_width).
+
+        Returns:
+            None if they need a step-by-step loop.
+        """
         return None
 
     def chosen_states(self, batch, choose: Callable[[int, Tensor], Tensor]) -> Tensor | None:
-        """The same where `choose` says what is read at a position, (B,), of its number and the task state before it,
-        (B, state_width); None of a model that has no such loop."""
+        """Return task states (B, T, state_width) of a decoder whose inputs `choose` selects.
+
+        Args:
+            batch: Gives source and number of target positions.
+            choose: (position, task state before it (B, state_width)) -> symbols (B,) to read there.
+
+        Returns:
+            None if the model has no such loop.
+        """
         return None
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """Score the next symbol of each hypothesis; see `Seq2Seq.step`."""
         states, cache = self.advance(prev_tokens, source, cache)
         return self.logits(states), cache
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
-    """Scalars of each part, frozen ones among them, shared tensors counted where they come first.
+    """Count the scalars of each part, frozen ones included.
 
-    Of a fused model, the parts of its task model, its fusion and its language model.
+    A shared tensor counts at its first part. The parts of a fused model are those of its task model, its fusion and its
+    language model.
     """
     counts: dict[str, int] = {}
     for name, weight in model.named_parameters():
@@ -116,5 +155,5 @@ def parameters_by_part(model: nn.Module) -> dict[str, int]:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Scalars that are trained, shared tensors counted once."""
+    """Count the trainable scalars, shared tensors once."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -1,51 +1,96 @@
-"""What the settings of every architecture offer to training, planning and decoding, which know no architecture."""
+"""Base classes of all model settings: what training, planning and decoding ask of any architecture."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal
 
-from pipeline.core.schema import Closed
+from pydantic import Field, model_validator
+
+from pipeline.core.schema import Closed, Count, CountOrNone, Probability
+from pipeline.models.flops import BatchShape
 
 Reads = Literal["parallel", "speech", "text"]
 """Sentence pairs; features and transcripts; or sentences without a source, for language models."""
 
 
 class ModelSettings(Closed):
-    """Those of one stand in its folder's settings.py, with `architecture: Literal[<the folder's name>]`."""
+    """Settings of an architecture; its class has `architecture: Literal[<folder name>]`."""
 
     reads: ClassVar[Reads] = "parallel"
-    """What a model takes of a corpus; one that reads text takes the target side of any."""
-
+    """What a model reads of a corpus; one that reads text takes the target side of any."""
     fusable: ClassVar[bool] = True
-    """Whether what it learns by is its decoder's output alone, and one rule moves its weights."""
+    """True if a fusion can replace the output layer, and one optimiser rule trains all weights."""
     samples: ClassVar[bool] = False
-    """Whether its decoder may read its own predictions in training."""
+    """True if the decoder may read its own predictions in training."""
 
     architecture: str
 
     @property
     def family(self) -> str:
-        """The kind of systems whose trainings are alike in their noise."""
+        """Systems whose seeds are assumed to have the same variance."""
         return {"parallel": self.architecture, "speech": "recogniser", "text": "language model"}[self.reads]
 
     @property
     @abstractmethod
     def schedule_width(self) -> int:
-        """Stands for d_model in the learning rate's schedule."""
+        """Width that takes the role of d_model in the learning-rate schedule."""
 
     @property
     def branch_schedule_width(self) -> float:
-        """The same for branch weights, where a model has them (`parameter_groups`)."""
+        """The same for branch weights, if a model has them (`Seq2Seq.parameter_groups`)."""
         return self.schedule_width
 
     @property
     def state_width(self) -> int | None:
-        """Of the task state, which a language model can be fused with; None where the model has none."""
+        """Width of the task state that a language model can be fused with; None if there is none."""
         return None
 
+    @abstractmethod
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+
     def output_frames(self, frames: Any) -> Any:
-        """Of speech of `frames` frames, an array, where every character of a target needs an output frame, and another
-        one between two equal ones; None where a target may have any length."""
+        """Convert input frames (an array) to output frames, if they bound the target length.
+
+        Every character of a target needs an output frame, and another one between two equal characters.
+
+        Returns:
+            An array of the same shape, or None if a target may have any length.
+        """
         return None
 
     def check_training(self, training: Any) -> None:
-        """Raises ValueError where a model can't be trained by `training`, a TrainingConfig."""
+        """Check that a model can be trained with `training`, a TrainingConfig.
+
+        Raises:
+            ValueError: It cannot.
+        """
+
+
+class SpeechSettings(ModelSettings):
+    """Settings of every model that reads speech (layers/speech_features.py)."""
+
+    reads: ClassVar[Reads] = "speech"
+
+    features: Count = Field(default=40, description="Log-mel filter banks of a frame")
+    utterance_mean: Literal["removed", "kept"] = Field(
+        default="kept", description="Mean of each feature over an utterance"
+    )
+    utterance_deviation: Literal["one", "kept"] = Field(
+        default="kept", description="Deviation of each feature over an utterance; one needs the mean removed"
+    )
+    time_masks: CountOrNone = Field(default=0, description="SpecAugment: spans of time set to zero in training")
+    time_mask_frames: Count = Field(default=40, description="SpecAugment: largest span, in frames")
+    time_mask_share: Probability = Field(
+        default=0.2, description="SpecAugment: largest span, as a share of the utterance"
+    )
+    frequency_masks: CountOrNone = Field(
+        default=0, description="SpecAugment: bands of features set to zero in training"
+    )
+    frequency_mask_bands: Count = Field(default=10, description="SpecAugment: largest band, in features")
+
+    @model_validator(mode="after")
+    def has_a_mean_to_deviate_from(self):
+        """Refuse a unit deviation of features whose mean is kept."""
+        if self.utterance_deviation == "one" and self.utterance_mean == "kept":
+            raise ValueError("utterance_deviation: one is only for features whose utterance_mean is removed")
+        return self

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pipeline.config import DecodingConfig
 from pipeline.core.layout import WEIGHTS_FILE
 from pipeline.decoding.averaging import write_average
-from pipeline.decoding.choose_search import Search, search_for
+from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.transcribe import transcribe_split, with_tuned_weights
 from pipeline.decoding.translate import replace_branch_weights, translate_split
@@ -74,10 +74,11 @@ class OutputMaker:
         return with_tuned_weights(self.plan.config, tuned)
 
     @cached_property
-    def search(self) -> Search:
+    def search(self) -> Decoder:
         if any(one.kind == "translation" or one.kind == "parse" for one in self.plan.outputs):
             replace_branch_weights(self.trained, self.config)
-        return search_for(self.trained, self.config, self.language_model)
+        language_model = prepare_language_model(self.trained, self.config, self.language_model)
+        return build_decoder(self.trained.model, self.config, language_model)
 
     @property
     def language_model(self) -> Path | None:

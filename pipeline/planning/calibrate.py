@@ -24,7 +24,7 @@ import torch
 from pipeline.config import DecodingConfig
 from pipeline.data.batches.corpus_batches import AnyBatch, batch_size
 from pipeline.data.batches.text_only_batches import TextOnlyBatch
-from pipeline.decoding.choose_search import fitting_search
+from pipeline.decoding.choose_search import build_decoder
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.papers.arguments import add_project_arguments, project_of
@@ -165,7 +165,7 @@ def decoding_seconds(
     """
     update = forecast.update
     rows = max(1, DECODING.batch_tokens // max(1, round(update.src_length)))
-    search = None if forecast.spec.model.reads == "text" else fitting_search(model, DECODING)
+    search = None if forecast.spec.model.reads == "text" else build_decoder(model, DECODING)
 
     def decode(batch: AnyBatch) -> object:
         return model.loss(batch, 0.0) if search is None or isinstance(batch, TextOnlyBatch) else search(batch)

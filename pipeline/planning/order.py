@@ -1,7 +1,7 @@
 """Which trainings begin first: those that compute most, so that none is left over at the end, alone on its core."""
 
 from pipeline.config import RunSpec
-from pipeline.models.batch_shape import BatchShape
+from pipeline.models.flops import BatchShape
 from pipeline.models.settings import Reads
 from pipeline.training.run_flops import run_flops
 

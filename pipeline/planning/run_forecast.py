@@ -6,9 +6,8 @@ Operations are counted as the training itself counts them (`pipeline/training/ru
 from dataclasses import dataclass
 
 from pipeline.config import DecodingConfig, RunSpec
-from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import size_of
-from pipeline.models.flops import BACKWARD
+from pipeline.models.flops import BACKWARD, BatchShape
 from pipeline.planning.corpus_size import Corpus, UpdateShape
 from pipeline.training.checkpoint import RESUME_FILES
 from pipeline.training.parts import build_run

@@ -1,6 +1,6 @@
-"""What decoding reads of a batch, and how the state of a model (models/seq2seq.py) is moved about.
+"""Interface between decoding, a batch and the state of a model (models/seq2seq.py).
 
-B: sentences, K: hypotheses per sentence, S: source positions.
+Dimensions: B sentences, K hypotheses per sentence, S source positions.
 """
 
 from collections.abc import Callable
@@ -14,31 +14,36 @@ from pipeline.models.seq2seq import Seq2Seq, Tree
 
 
 class SourceBatch(Protocol):
-    """What decoding needs of a batch; the model may ask for more."""
+    """The part of a batch that decoding reads; a model may read more."""
 
     @property
     def src_mask(self) -> Tensor:
-        """(B, S) bool, True where there is a source symbol, EOS among them."""
+        """Bool, shape (B, S), True at source symbols, EOS included."""
 
     @property
     def expected_length(self) -> Tensor:
-        """(B,) int: output symbols, EOS not counted, that `max_extra_length` is added to."""
+        """Int, shape (B,): output symbols without EOS that `max_extra_length` is added to."""
 
 
 def output_limits(model: Seq2Seq, batch: SourceBatch, max_extra_length: int) -> Tensor:
-    """(B,): the most symbols of each output, EOS not counted; its step needs a position too."""
+    """Return the largest number of symbols of each output (B,), without EOS."""
     limits = batch.expected_length + max_extra_length
+    # EOS needs a position too.
     return limits if model.max_positions is None else limits.clamp(max=model.max_positions - 1)
 
 
-def rows_on(device: torch.device, rows: np.ndarray) -> Tensor:
-    """int64 numbers that nobody waits for."""
-    found = torch.from_numpy(rows)
+def to_device_async(device: torch.device, indices: np.ndarray) -> Tensor:
+    """Copy int64 indices to the device without waiting for the copy."""
+    found = torch.from_numpy(indices)
     return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found
 
 
 def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
-    """`tree` with `function` applied to each tensor in it."""
+    """Apply `function` to each tensor of a tree.
+
+    Raises:
+        TypeError: The tree holds something other than tensors, dicts, lists, tuples and None.
+    """
     match tree:
         case dict():
             return {key: tree_map(function, value) for key, value in tree.items()}
@@ -52,12 +57,12 @@ def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
 
 
 def select_sentences(tree: Tree, rows: Tensor) -> Tree:
-    """Keep the sentences `rows` (B',) of a tree of leading dimension B."""
+    """Keep the sentences `rows` (B',) of a tree of tensors (B, …)."""
     return tree_map(lambda tensor: tensor.index_select(0, rows), tree)
 
 
 def select_hypotheses(tree: Tree, parents: Tensor) -> Tree:
-    """Reorder a tree of leading dimensions (B, K) by `parents` (B', K'), numbers in the flattened B * K."""
+    """Reorder a tree of tensors (B, K, …) by indices (B', K') into the flattened B * K."""
     return tree_map(
         lambda tensor: tensor.flatten(0, 1).index_select(0, parents.flatten()).unflatten(0, parents.shape), tree
     )

@@ -1,9 +1,12 @@
-"""An n-gram of symbols, counted, with interpolated Witten-Bell smoothing (Witten and Bell 1991, method C).
+"""An n-gram model of symbols with interpolated Witten-Bell smoothing (Witten and Bell 1991, method C).
 
     p(w | h) = (c(h w) + T(h) p(w | h')) / (c(h) + T(h))
 
-T(h): distinct symbols seen after h; h': h without its oldest symbol; below the unigram all symbols are equally likely.
-It has the steps of a neural language model, so that searches and fusions of logits take either.
+T(h) is the number of distinct symbols seen after h, and h' is h without its oldest symbol. Below the unigram all
+symbols are equally likely. The interface is that of a neural language model, so searches and fusions of logits take
+either.
+
+Dimensions: B sentences, K hypotheses per sentence, V vocabulary.
 """
 
 from collections import defaultdict
@@ -16,11 +19,17 @@ from torch import Tensor, nn
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 
 NEVER = 1e-30
-"""Stands for the probability of what is never written, so that no weight times it is no number."""
+"""Probability of symbols that are never written; not zero, so that weight 0 times its logarithm is a number."""
 
 
 class Ngram(nn.Module):
-    """order: at least 2; vocab: V symbols; sentences: ids without BOS and EOS. It has no weights."""
+    """Counts of n-grams, without trainable weights.
+
+    Args:
+        order: n, at least 2.
+        vocab: V.
+        sentences: Symbol ids without BOS and EOS.
+    """
 
     none_read: Tensor
 
@@ -37,7 +46,7 @@ class Ngram(nn.Module):
                     self.counts[tuple(symbols[place - length : place])][symbols[place]] += 1
 
     def log_probs(self, context: tuple[int, ...]) -> Tensor:
-        """(V,) after the last symbols of a text, the oldest first."""
+        """Return log-probabilities (V,) after the last symbols of a text, oldest first."""
         if context not in self.known:
             probs = np.ones(self.vocab)
             probs[[PAD, UNK, BOS]] = 0.0
@@ -50,16 +59,20 @@ class Ngram(nn.Module):
             self.known[context] = torch.from_numpy(np.log(np.maximum(probs, NEVER))).float()
         return self.known[context]
 
-    def begin(self, sentences: int) -> Tensor:
-        """(B, K = 1, order - 1): nothing is read."""
+    def initial_cache(self, sentences: int) -> Tensor:
+        """Return the cache (B, K = 1, order - 1) of hypotheses that have read nothing."""
         return self.none_read.expand(sentences, -1, -1)
 
     def advance(self, prev_tokens: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
-        """prev_tokens (B, K), cache (B, K, order - 1) -> the symbols to predict from, twice."""
+        """Append one symbol (B, K) to the cache (B, K, order - 1).
+
+        Returns:
+            The grown cache, as state and as cache.
+        """
         read = torch.cat((cache[..., 1:], prev_tokens.unsqueeze(-1)), dim=-1)
         return read, read
 
     def logits(self, states: Tensor) -> Tensor:
-        """(…, order - 1) -> log-probabilities (…, V)"""
+        """Return log-probabilities (…, V) after the symbols of `states` (…, order - 1)."""
         rows = [self.log_probs(tuple(row)) for row in states.flatten(0, -2).tolist()]
         return torch.stack(rows).unflatten(0, states.shape[:-1]).to(states.device)

@@ -1,6 +1,6 @@
-"""What a beam search adds up: log-probabilities of the model alone, or of a language model beside it.
+"""Scores that a beam search adds up: log-probabilities of the model, alone or with an external language model.
 
-B: sentences, K: hypotheses per sentence, V: vocabulary.
+Dimensions: B sentences, K hypotheses per sentence, V vocabulary.
 """
 
 from dataclasses import dataclass
@@ -20,36 +20,43 @@ class ModelScores:
         self.model = model
 
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
+        """Encode a batch; see `Seq2Seq.start`."""
         return self.model.start(batch)
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
-        """Scores (B, K, V) of the next symbols after `prev_tokens` (B, K), and the cache."""
+        """Score the symbols after `prev_tokens` (B, K).
+
+        Returns:
+            Scores (B, K, V) and the grown cache.
+        """
         logits, cache = self.model.step(prev_tokens, source, cache)
         return logits.log_softmax(-1), cache
 
 
 @dataclass(frozen=True)
-class Prior:
-    """A language model and how much it counts."""
+class ExternalLM:
+    """An external language model and its weight."""
 
     model: LanguageModel | Ngram
     weight: float
-    """λ >= 0: scores then never rise with length, on which the search's early stop stands."""
+    """λ >= 0: scores then never rise with length, which the early stop of the search requires."""
 
 
 class ShallowFusion(ModelScores):
-    """log p(y_t | y_<t, x) + λ log p_LM(y_t | y_<t) (Cold Fusion, eq. 2); each hypothesis keeps both states."""
+    """log p(y_t | y_<t, x) + λ log p_LM(y_t | y_<t) (Cold Fusion, eq. 2)."""
 
-    def __init__(self, model: Seq2Seq, prior: Prior):
+    def __init__(self, model: Seq2Seq, external_lm: ExternalLM):
         super().__init__(model)
-        self.prior = prior
+        self.external_lm = external_lm
 
     def start(self, batch: SourceBatch) -> tuple[Tree, Tree]:
+        """Encode a batch; see `Seq2Seq.start`."""
         source, cache = self.model.start(batch)
-        return source, {"model": cache, "lm": self.prior.model.begin(len(batch.src_mask))}
+        return source, {"model": cache, "lm": self.external_lm.model.initial_cache(len(batch.src_mask))}
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """Score the symbols after `prev_tokens`; see `ModelScores.step`."""
         scores, model_cache = super().step(prev_tokens, source, cache["model"])
-        states, lm_cache = self.prior.model.advance(prev_tokens, cache["lm"])
-        scores = scores + self.prior.weight * self.prior.model.logits(states).log_softmax(-1)
+        states, lm_cache = self.external_lm.model.advance(prev_tokens, cache["lm"])
+        scores = scores + self.external_lm.weight * self.external_lm.model.logits(states).log_softmax(-1)
         return scores, {"model": model_cache, "lm": lm_cache}

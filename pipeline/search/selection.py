@@ -1,6 +1,6 @@
-"""The best continuations of a beam.
+"""Selection of the best continuations of a beam.
 
-B: sentences, K: hypotheses per sentence, V: vocabulary, N: candidates asked for.
+Dimensions: B sentences, K hypotheses per sentence, V vocabulary, N candidates.
 """
 
 from dataclasses import dataclass
@@ -14,20 +14,22 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class Candidates:
-    """Continuations of each sentence's hypotheses, best first; all (B, N)."""
+    """Continuations of each sentence's hypotheses, best first; all of shape (B, N)."""
 
     log_probs: Tensor
-    """Of the whole hypothesis; -inf where a sentence has fewer than N continuations."""
+    """Log-probability of the whole hypothesis; -inf if a sentence has fewer than N continuations."""
     parents: Tensor
-    """Which hypothesis, 0 … K-1, is continued."""
+    """Hypothesis that is continued, 0 … K - 1."""
     tokens: Tensor
 
 
 def best_continuations(next_log_probs: Tensor, log_probs: Tensor, count: int) -> Candidates:
-    """The `count` most probable of the K * V continuations.
+    """Return the `count` most probable of the K * V continuations.
 
-    next_log_probs: (B, K, V) of the next symbol, -inf where it is not allowed. log_probs: (B, K), of the hypotheses
-    so far.
+    Args:
+        next_log_probs: Log-probability of the next symbol, -inf if it is not allowed, shape (B, K, V).
+        log_probs: Log-probability of the hypotheses so far, shape (B, K).
+        count: N.
     """
     in_blocks = not next_log_probs.is_cuda and next_log_probs.shape[-1] // BLOCK > 2 * count
     found, parents, tokens = (best_in_blocks if in_blocks else best_of_each)(next_log_probs, log_probs, count)
@@ -36,7 +38,11 @@ def best_continuations(next_log_probs: Tensor, log_probs: Tensor, count: int) ->
 
 
 def best_of_each(next_log_probs: Tensor, log_probs: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best of the best of every hypothesis: values, parents and tokens, (B, count) or fewer."""
+    """Select the best among the best of every hypothesis.
+
+    Returns:
+        Values, parents and tokens, shape (B, N) or fewer.
+    """
     values, tokens = next_log_probs.topk(min(count, next_log_probs.shape[-1]), dim=-1)
     values = (values + log_probs.unsqueeze(-1)).flatten(1)
     found, index = values.topk(min(count, values.shape[1]), dim=1)
@@ -44,10 +50,10 @@ def best_of_each(next_log_probs: Tensor, log_probs: Tensor, count: int) -> tuple
 
 
 def best_in_blocks(next_log_probs: Tensor, log_probs: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, several times faster on a CPU when V is large.
+    """Select as `best_of_each`, several times faster on a CPU if V is large.
 
-    The `count` best lie in the `count` blocks of the largest maxima; the maxima are one vectorised pass, and only those
-    blocks are searched, with what is left over at the end of the vocabulary.
+    The N best lie in the N blocks with the largest maxima. The maxima take one vectorised pass. Only those blocks are
+    searched, and the rest of the vocabulary behind the last block.
     """
     hypotheses, vocabulary = next_log_probs.shape[1:]
     blocks = vocabulary // BLOCK

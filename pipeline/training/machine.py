@@ -123,7 +123,7 @@ def prepare(device: torch.device, threads: int, strict: bool = True) -> None:
 
 
 def autocast(device: torch.device, spec: RunSpec) -> torch.autocast:
-    """Matrix products in the run's precision on `device`; with bfloat16, those of a loop in TF32 (gru_record.py)."""
+    """Enter autocast in the run's precision; matmuls in loops then use TF32 on a GPU (kernels/matmul.py)."""
     narrow = precision_on(device, spec.training.precision) == "bf16"
     torch.backends.cuda.matmul.allow_tf32 = narrow
     return torch.autocast(device.type, torch.bfloat16, enabled=narrow)

@@ -1,9 +1,7 @@
 """Operations of all that a run computes in training."""
 
 from pipeline.config import RunSpec
-from pipeline.models.batch_shape import BatchShape
-from pipeline.models.flops import training_flops
-from pipeline.models.fusion.flops import fused_training_flops
+from pipeline.models.flops import BatchShape, fused_training_flops, training_flops
 
 
 def run_flops(spec: RunSpec, shape: BatchShape) -> float:

@@ -15,7 +15,7 @@ from pipeline.config import RunSpec
 from pipeline.core.layout import SAMPLES_FILE
 from pipeline.core.records.training import Machine, Return, SampleLine
 from pipeline.data.batches.corpus_batches import AnyBatch, AnyTrainingBatches
-from pipeline.models.batch_shape import BatchShape
+from pipeline.models.flops import BatchShape
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.training.captured_steps import CapturedSteps
 from pipeline.training.checkpoint import Checkpoints, load_weights

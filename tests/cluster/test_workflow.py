@@ -92,9 +92,7 @@ class Workflow:
 
     @property
     def weights(self) -> dict[str, str]:
-        return {
-            str(run.relative_to(self.folder)): read_json(run / "done.json")["weights_digest"] for run in self.runs
-        }
+        return {str(run.relative_to(self.folder)): read_json(run / "done.json")["weights_digest"] for run in self.runs}
 
     @property
     def table(self) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ from random_lm import language_model, log_prob
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import EOS, UNK
 from pipeline.search.beam_search import beam_search
-from pipeline.search.scorers import Prior
+from pipeline.search.scorers import ExternalLM
 
 VOCABULARY = 6
 
@@ -26,7 +26,7 @@ def config(beam_size: int) -> DecodingConfig:
 def test_a_wide_beam_finds_the_best_sum_of_both_models():
     model, lm = Markov(VOCABULARY, sentences=4, seed=1), language_model(VOCABULARY, seed=1)
     lengths, weight = [3, 1, 0, 2], 0.6
-    found = beam_search(model, sentences(lengths), config(130), n_best=3, prior=Prior(lm, weight))
+    found = beam_search(model, sentences(lengths), config(130), n_best=3, external_lm=ExternalLM(lm, weight))
     for sentence, hypotheses in enumerate(found):
         total = {
             output: model.log_prob(sentence, [*output, EOS]) + weight * log_prob(lm, [*output, EOS])
@@ -41,13 +41,13 @@ def test_a_wide_beam_finds_the_best_sum_of_both_models():
 def test_a_language_model_of_no_weight_leaves_plain_search():
     model, lm = Markov(VOCABULARY, sentences=20, seed=2), language_model(VOCABULARY, seed=2)
     batch = sentences(list(range(20)))
-    assert beam_search(model, batch, config(4), prior=Prior(lm, 0.0)) == beam_search(model, batch, config(4))
+    assert beam_search(model, batch, config(4), external_lm=ExternalLM(lm, 0.0)) == beam_search(model, batch, config(4))
 
 
 def test_hypotheses_keep_their_own_state_when_the_beam_is_reordered():
     """Each finished hypothesis has the score of its own symbols, read anew."""
     model, lm = Markov(VOCABULARY + 3, sentences=10, seed=3), language_model(VOCABULARY + 3, seed=3)
-    found = beam_search(model, sentences([9] * 10), config(5), n_best=5, prior=Prior(lm, 0.8))
+    found = beam_search(model, sentences([9] * 10), config(5), n_best=5, external_lm=ExternalLM(lm, 0.8))
     for sentence, hypotheses in enumerate(found):
         for one in hypotheses:
             symbols = [*one.tokens, EOS]

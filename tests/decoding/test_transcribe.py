@@ -20,7 +20,7 @@ from pipeline.data.batches.corpus_batches import evaluation_split, normalised_as
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.store.token_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
-from pipeline.decoding.choose_search import load_used
+from pipeline.decoding.choose_search import load_external_lm
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.tune import sample
 from pipeline.metrics.error_rates import WER, Transcripts
@@ -248,7 +248,7 @@ def test_n_grams_are_of_what_the_language_model_was_trained_on_where_one_is_name
     trained = TrainedModel.load(run / "model.safetensors", threads=1)
     for folder, texts in ((None, corpus), (lm, other)):
         named = {"language_model": "lm@other"} if folder else {}
-        used = load_used(trained, DecodingConfig(ngram_order=2, **named), folder)
+        used = load_external_lm(trained, DecodingConfig(ngram_order=2, **named), folder)
         store = TokenStore(texts / "train.tgt")
         first = Counter(int(store[index][0]) for index in range(len(store)))
         assert {symbol: int(count) for symbol, count in enumerate(used.counts[(BOS,)]) if count} == first

@@ -14,7 +14,7 @@ from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.data.batches.batches import ParallelSplit
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.text.moses import detokenise
-from pipeline.decoding.choose_search import search_for
+from pipeline.decoding.choose_search import build_decoder
 from pipeline.decoding.decode_split import decode_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
@@ -96,7 +96,7 @@ def test_random_branch_weights_are_those_of_their_seed(corpus, tmp_path):
 def test_a_search_that_loses_a_sentence_is_no_decoding(corpus, tmp_path):
     write_run(tmp_path / "run", corpus)
     trained = TrainedModel.load(tmp_path / "run" / "model.safetensors", threads=1)
-    search = search_for(trained, DecodingConfig(beam_size=1), None)
+    search = build_decoder(trained.model, DecodingConfig(beam_size=1))
     with pytest.raises(ValueError, match="shorter"):
         decode_split(
             trained, WholeSplit(ParallelSplit(corpus / "encoded", "test"), 400), lambda batch: search(batch)[1:]

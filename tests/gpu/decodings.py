@@ -13,12 +13,11 @@ from trainings import batches_of, spec_of, vocabulary
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import EOS
 from pipeline.data.batches.split_batches import Batch
-from pipeline.decoding.choose_search import fitting_search
+from pipeline.decoding.choose_search import build_decoder
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.reading import numbers_on
+from pipeline.models.layers.padding import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
 from pipeline.search import beam_search
-from pipeline.search.scorers import Prior
 from pipeline.training.parts import build_run
 
 POSITIONS = ANSWER + 1
@@ -27,7 +26,7 @@ POSITIONS = ANSWER + 1
 def count(case: Decoding) -> Counts:
     """Of all positions, or frames of CTC."""
     with FakeTensorMode(allow_non_fake_inputs=True), Count(yes_after=ANSWER) as counting:
-        numbers_on.cache_clear()
+        cached_indices.cache_clear()
         run = searching(case, torch.device("cuda"))
         counting.now = Counts()
         with mock.patch.object(counting, "keep"):
@@ -57,17 +56,17 @@ def search(case: Decoding, model: Seq2Seq, beside: LanguageModel | None, batch: 
     if case.kind == "best path":
         model.best_path(batch)
     else:
-        config = DecodingConfig(beam_size=4, max_extra_length=ANSWER)
-        with mock.patch.object(beam_search, "on_host", made_up(beam_search.on_host)):
-            fitting_search(model, config, Prior(beside, 0.5) if beside else None)(batch)
+        config = DecodingConfig(beam_size=4, max_extra_length=ANSWER).model_copy(update={"lm_weight": 0.5})
+        with mock.patch.object(beam_search, "copy_to_host", made_up(beam_search.copy_to_host)):
+            build_decoder(model, config, beside)(batch)
 
 
-def made_up(on_host):
+def made_up(copy_to_host):
     """In the place of beam search's reading: all hypotheses live until `POSITIONS`, when all end."""
     positions = itertools.count(1)
 
     def read(log_probs, parents, tokens, live):
-        numbers, (found, symbols, places) = on_host(log_probs, parents, tokens, live)
+        numbers, (found, symbols, places) = copy_to_host(log_probs, parents, tokens, live)
         symbols[:] = EOS if next(positions) == POSITIONS else EOS + 1
         places[:] = range(places.shape[1])
         return numbers, (found, symbols, places)

@@ -16,8 +16,8 @@ from planning_project import project_at
 from roofline import CARDS
 
 from pipeline.core.artifacts import RunId
-from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import size_of
+from pipeline.models.flops import BatchShape
 from pipeline.planning.corpus_size import UpdateShape
 from pipeline.planning.devices import load_devices
 from pipeline.planning.gpu_time import launches, update_seconds

@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from pipeline.config import RunSpec
 from pipeline.core.artifacts import RunId
 from pipeline.data.batches.shape_grid import ShapeGrid
-from pipeline.models.layers.reading import numbers_on
+from pipeline.models.layers.padding import cached_indices
 from pipeline.papers.project import Project
 from pipeline.planning.random_batches import random_batch
 from pipeline.training.captured_steps import CapturedSteps
@@ -121,7 +121,7 @@ def trainer_of(
 
 def count(case: Case) -> Counts:
     with FakeTensorMode(allow_non_fake_inputs=True), Count() as counting:
-        numbers_on.cache_clear()
+        cached_indices.cache_clear()
         trainer = trainer_of(Counted, case, torch.device("cuda"))
         with torch.autograd.graph.saved_tensors_hooks(counting.keep, lambda kept: kept):
             trainer.counting = counting

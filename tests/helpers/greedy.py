@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.models.layers.reading import numbers_on
+from pipeline.models.layers.padding import cached_indices
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.search.interface import SourceBatch, output_limits, rows_on, select_hypotheses, select_sentences
+from pipeline.search.interface import SourceBatch, output_limits, select_hypotheses, select_sentences, to_device_async
 
 
 @torch.no_grad()
@@ -20,14 +20,14 @@ def greedy(model: Seq2Seq, batch: SourceBatch, max_extra_length: int) -> list[li
     tokens = torch.full((len(active), 1), BOS, device=device)
     while active:
         logits, cache = model.step(tokens, source, cache)
-        tokens = logits.index_fill(-1, numbers_on(device, PAD, BOS), -torch.inf).argmax(-1)
+        tokens = logits.index_fill(-1, cached_indices(device, PAD, BOS), -torch.inf).argmax(-1)
         going_on = []
         for row, (sentence, token) in enumerate(zip(active, tokens[:, 0].tolist(), strict=True)):
             if token != EOS and len(outputs[sentence]) < limits[sentence]:
                 outputs[sentence].append(token)
                 going_on.append(row)
         if len(going_on) < len(active):
-            rows = rows_on(device, np.array(going_on, dtype=np.int64))
+            rows = to_device_async(device, np.array(going_on, dtype=np.int64))
             tokens, source = tokens[rows], select_sentences(source, rows)
             cache = select_hypotheses(cache, rows.unsqueeze(1))
             active = [active[row] for row in going_on]

@@ -14,11 +14,8 @@ from pipeline.models.architectures import architectures
 TOY = Path(__file__).resolve().parents[1] / "helpers/architectures/bag_of_words"
 WITHOUT_TORCH = """
 import sys
-from importlib import import_module
 from pipeline.config import RunSpec
 from pipeline.models.architectures import architectures
-for name in architectures():
-    import_module(f"pipeline.models.{name}.flops")
 import pipeline.training.run_flops
 assert len(architectures()) >= 7
 assert "torch" not in sys.modules
@@ -45,24 +42,24 @@ def test_a_folder_with_all_its_parts_is_an_architecture(toy):
 
 
 def test_other_folders_are_not():
-    assert {"fusion", "layers"}.isdisjoint(architectures())
+    assert {"fusion", "kernels", "layers"}.isdisjoint(architectures())
 
 
-@pytest.mark.parametrize(("part", "function"), [("flops", "forward_products"), ("model", "build")])
-def test_a_part_that_is_missing_or_lacks_its_function_is_named(toy, part, function):
-    path = toy / f"{part}.py"
-    path.write_text(path.read_text().replace(f"def {function}", "def other"))
-    with pytest.raises(UserError, match=rf"{toy.name}/{part}.py: .*`{function}`"):
+def test_a_model_file_that_is_missing_or_lacks_build_is_named(toy):
+    path = toy / "model.py"
+    path.write_text(path.read_text().replace("def build", "def other"))
+    with pytest.raises(UserError, match=rf"{toy.name}/model.py: .*`build`"):
         architectures()
     path.unlink()
-    with pytest.raises(UserError, match=rf"{toy.name}/{part}.py: .*`{function}`"):
+    with pytest.raises(UserError, match=rf"{toy.name}/model.py: .*`build`"):
         architectures()
 
 
-def test_settings_without_the_schedules_width_are_refused(toy):
+@pytest.mark.parametrize("method", ["schedule_width", "forward_macs"])
+def test_settings_that_lack_a_method_are_refused(toy, method):
     settings = toy / "settings.py"
-    settings.write_text(settings.read_text().replace("schedule_width", "other_width"))
-    with pytest.raises(UserError, match=r"settings\.py: BagOfWordsConfig has no schedule_width"):
+    settings.write_text(settings.read_text().replace(method, "other"))
+    with pytest.raises(UserError, match=rf"settings\.py: BagOfWordsConfig has no {method}"):
         architectures()
 
 

@@ -10,8 +10,7 @@ from torch.nn import functional as F
 
 from pipeline.core.errors import UserError
 from pipeline.models.build import build_model
-from pipeline.models.convolutional.model import GatedConvolution, ScaledGradient
-from pipeline.models.convolutional.normed_linear import NormedLinear
+from pipeline.models.convolutional.model import GatedConvolution, NormedLinear, ScaledGradient
 from pipeline.models.convolutional.settings import ConvolutionalConfig
 
 

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from pipeline.models.layers.dropout import dropout, dropout_add, keep_mask, relu_dropout
+from pipeline.models.kernels.dropout import keep_mask
+from pipeline.models.layers.dropout import dropout, dropout_add, relu_dropout
 
 SIZE = 400_000
 

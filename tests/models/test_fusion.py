@@ -14,7 +14,7 @@ from pipeline.core.symbols import BOS
 from pipeline.models.build import build_model
 from pipeline.models.fusion.model import FusedModel, FusionLayer
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.unrolling import unrolled_logits
+from pipeline.models.layers.scheduled_sampling import unrolled_logits
 from pipeline.models.seq2seq import count_parameters, parameters_by_part
 from pipeline.models.speech_attention.model import AttentionRecogniser
 from pipeline.models.transformer.model import Transformer
@@ -57,7 +57,9 @@ def test_only_the_probability_projection_survives_a_permutation_of_the_language_
     other = permuted(model)
     tokens = batch.tgt_in
     lm, changed = model.language_model, other.language_model
-    torch.testing.assert_close(lm.logits(lm.read(tokens)), changed.logits(changed.read(tokens)), rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        lm.logits(lm.hidden_states(tokens)), changed.logits(changed.hidden_states(tokens)), rtol=0, atol=1e-6
+    )
     before, after = unrolled_logits(model, batch, 0.0), unrolled_logits(other, batch, 0.0)
     if row in ("CF4", "R2"):
         torch.testing.assert_close(after, before, rtol=0, atol=1e-5)
@@ -117,7 +119,7 @@ def test_steps_equal_teacher_forcing(row):
     with torch.no_grad():
         logits = unrolled_logits(model, batch, 0.0)
         source, cache = model.start(batch)
-        lm_states = model.language_model.read(batch.tgt_in)
+        lm_states = model.language_model.hidden_states(batch.tgt_in)
         states = []
         for position in range(batch.tgt_in.shape[1]):
             state, cache["task"] = model.task.advance(batch.tgt_in[:, position : position + 1], source, cache["task"])

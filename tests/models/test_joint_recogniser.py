@@ -6,7 +6,7 @@ from speech_batches import VOCAB, joint_config, speech
 
 from pipeline.core.symbols import PAD
 from pipeline.models.joint_recogniser.model import JointRecogniser
-from pipeline.models.layers.frames_read import centred, masked, of_deviation_one, stretches
+from pipeline.models.layers.speech_features import divide_by_deviation, random_spans, spec_augment, subtract_mean
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_the_decoders_part_is_the_likelihood_of_its_steps_and_of_the_texts_that_
         total += logits[:, 0].log_softmax(-1).gather(1, symbols.unsqueeze(1)).squeeze(1) * (symbols != PAD)
     torch.testing.assert_close(joint.loss(batch, 0.0).nll, -total.sum(), rtol=1e-4, atol=1e-4)
     both_ways = torch.stack((batch.tgt_in, batch.tgt_in), 1), torch.stack((batch.tgt_out, batch.tgt_out), 1)
-    found = joint.text_log_probs(*joint.read(batch)[:2], *both_ways)
+    found = joint.text_log_probs(*joint.encode_batch(batch)[:2], *both_ways)
     torch.testing.assert_close(found, torch.stack((total, total), 1), rtol=1e-4, atol=1e-4)
 
 
@@ -49,38 +49,38 @@ def test_the_decoders_part_is_the_likelihood_of_its_steps_and_of_the_texts_that_
 )
 def test_what_lies_behind_an_utterances_end_changes_nothing(changes):
     joint, batch = model(**changes), speech([60, 41, 33], [4, 7, 2])
-    encoded, real, _ = joint.read(batch)
+    encoded, real, _ = joint.encode_batch(batch)
     for row in range(3):
-        alone, *_ = joint.read(batch.row(row))
+        alone, *_ = joint.encode_batch(batch.row(row))
         torch.testing.assert_close(encoded[row, : alone.shape[1]], alone[0], rtol=1e-4, atol=1e-5)
         assert int(real[row].sum()) == alone.shape[1] == joint.config.output_frames(int(batch.frame_counts[row]))
 
 
 def test_the_mean_is_over_an_utterances_own_frames():
     frames = torch.tensor([[[1.0], [3.0], [99.0]], [[2.0], [4.0], [9.0]]])
-    assert centred(frames, torch.tensor([2, 3])).flatten().tolist() == [-1, 1, 0, -3, -1, 4]
+    assert subtract_mean(frames, torch.tensor([2, 3])).flatten().tolist() == [-1, 1, 0, -3, -1, 4]
 
 
 def test_the_deviation_is_over_an_utterances_own_frames():
     frames = torch.tensor([[[3.0], [-3.0], [0.0]], [[0.0], [0.0], [0.0]]])
-    found = of_deviation_one(frames, torch.tensor([2, 3]))
+    found = divide_by_deviation(frames, torch.tensor([2, 3]))
     torch.testing.assert_close(found, frames / (9 + 1e-2) ** 0.5)
 
 
 def test_stretches_fit_into_the_room_and_are_as_wide_as_they_may_be_and_no_wider():
     room, widest = torch.tensor([50.0, 9.0, 3.0]), torch.tensor([10.0, 9.0, 0.0])
-    widths = torch.stack([stretches(room, widest, 1, 50).sum(1) for _ in range(600)])
+    widths = torch.stack([random_spans(room, widest, 1, 50).sum(1) for _ in range(600)])
     assert widths.max(0).values.tolist() == [10, 9, 0] and widths.min() == 0
-    struck = torch.stack([stretches(room, widest, 1, 50) for _ in range(600)]).any(0)
+    struck = torch.stack([random_spans(room, widest, 1, 50) for _ in range(600)]).any(0)
     assert struck.sum(1).tolist() == [50, 9, 0]
     assert widths[:, 0].float().mean() == pytest.approx(5, abs=0.5)  # uniform in 0 … 10
 
 
 def test_masked_frames_and_bands_are_zero_and_the_rest_is_as_it_was():
     frames = torch.randn(2, 80, 40)
-    found = masked(frames, torch.tensor([80, 40]), (2, 30, 0.25), (1, 8))
+    found = spec_augment(frames, torch.tensor([80, 40]), (2, 30, 0.25), (1, 8))
     gone = found == 0
     assert torch.equal(found[~gone], frames[~gone])
     whole = gone.all(2).sum(1)
     assert 0 < whole[0] <= 2 * 20 and whole[1] <= 2 * 10
-    assert torch.equal(masked(frames, torch.tensor([80, 40]), (0, 30, 0.25), (0, 8)), frames)
+    assert torch.equal(spec_augment(frames, torch.tensor([80, 40]), (0, 30, 0.25), (0, 8)), frames)

@@ -3,7 +3,7 @@ import torch
 from small_models import transformer_config
 from torch.nn import functional as F
 
-from pipeline.models.transformer.multi_head_attention import Mix, SelfAttention, attend
+from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention, attend
 
 
 def test_scores_of_unit_variance_inputs_have_variance_d_k():
@@ -33,7 +33,7 @@ def test_masked_keys_are_not_read():
 def test_heads_follow_the_formula():
     """MultiHead = Concat(head_i) W^O, head_i = Attention(x W_i^Q, x W_i^K, x W_i^V), written out head by head."""
     config = transformer_config(d_k=3, d_v=5)
-    attention = SelfAttention(config, Mix(config))
+    attention = SelfAttention(config, OutputProjection(config))
     x = torch.randn(2, 6, 32)
     w_q, w_k, w_v = attention.qkv.weight.split([12, 12, 20])
     heads = []
@@ -46,6 +46,6 @@ def test_heads_follow_the_formula():
 
 def test_weights_are_drawn_with_fan_in_bounds():
     config = transformer_config(d_model=256, num_heads=4)
-    weight = SelfAttention(config, Mix(config)).qkv.weight
+    weight = SelfAttention(config, OutputProjection(config)).qkv.weight
     assert weight.abs().max() <= (3 / 256) ** 0.5
     assert weight.std().item() == pytest.approx(256**-0.5, rel=0.01)

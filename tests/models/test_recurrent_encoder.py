@@ -4,8 +4,8 @@ import pytest
 import torch
 from recurrent_models import CHANNELS, recurrent_config
 
-from pipeline.models.recurrent.channel_blending import Blend
-from pipeline.models.recurrent.encoder import RecurrentEncoder, reordered, reversal
+from pipeline.models.layers.padding import gather_positions, reversal_indices
+from pipeline.models.recurrent.encoder import Blend, RecurrentEncoder
 
 
 def drawn(module):
@@ -87,15 +87,15 @@ def test_the_backward_layer_reads_the_forward_ones_states_from_the_end():
 def test_reversing_twice_changes_nothing_and_leaves_padding_at_the_end():
     mask = torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
     x = torch.arange(8.0).view(2, 4, 1)
-    places = reversal(mask)
-    assert reordered(x, places).squeeze(2).tolist() == [[3, 2, 1, 0], [5, 4, 6, 7]]
-    assert torch.equal(reordered(reordered(x, places), places), x)
+    places = reversal_indices(mask)
+    assert gather_positions(x, places).squeeze(2).tolist() == [[3, 2, 1, 0], [5, 4, 6, 7]]
+    assert torch.equal(gather_positions(gather_positions(x, places), places), x)
 
 
 def test_gradients_of_reversed_sequences_are_those_of_gather():
     lengths, x = torch.tensor([5, 0, 3]), torch.randn(3, 5, 2, requires_grad=True)
-    places = reversal(torch.arange(5) < lengths.unsqueeze(1))
+    places = reversal_indices(torch.arange(5) < lengths.unsqueeze(1))
     weights = torch.randn(3, 5, 2)
-    (found,) = torch.autograd.grad((reordered(x, places) * weights).sum(), x)
+    (found,) = torch.autograd.grad((gather_positions(x, places) * weights).sum(), x)
     gathered = x.gather(1, places.unsqueeze(2).expand_as(x))
     assert torch.equal(found, *torch.autograd.grad((gathered * weights).sum(), x))

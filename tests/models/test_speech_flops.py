@@ -7,7 +7,7 @@ from speech_batches import FUSIONS, VOCAB, attention_config, ctc_config, fusion_
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.config import LanguageModelRun, RunSpec, TrainingConfig
-from pipeline.models.batch_shape import BatchShape
+from pipeline.models.flops import BatchShape
 from pipeline.training.parts import build_run
 from pipeline.training.run_flops import run_flops
 

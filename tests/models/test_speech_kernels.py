@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pipeline.models.ctc.convolution import Convolution
+from pipeline.models.ctc.model import Convolution
 from pipeline.models.ctc.settings import KERNELS
-from pipeline.models.layers.gru_sequence import side_by_side
+from pipeline.models.kernels.gru import gru_sequences
 
 
 def gradients(outputs: list[Tensor], by: list[Tensor]) -> list[Tensor]:
@@ -41,7 +41,7 @@ def units(kind: torch.dtype) -> tuple[list[nn.GRU], list[Tensor], list[Tensor]]:
 
 def test_grus_side_by_side_and_their_gradients_equal_torch():
     layers, inputs, by = units(torch.float64)
-    found, expected = side_by_side(layers, inputs), [layer(x)[0] for layer, x in zip(layers, inputs, strict=True)]
+    found, expected = gru_sequences(layers, inputs), [layer(x)[0] for layer, x in zip(layers, inputs, strict=True)]
     for one, other in zip([*found, *gradients(found, by)], [*expected, *gradients(expected, by)], strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
@@ -49,7 +49,7 @@ def test_grus_side_by_side_and_their_gradients_equal_torch():
 def test_grus_under_bfloat16_keep_their_states_in_single_precision_and_stay_close():
     layers, inputs, by = units(torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
-        found = side_by_side(layers, inputs)
+        found = gru_sequences(layers, inputs)
     expected = [layer(x)[0] for layer, x in zip(layers, inputs, strict=True)]
     assert {one.dtype for one in found} == {torch.float32}
     for one, other in zip([*found, *gradients(found, by)], [*expected, *gradients(expected, by)], strict=True):

@@ -10,10 +10,9 @@ from speech_batches import FEATURES, VOCAB, attention_config, ctc_config, lm_con
 from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.ctc.model import BLANK, CTC, SequenceBatchNorm, collapse, ctc_loss
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.unrolling import Inputs, log_clocks, sampled, unrolled_logits
-from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEncoder, pooled
-from pipeline.models.speech_attention.hybrid_attention import HybridAttention
-from pipeline.models.speech_attention.model import AttentionRecogniser
+from pipeline.models.layers.scheduled_sampling import DecoderInputs, log_clocks, sample, unrolled_logits
+from pipeline.models.speech_attention.encoder import BidirectionalLSTM, SpeechEncoder, max_pool
+from pipeline.models.speech_attention.model import AttentionRecogniser, HybridAttention
 
 
 def test_each_way_of_a_bidirectional_layer_equals_torch_on_every_utterance_alone():
@@ -31,7 +30,7 @@ def test_each_way_of_a_bidirectional_layer_equals_torch_on_every_utterance_alone
 
 def test_pooling_takes_the_larger_of_two_neighbours_and_an_odd_last_one_as_it_is():
     x = torch.tensor([[1.0, 5.0, -3.0, 9.0], [-2.0, -1.0, -4.0, 9.0]]).unsqueeze(-1)
-    values, lengths = pooled(x, torch.tensor([4, 3]))
+    values, lengths = max_pool(x, torch.tensor([4, 3]))
     assert values.squeeze(-1).tolist() == [[5, 9], [-1, -4]] and lengths.tolist() == [2, 2]
 
 
@@ -133,7 +132,7 @@ def test_alignments_are_distributions_over_the_utterance():
 @torch.no_grad()
 def test_language_model_step_by_step_equals_the_whole_text():
     model, batch = LanguageModel(lm_config(), VOCAB).eval(), speech([9, 9], [5, 5])
-    expected = model.logits(model.read(batch.tgt_in))
+    expected = model.logits(model.hidden_states(batch.tgt_in))
     torch.testing.assert_close(unrolled_logits(model, batch, 0.0), expected, rtol=0, atol=1e-6)
     real = expected.log_softmax(-1).gather(-1, batch.tgt_out.unsqueeze(-1)).sum()
     torch.testing.assert_close(model.loss(batch, 0.0).nll, -real, rtol=1e-5, atol=0)
@@ -143,8 +142,8 @@ def test_scheduled_sampling_reads_predictions_as_often_as_asked_and_only_in_trai
     """The recogniser's own predictions are made to be symbol 4 alone, which no reference holds."""
     model, seen = AttentionRecogniser(attention_config(), VOCAB), []
     model.output.bias.data[4] = 1e4
-    at = Inputs.at
-    monkeypatch.setattr(Inputs, "at", lambda *given: seen.append(at(*given)) or seen[-1])
+    at = DecoderInputs.at
+    monkeypatch.setattr(DecoderInputs, "at", lambda *given: seen.append(at(*given)) or seen[-1])
     batch = speech([9] * 200, [11] * 200)
     batch = batch.reading(batch.tgt_in.masked_fill(batch.tgt_in == 4, 5))
     model.sampling_rate = 0.2
@@ -173,7 +172,7 @@ def test_scheduled_sampling_is_fixed_by_the_seed():
 
 def test_drawn_symbols_follow_the_distribution_without_reserved_ones():
     logits = torch.randn(1, 1, 7).expand(20000, 1, 7)
-    drawn = sampled(logits, log_clocks(tuple(logits.shape), logits.device))
+    drawn = sample(logits, log_clocks(tuple(logits.shape), logits.device))
     counts = torch.bincount(drawn.flatten(), minlength=7) / 20000
     assert not counts[[PAD, BOS, EOS]].any()
     kept = [1, 4, 5, 6]

@@ -7,13 +7,14 @@ from small_models import VOCAB, pairs, transformer_config, weighted_config
 from torch.nn import functional as F
 
 from pipeline.models.build import build_model
-from pipeline.models.transformer.multi_head_attention import Mix, SelfAttention
-from pipeline.models.weighted_transformer.model import BranchedMix, WeightedSum, WeightedTransformer, keep_largest
+from pipeline.models.kernels.weighted_sum import weighted_sum
+from pipeline.models.transformer.multi_head_attention import OutputProjection, SelfAttention
+from pipeline.models.weighted_transformer.model import BranchedOutput, WeightedTransformer, keep_largest
 
 MODES = ("split", "shared")
 
 
-def by_the_formula(block: BranchedMix, context: torch.Tensor) -> torch.Tensor:
+def by_the_formula(block: BranchedOutput, context: torch.Tensor) -> torch.Tensor:
     """Eq. 6 and 7 branch by branch. context (B, T, M, d_v)"""
     kappa, alpha = block.branch_weights()
     branches, total = len(kappa), 0.0
@@ -33,7 +34,7 @@ def by_the_formula(block: BranchedMix, context: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("changes", [{}, {"normalisation": "softmax"}, {"merged": True}, {"top_k": 2}, {"d_v": 5}])
 def test_block_follows_the_equations(ffn_mode, changes):
     config = weighted_config(ffn_mode=ffn_mode, **changes)
-    block, context = BranchedMix(config), torch.randn(3, 5, 4, config.value_width)
+    block, context = BranchedOutput(config), torch.randn(3, 5, 4, config.value_width)
     torch.nn.init.normal_(block.inner.bias)
     torch.nn.init.normal_(block.outer.bias)
     torch.testing.assert_close(block(context), by_the_formula(block, context), rtol=0, atol=1e-5)
@@ -41,7 +42,7 @@ def test_block_follows_the_equations(ffn_mode, changes):
 
 @pytest.mark.parametrize("ffn_mode", MODES)
 def test_gradients_equal_those_of_the_equations(ffn_mode):
-    block = BranchedMix(weighted_config(ffn_mode=ffn_mode))
+    block = BranchedOutput(weighted_config(ffn_mode=ffn_mode))
     context, upstream = torch.randn(3, 5, 4, 8), torch.randn(3, 5, 32)
     ours = torch.autograd.grad(block(context), block.parameters(), upstream)
     expected = torch.autograd.grad(by_the_formula(block, context), block.parameters(), upstream)
@@ -118,7 +119,7 @@ def test_branches_that_start_larger_differ_by_that_alone():
     drawn = []
     for scale in ("one", "start"):
         torch.manual_seed(5)
-        drawn.append(BranchedMix(weighted_config(branch_scale=scale)))
+        drawn.append(BranchedOutput(weighted_config(branch_scale=scale)))
     for name in ("output", "outer"):
         torch.testing.assert_close(getattr(drawn[1], name).weight, 4 * getattr(drawn[0], name).weight)
     assert drawn[1].inner.weight.equal(drawn[0].inner.weight) and drawn[1].kappa.equal(drawn[0].kappa)
@@ -128,14 +129,14 @@ def test_branches_sum_to_multi_head_attention_when_weights_are_one_and_the_netwo
     """The paper's remark on kappa = alpha = 1 needs a feed-forward network without its ReLU. With one, the identity is
     FFN(x) = max(0, x I) I - max(0, -x I) I, i.e. W_1 = [I, -I], W_2 = [I; -I]."""
     config = weighted_config(ffn_mode="shared", d_ff=64)
-    attention = SelfAttention(config, BranchedMix(config))
+    attention = SelfAttention(config, BranchedOutput(config))
     block, identity = attention.mix, torch.eye(32)
     with torch.no_grad():
         block.kappa.fill_(1)
         block.alpha.fill_(1)
         block.inner.weight.copy_(torch.cat((identity, -identity)))
         block.outer.weight.copy_(torch.cat((identity, -identity)).T)
-    plain = SelfAttention(config, Mix(config))
+    plain = SelfAttention(config, OutputProjection(config))
     plain.load_state_dict(attention.state_dict(), strict=False)
     x = torch.randn(2, 6, 32)
     torch.testing.assert_close(attention(x, None, False), plain(x, None, False), rtol=0, atol=1e-5)
@@ -144,7 +145,7 @@ def test_branches_sum_to_multi_head_attention_when_weights_are_one_and_the_netwo
 @pytest.mark.parametrize("ffn_mode", MODES)
 def test_every_branch_is_initialised_by_its_own_number_of_inputs(ffn_mode):
     """Uniform in ±sqrt(3 / fan_in), where W^{O_i} has d_v inputs and W_2 of branch i d_ff / M, or d_ff where shared."""
-    block = BranchedMix(weighted_config(ffn_mode=ffn_mode, d_model=256, d_ff=512))
+    block = BranchedOutput(weighted_config(ffn_mode=ffn_mode, d_model=256, d_ff=512))
     for weight, fan_in in ((block.output.weight, 64), (block.outer.weight, 128 if ffn_mode == "split" else 512)):
         assert float(weight.abs().max()) == pytest.approx((3 / fan_in) ** 0.5, rel=1e-3)
         assert float(weight.var()) == pytest.approx(1 / fan_in, rel=0.05)
@@ -207,14 +208,14 @@ def test_weights_can_be_replaced(normalisation):
 
 
 def test_random_training_weights_change_every_pass_and_are_uniform_in_evaluation():
-    block = BranchedMix(weighted_config(weights="random"))
+    block = BranchedOutput(weighted_config(weights="random"))
     first, second = block.branch_weights()[0], block.branch_weights()[0]
     assert not first.equal(second) and first.sum().item() == pytest.approx(1)
     assert block.eval().branch_weights()[1].tolist() == [0.25] * 4
 
 
 def test_a_branch_without_weight_gets_no_gradient_but_its_alpha_does():
-    block = BranchedMix(weighted_config())
+    block = BranchedOutput(weighted_config())
     with torch.no_grad():
         block.alpha.copy_(project := torch.tensor([0.0, 0.5, 0.25, 0.25]))
     assert project.sum() == 1
@@ -225,7 +226,7 @@ def test_a_branch_without_weight_gets_no_gradient_but_its_alpha_does():
 
 def test_top_k_sums_the_chosen_branches_only():
     config = weighted_config(top_k=1)
-    block, context = BranchedMix(config), torch.randn(1, 2, 4, 8)
+    block, context = BranchedOutput(config), torch.randn(1, 2, 4, 8)
     alone = block.alpha.argmax().item()
     blind = context.clone()
     blind[..., [i for i in range(4) if i != alone], :] = 7.0
@@ -266,6 +267,6 @@ def test_a_weighted_sum_and_its_gradients_are_those_of_a_loop():
     alpha, x = torch.rand(4, requires_grad=True), torch.randn(4, 3, 5, requires_grad=True)
     weights = torch.randn(3, 5)
     looped = sum(alpha[i] * x[i] for i in range(4))
-    torch.testing.assert_close(WeightedSum.apply(alpha, x), looped)
-    found = torch.autograd.grad((WeightedSum.apply(alpha, x) * weights).sum(), (alpha, x))
+    torch.testing.assert_close(weighted_sum(alpha, x), looped)
+    found = torch.autograd.grad((weighted_sum(alpha, x) * weights).sum(), (alpha, x))
     torch.testing.assert_close(found, torch.autograd.grad((looped * weights).sum(), (alpha, x)))

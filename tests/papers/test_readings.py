@@ -10,8 +10,7 @@ from fabricated import table_rows
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
-from pipeline.models.batch_shape import BatchShape
-from pipeline.models.flops import training_flops
+from pipeline.models.flops import BatchShape, training_flops
 from pipeline.papers.paper import load_paper
 from pipeline.papers.project import load_project
 from pipeline.planning.jobs import Jobs

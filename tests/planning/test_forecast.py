@@ -14,9 +14,8 @@ from pipeline.core.errors import UserError
 from pipeline.core.symbols import EOS
 from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
 from pipeline.data.store.token_store import write_tokens
-from pipeline.models.batch_shape import BatchShape
 from pipeline.models.build import build_model, size_of
-from pipeline.models.flops import training_flops
+from pipeline.models.flops import BatchShape, training_flops
 from pipeline.models.seq2seq import count_parameters
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig

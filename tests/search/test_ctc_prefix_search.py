@@ -11,7 +11,7 @@ from random_lm import language_model, log_prob
 from pipeline.core.symbols import EOS
 from pipeline.models.ctc.model import collapse
 from pipeline.search.ctc_prefix_search import BLANK, TextScores, prefix_search
-from pipeline.search.scorers import Prior
+from pipeline.search.scorers import ExternalLM
 
 SPACE, A, B = EOS + 1, EOS + 2, EOS + 3
 VOCABULARY = EOS + 4
@@ -46,7 +46,7 @@ def test_a_wide_beam_finds_the_best_of_all_texts(weight, bonus):
     lengths = torch.tensor([5, 3, 4, 5, 1])
     log_probs = random_log_probs(5, 5)
     lm = language_model(VOCABULARY, seed=1)
-    prior = Prior(lm, weight) if weight else None
+    prior = ExternalLM(lm, weight) if weight else None
     found = prefix_search(log_probs, lengths, WIDE, TextScores(prior, bonus, SPACE))
     for row, length in enumerate(lengths.tolist()):
         ctc = texts(log_probs[row, :length])
@@ -60,7 +60,7 @@ def test_a_wide_beam_finds_the_best_of_all_texts(weight, bonus):
 def test_a_language_model_of_no_weight_changes_nothing():
     log_probs, lengths = random_log_probs(6, 12, seed=2), torch.tensor([12, 9, 12, 3, 7, 12])
     plain = prefix_search(log_probs, lengths, 5, TextScores(None, 0.0, None))
-    weightless = TextScores(Prior(language_model(VOCABULARY, seed=1), 0.0), 0.0, None)
+    weightless = TextScores(ExternalLM(language_model(VOCABULARY, seed=1), 0.0), 0.0, None)
     assert prefix_search(log_probs, lengths, 5, weightless) == plain
 
 
@@ -76,7 +76,7 @@ def test_a_prefix_that_comes_back_into_the_beam_joins_its_children():
 
 def test_utterances_are_searched_alike_in_any_company():
     log_probs, lengths = random_log_probs(4, 8, seed=4), torch.tensor([8, 2, 5, 8])
-    prior = Prior(language_model(VOCABULARY, seed=2), 0.5)
+    prior = ExternalLM(language_model(VOCABULARY, seed=2), 0.5)
     together = prefix_search(log_probs, lengths, 4, TextScores(prior, 0.3, SPACE))
     for row, length in enumerate(lengths.tolist()):
         alone = prefix_search(

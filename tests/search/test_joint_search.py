@@ -7,8 +7,7 @@ import torch
 
 from pipeline.core.symbols import BOS, EOS, PAD
 from pipeline.models.ctc.model import collapse
-from pipeline.search.ctc_prefix_search import BLANK, TextScores, prefix_search
-from pipeline.search.joint_search import joint_search
+from pipeline.search.ctc_prefix_search import BLANK, TextScores, joint_search, prefix_search
 
 A, B = EOS + 1, EOS + 2
 VOCAB, FRAMES = EOS + 3, 4
@@ -24,7 +23,7 @@ class TableModel:
         self.frames = logits.log_softmax(-1)
         self.table = (2 * torch.randn(VOCAB, VOCAB, generator=generator)).log_softmax(-1)
 
-    def read(self, batch):
+    def encode_batch(self, batch):
         return self.frames, torch.ones(1, FRAMES, dtype=torch.bool), None
 
     def log_probs(self, encoded):

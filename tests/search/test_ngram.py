@@ -7,7 +7,7 @@ import torch
 from pipeline.core.symbols import BOS, EOS
 from pipeline.search.ctc_prefix_search import TextScores, prefix_search
 from pipeline.search.ngram import Ngram
-from pipeline.search.scorers import Prior
+from pipeline.search.scorers import ExternalLM
 
 A, B = EOS + 1, EOS + 2
 VOCAB = EOS + 3
@@ -40,7 +40,7 @@ def test_every_distribution_sums_to_one_and_an_unseen_context_is_that_of_its_end
 
 def test_its_steps_add_up_to_the_texts_probability():
     model = Ngram(3, VOCAB, TEXTS)
-    cache, total = model.begin(1), 0.0
+    cache, total = model.initial_cache(1), 0.0
     for read, symbol in zip([BOS, A, B], [A, B, EOS], strict=True):
         states, cache = model.advance(torch.tensor([[read]]), cache)
         total += float(model.logits(states)[0, 0, symbol])
@@ -54,7 +54,7 @@ def test_it_weighs_texts_in_the_search_and_nothing_at_no_weight():
     log_probs[0, 0, [A, B]], log_probs[0, 1, [A, B]] = torch.tensor([0.4, 0.6]).log(), torch.tensor([0.6, 0.4]).log()
     found = {}
     for weight in (0.0, 2.0):
-        scores = TextScores(Prior(Ngram(3, VOCAB, TEXTS), weight), 0.0, None)
+        scores = TextScores(ExternalLM(Ngram(3, VOCAB, TEXTS), weight), 0.0, None)
         (best,) = prefix_search(log_probs, torch.tensor([2]), 9, scores)
         found[weight] = best.tokens
     assert found == {0.0: [B, A], 2.0: [A, B]}

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pipeline.models.layers import loss as loss_module
+from pipeline.models.kernels import cross_entropy
 from pipeline.models.layers.loss import projected_cross_entropy
 
 
@@ -27,7 +27,7 @@ def example(rows=37, width=12, vocab=50, dtype=torch.float32):
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("chunk_rows", [1, 5, 100])
 def test_value_and_gradient_equal_the_formula(smoothing, with_bias, chunk_rows, monkeypatch):
-    monkeypatch.setattr(loss_module, "CHUNK_LOGITS", 50 * chunk_rows)
+    monkeypatch.setattr(cross_entropy, "CHUNK_LOGITS", 50 * chunk_rows)
     features, weight, bias, targets = example()
     inputs = [features, weight, *([bias] if with_bias else [])]
     ours = projected_cross_entropy(features, weight, bias if with_bias else None, targets, smoothing)

@@ -1,1 +1,0 @@
-"""Convolutional Sequence to Sequence Learning (Gehring et al. 2017)."""

@@ -10,21 +10,42 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.models.convolutional.normed_linear import NormedLinear
 from pipeline.models.convolutional.settings import ConvolutionalConfig
 from pipeline.models.layers.dropout import dropout
 from pipeline.models.layers.loss import projected_loss
-from pipeline.models.layers.modules import Modules
 from pipeline.models.layers.positions import LearnedPositions
-from pipeline.models.seq2seq import LossSums, TaskModel, Tree
+from pipeline.models.seq2seq import LossSums, Modules, TaskModel, Tree
 
 HALF = math.sqrt(0.5)
-"""What a sum of two terms is multiplied by, so that it has the variance of each (section 3.4)."""
+"""Factor of a sum of two terms that keeps their variance (section 3.4)."""
 EMBEDDING_STD = 0.1
 
 
+class NormedLinear(nn.Module):
+    """A linear map with weight normalisation (Salimans & Kingma 2016).
+
+    Row i of the weight is g_i v_i / |v_i|. v is drawn from N(0, gain² / width_in), g is chosen so that the rows equal v
+    at first, and the bias is zero (section 3.5: `gain` compensates dropout and gating).
+    """
+
+    def __init__(self, width_in: int, width_out: int, gain: float):
+        super().__init__()
+        self.direction = nn.Parameter(torch.empty(width_out, width_in).normal_(std=gain / math.sqrt(width_in)))
+        self.length = nn.Parameter(self.direction.detach().norm(dim=1))
+        self.bias = nn.Parameter(torch.zeros(width_out))
+
+    @property
+    def weight(self) -> Tensor:
+        """The normalised weight, shape (out, in)."""
+        return torch._weight_norm(self.direction, self.length.unsqueeze(1), 0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (…, in) to (…, out)."""
+        return F.linear(x, self.weight, self.bias)
+
+
 class Embedding(nn.Module):
-    """A vector of the symbol plus one of its position, with dropout (section 3.1)."""
+    """Sum of a symbol vector and a position vector, with dropout (section 3.1)."""
 
     def __init__(self, symbols: int, config: ConvolutionalConfig):
         super().__init__()
@@ -33,13 +54,22 @@ class Embedding(nn.Module):
         self.positions = LearnedPositions(config.max_positions, config.d_embedding, std=EMBEDDING_STD)
 
     def forward(self, tokens: Tensor, first: int, last: int) -> Tensor:
-        """tokens (B, last - first) at positions first … last - 1, or (B, K) at one -> (…, E)"""
+        """Embed tokens at positions first … last - 1.
+
+        Args:
+            tokens: Shape (B, last - first); (B, K) if there is one position.
+            first: First position.
+            last: Position behind the last one.
+
+        Returns:
+            Shape (…, E).
+        """
         x = F.embedding(tokens, self.symbols) + self.positions(first, last)
         return dropout(x, self.dropout if self.training else 0.0)
 
 
 class GatedConvolution(nn.Module):
-    """A convolution to 2C channels, half of them gates of the others (section 3.2)."""
+    """Convolution to 2C channels, half of them gates of the others (section 3.2)."""
 
     def __init__(self, channels: int, kernel: int, drop: float):
         super().__init__()
@@ -47,10 +77,11 @@ class GatedConvolution(nn.Module):
         self.map = NormedLinear(kernel * channels, 2 * channels, gain=2 * math.sqrt(1 - drop))
 
     def drop(self, x: Tensor) -> Tensor:
+        """Apply dropout in training."""
         return dropout(x, self.dropout if self.training else 0.0)
 
     def forward(self, padded: Tensor) -> Tensor:
-        """padded (…, T + k - 1, C) -> (…, T, C): position t sees t … t + k - 1"""
+        """Convolve (…, T + k - 1, C) to (…, T, C); output t sees inputs t … t + k - 1."""
         length = padded.shape[-2] - self.kernel + 1
         seen = torch.cat([padded[..., shift : shift + length, :] for shift in range(self.kernel)], dim=-1)
         return F.glu(self.map(seen))
@@ -68,36 +99,41 @@ class Encoder(nn.Module):
             for _ in range(config.encoder_layers)
         )
         self.narrow = NormedLinear(config.d_hidden, config.d_embedding, gain=1.0)
-        self.readings = 2 * config.decoder_layers
+        self.gradient_count = 2 * config.decoder_layers
 
     def forward(self, embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """embedded (B, S, E), mask (B, S) -> keys z and values z + e (B, S, E)"""
+        """Encode embeddings e (B, S, E) with mask (B, S) to keys z and values z + e (B, S, E)."""
         real = mask.unsqueeze(2)
         x = self.widen(embedded)
         for layer in self.layers:
             margin = layer.kernel // 2
-            # Padding is zero, like what lies before and behind a sentence: it may lie in a batch with any other.
+            # Padding is zero, as are the margins, so a sentence does not depend on its batch.
             padded = F.pad(layer.drop(x) * real, (0, 0, margin, margin))
             x = (x + layer(padded)) * HALF
-        keys = ScaledGradient.apply(self.narrow(x), 1 / self.readings)
+        keys = ScaledGradient.apply(self.narrow(x), 1 / self.gradient_count)
         return keys, (keys + embedded) * HALF
 
 
 class ScaledGradient(torch.autograd.Function):
-    """Its input; the gradient is multiplied: the encoder gets one twice from each of the decoder's layers."""
+    """Identity that scales the gradient.
+
+    Each decoder layer sends two gradients to the encoder.
+    """
 
     @staticmethod
     def forward(ctx, x: Tensor, factor: float) -> Tensor:
+        """Return `x`."""
         ctx.factor = factor
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
+        """Scale the gradient by `factor`."""
         return grad * ctx.factor, None
 
 
 class DecoderLayer(nn.Module):
-    """A convolution over the past, then an attention of its own over the source (section 3.3)."""
+    """Convolution over the past, then attention over the source (section 3.3)."""
 
     def __init__(self, config: ConvolutionalConfig):
         super().__init__()
@@ -106,20 +142,29 @@ class DecoderLayer(nn.Module):
         self.mix = NormedLinear(config.d_embedding, config.d_hidden, gain=1.0)
 
     def forward(self, x: Tensor, convolved: Tensor, embedded: Tensor, source: Tree) -> Tensor:
-        """x, and what `convolution` makes of it and its past, (B, T, C), embedded (B, T, E) -> (B, T, C); in decoding T
-        counts hypotheses."""
+        """Attend to the source and add the residual connections.
+
+        Args:
+            x: Input of the layer, shape (B, T, C); in decoding T counts hypotheses.
+            convolved: Output of `convolution`, shape (B, T, C).
+            embedded: Target embeddings, shape (B, T, E).
+            source: Keys, values and mask of the source.
+
+        Returns:
+            Shape (B, T, C).
+        """
         queries = (self.query(convolved) + embedded) * HALF
         scores = torch.bmm(queries, source["keys"].transpose(1, 2).to(queries.dtype))
         weights = scores.float().masked_fill(~source["mask"].unsqueeze(1), -torch.inf).softmax(2)
         context = torch.bmm(weights.to(source["values"].dtype), source["values"])
-        # As if the weights were even: the mean of S vectors has 1 / S of the variance of one.
+        # The mean of S vectors has 1 / S of the variance of one, so even weights are compensated by sqrt(S).
         length = source["mask"].sum(1).to(context.dtype)
         context = self.mix(context * length.sqrt()[:, None, None])
         return ((context + convolved) * HALF + x) * HALF
 
 
 class Convolutional(TaskModel):
-    """The task state is what the vocabulary is scored from."""
+    """Convolutional encoder and decoder; the task state is the input of the output layer."""
 
     def __init__(self, config: ConvolutionalConfig, src_vocab: int, tgt_vocab: int):
         super().__init__()
@@ -133,11 +178,13 @@ class Convolutional(TaskModel):
         self.output = NormedLinear(config.d_readout, tgt_vocab, gain=keep)
 
     def encode(self, batch) -> Tree:
+        """Return keys and values (B, S, E) and mask (B, S) of the source."""
         mask = batch.src_mask
         keys, values = self.encoder(self.src_embedding(batch.src, 0, batch.src.shape[1]), mask)
         return {"mask": mask, "keys": keys, "values": values}
 
     def states(self, batch) -> Tensor:
+        """Return teacher-forced task states (B, T, R)."""
         source = self.encode(batch)
         embedded = self.tgt_embedding(batch.tgt_in, 0, batch.tgt_in.shape[1])
         x = self.widen(embedded)
@@ -148,12 +195,18 @@ class Convolutional(TaskModel):
         return dropout(self.narrow(x), self.config.dropout if self.training else 0.0)
 
     def logits(self, states: Tensor) -> Tensor:
+        """Return float32 logits (…, V) of task states (…, R)."""
         return self.output(states).float()
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
+        """Compute the summed loss of a batch, teacher-forced."""
         return projected_loss(self.states(batch), self.output.weight, self.output.bias, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
+        """Encode a batch; see `Seq2Seq.start`.
+
+        The cache holds the last k - 1 inputs of every layer.
+        """
         source, width = self.encode(batch), self.config.decoder_kernel - 1
         rows = len(batch.src)
         past = source["keys"].new_zeros(rows, 1, width, self.config.d_hidden)
@@ -161,6 +214,7 @@ class Convolutional(TaskModel):
         return source, {"position": position, "past": [past for _ in self.layers]}
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """Read one symbol per hypothesis; see `TaskModel.advance`."""
         position = int(cache["position"][0, 0])
         embedded = self.tgt_embedding(prev_tokens, position, position + 1)
         x, grown = self.widen(embedded), []
@@ -172,4 +226,5 @@ class Convolutional(TaskModel):
 
 
 def build(config: ConvolutionalConfig, vocab_sizes: tuple[int, int]) -> Convolutional:
+    """Build an initialised model for source and target vocabulary."""
     return Convolutional(config, *vocab_sizes)

@@ -34,8 +34,11 @@ def ctc_lattice_loss(log_probs: Tensor, targets: Tensor, frames: Tensor, charact
 
 
 class CTCLattice(Function):
+    """`ctc_lattice_loss`, whose gradient the forward pass computes."""
+
     @staticmethod
     def forward(ctx, log_probs: Tensor, targets: Tensor, frames: Tensor, characters: Tensor) -> Tensor:
+        """Compute losses (B,), and save how often each symbol is emitted at each frame."""
         states = lattice_states(targets)
         emitted = log_probs.gather(2, states.unsqueeze(1).expand(-1, log_probs.shape[1], -1))
         back = Reversal(frames, characters, emitted)
@@ -52,6 +55,7 @@ class CTCLattice(Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):
+        """Scale the saved gradient by that of each loss."""
         (occupied,) = ctx.saved_tensors
         return -occupied * grad[:, None, None], None, None, None
 
@@ -75,12 +79,12 @@ class Reversal:
         self.inside = (time < frames).unsqueeze(2) & (state <= last).unsqueeze(1)
 
     def reversed(self, x: Tensor) -> Tensor:
-        """(B, S, L) -> (B, S, L)"""
+        """Reverse x (B, S, L) in time and in states."""
         by_time = x.gather(1, self.time.unsqueeze(2).expand_as(x))
         return by_time.gather(2, self.state.unsqueeze(1).expand_as(x))
 
     def reversed_states(self, states: Tensor) -> Tensor:
-        """(B, L) -> (B, L)"""
+        """Reverse states (B, L)."""
         return states.gather(1, self.state)
 
 

@@ -1,31 +1,39 @@
-"""Deep Speech 2's shape, trained by CTC (Amodei et al. 2015; Graves et al. 2006; Cold Fusion, Table 3).
+"""The CTC recogniser in the shape of Deep Speech 2 (Amodei et al. 2015; Graves et al. 2006; Cold Fusion, Table 3).
 
 Dimensions: B utterances, S frames, S' output frames, F features, H units of a direction, T characters, V vocabulary.
-PAD, which no target holds, is the blank.
+I inputs of a layer. PAD, which no target holds, is the blank.
 """
 
 import torch
 from torch import Tensor, nn
 
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
-from pipeline.models.ctc.convolution import Convolution
+from pipeline.models import kernels
 from pipeline.models.ctc.lattice import ctc_lattice_loss
 from pipeline.models.ctc.settings import KERNELS, CTCConfig
-from pipeline.models.layers.frames_read import frames_read
-from pipeline.models.layers.gru_sequence import side_by_side
-from pipeline.models.layers.modules import Modules
-from pipeline.models.layers.reading import numbers_on, reordered, reversal, within
-from pipeline.models.seq2seq import FrameModel, LossSums
+from pipeline.models.kernels.convolution import conv2d_over_frames
+from pipeline.models.kernels.gru import gru_sequences
+from pipeline.models.layers.padding import cached_indices, gather_positions, length_mask, reversal_indices
+from pipeline.models.layers.speech_features import normalise_and_mask
+from pipeline.models.seq2seq import FrameModel, LossSums, Modules
 from pipeline.models.settings import ModelSettings
 
 BLANK = PAD
 NEVER_WRITTEN = [UNK, BOS, EOS]
 
 
-class SequenceBatchNorm(nn.Module):
-    """Batch normalisation whose statistics are over all frames of all utterances, padding left out.
+class Convolution(nn.Conv2d):
+    """`torch.nn.Conv2d` with a faster CPU kernel."""
 
-    Deep Speech 2, section 3.2. Running statistics, used outside training, are updated as torch's own are.
+    def forward(self, x: Tensor) -> Tensor:
+        """Convolve (B, channels, S, F) to (B, channels, S', F')."""
+        return conv2d_over_frames(self, x) if kernels.enabled_on_cpu(x) else super().forward(x)
+
+
+class SequenceBatchNorm(nn.Module):
+    """Batch normalisation over all frames without padding (Deep Speech 2, section 3.2).
+
+    Running statistics, used outside training, are updated as torch does.
     """
 
     running_mean: Tensor
@@ -39,7 +47,7 @@ class SequenceBatchNorm(nn.Module):
         self.register_buffer("running_variance", torch.ones(width))
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x (B, S, H), mask (B, S) -> (B, S, H)"""
+        """Normalise x (B, S, H) where mask (B, S) is True."""
         mean, variance = self.running_mean, self.running_variance
         if self.training:
             mean, variance, unbiased = moments(x, mask)
@@ -50,19 +58,23 @@ class SequenceBatchNorm(nn.Module):
 
 
 def moments(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
-    """Mean and variance (H,) of x (B, S, H) where mask (B, S) is set, and what makes the variance unbiased."""
+    """Compute the moments of x (B, S, H) where mask (B, S) is True.
+
+    Returns:
+        Mean (H,), biased variance (H,), and the factor that makes the variance unbiased.
+    """
     if not x.is_cuda:
         real = x[mask].float()
         variance, mean = torch.var_mean(real, dim=0, correction=0)
         return mean, variance, len(real) / max(len(real) - 1, 1)
-    weight = mask.unsqueeze(2) / mask.sum()  # to count what is chosen, the host would have to wait
+    weight = mask.unsqueeze(2) / mask.sum()  # indexing by the mask would make the host wait
     mean = (x * weight).sum((0, 1))
     variance = ((x - mean).square() * weight).sum((0, 1))
     return mean, variance, (count := mask.sum()) / (count - 1).clamp_min(1)
 
 
 class BidirectionalGRU(nn.Module):
-    """W x, normalised over the batch, then a GRU each way; the two are added."""
+    """W x, normalised over the batch, then a GRU in each direction; the two outputs are added."""
 
     def __init__(self, inputs: int, width: int):
         super().__init__()
@@ -72,15 +84,19 @@ class BidirectionalGRU(nn.Module):
         self.back = nn.GRU(width, width, batch_first=True)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (B, S, inputs), lengths (B,) -> (B, S, H)"""
-        mask = within(lengths, x.shape[1])
-        x, places = self.norm(self.project(x), mask), reversal(mask)
-        ahead, back = side_by_side((self.ahead, self.back), (x, reordered(x, places)))
-        return ahead + reordered(back, places)
+        """Return states (B, S, H) of inputs (B, S, I) with lengths (B,)."""
+        mask = length_mask(lengths, x.shape[1])
+        x, indices = self.norm(self.project(x), mask), reversal_indices(mask)
+        inputs = x, gather_positions(x, indices)
+        if kernels.enabled_on_cpu(x):
+            ahead, back = gru_sequences((self.ahead, self.back), inputs)
+        else:
+            ahead, back = self.ahead(inputs[0])[0], self.back(inputs[1])[0]
+        return ahead + gather_positions(back, indices)
 
 
 class CTC(FrameModel):
-    """Two convolutions over time and frequency, bidirectional GRUs, and a distribution over symbols per frame."""
+    """Two convolutions over time and frequency, bidirectional GRUs, and an output layer."""
 
     def __init__(self, config: CTCConfig, vocab: int):
         super().__init__()
@@ -97,51 +113,61 @@ class CTC(FrameModel):
         self.output = nn.Linear(config.hidden_width, vocab)
 
     def log_probs(self, batch) -> tuple[Tensor, Tensor]:
-        """log p(symbol | frame), (B, S', V) float32, and the output frames of each utterance (B,)."""
+        """Compute log p(symbol | frame).
+
+        Returns:
+            Float32 log-probabilities (B, S', V), and the output frames of each utterance (B,).
+        """
         lengths = batch.frame_counts
-        x = frames_read(self.config, batch.frames, lengths, self.training).unsqueeze(1)
+        x = normalise_and_mask(self.config, batch.frames, lengths, self.training).unsqueeze(1)
         for convolution in self.convolutions:
             lengths = -(-lengths // convolution.stride[0])
             x = convolution(x).clamp(0, 20)  # section 3.1: ReLU clipped at 20
-            x = x * within(lengths, x.shape[2])[:, None, :, None]
+            x = x * length_mask(lengths, x.shape[2])[:, None, :, None]
         x = x.transpose(1, 2).flatten(2)
         for layer in self.layers:
             x = layer(x, lengths)
         return frame_log_probs(self.output(x)), lengths
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """-log p(characters | speech), summed over all ways to align them; EOS is not among the characters."""
+        """Compute -log p(characters | speech), summed over all alignments; EOS is no character."""
         if label_smoothing:
             raise ValueError("CTC has no label smoothing")
         return ctc_loss(self.log_probs(batch)[0], self.config, batch)
 
     def best_path(self, batch) -> list[list[int]]:
-        """Repeats merged, blanks left out."""
+        """Return the most probable symbols of all frames, repeats merged and blanks removed."""
         log_probs, lengths = self.log_probs(batch)
         found = zip(log_probs.argmax(-1).tolist(), lengths.tolist(), strict=True)
         return [collapse(row[:length]) for row, length in found]
 
 
 def frame_log_probs(logits: Tensor) -> Tensor:
-    """(B, S', V) -> log-probabilities, float32, of the symbols of frames."""
-    return logits.float().index_fill(-1, numbers_on(logits.device, *NEVER_WRITTEN), -1e4).log_softmax(-1)
+    """Return float32 log-probabilities (B, S', V) of logits (B, S', V)."""
+    return logits.float().index_fill(-1, cached_indices(logits.device, *NEVER_WRITTEN), -1e4).log_softmax(-1)
 
 
 def ctc_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
-    """-log p(characters | speech) of log_probs (B, S', V) of a batch; EOS is not among the characters."""
+    """Compute -log p(characters | speech) of a batch; EOS is no character.
+
+    Args:
+        log_probs: Shape (B, S', V).
+        model: Converts input frames to output frames.
+        batch: Gives the targets and the frame counts.
+    """
     if batch.on_grid:
         return lattice_loss(log_probs, model, batch)
     frames, characters = batch.counts_on_host
     lengths = [model.output_frames(count) for count in frames]
     by_frame, targets = log_probs.transpose(0, 1), batch.tgt_in[:, 1:]
-    # F.ctc_loss does the same once the host has waited for two copies of the targets: cuDNN might take those
+    # F.ctc_loss does the same after asking whether cuDNN can, for which the host waits for two copies of the targets.
     losses, _ = torch._ctc_loss(by_frame, targets, lengths, characters, blank=BLANK, zero_infinity=True)
     loss = losses.masked_fill(losses.isinf(), 0).sum()
     return LossSums(loss, loss.detach(), batch.num_tokens - len(targets))
 
 
 def lattice_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
-    """Compute the same loss from lengths that stay on the device, as a CUDA graph has to."""
+    """Compute `ctc_loss` from lengths that stay on the device, as a CUDA graph requires."""
     targets = batch.tgt_in[:, 1:]
     characters = (targets != PAD).sum(1)
     losses = ctc_lattice_loss(log_probs, targets, model.output_frames(batch.frame_counts), characters)
@@ -150,9 +176,10 @@ def lattice_loss(log_probs: Tensor, model: ModelSettings, batch) -> LossSums:
 
 
 def collapse(path: list[int]) -> list[int]:
-    """What a path of symbols, one a frame, stands for."""
+    """Merge repeats and remove blanks in a path of one symbol per frame."""
     return [one for one, before in zip(path, [BLANK, *path[:-1]], strict=True) if one not in (before, BLANK)]
 
 
 def build(config: CTCConfig, vocab_sizes: tuple[int, int]) -> CTC:
+    """Build an initialised model; only the target vocabulary is used."""
     return CTC(config, vocab_sizes[1])

@@ -1,18 +1,19 @@
-"""Settings of the CTC recogniser."""
+"""Settings and FLOPs of the CTC recogniser."""
 
 from typing import Any, Literal
 
 from pydantic import Field
 
 from pipeline.core.schema import Width
-from pipeline.models.speech_settings import SpeechSettings
+from pipeline.models.flops import BatchShape, gru_macs
+from pipeline.models.settings import SpeechSettings
 
 KERNELS = ((11, 41, 2, 2), (11, 21, 1, 2))
 """Width in frames and in features, stride in frames and in features, of the two convolutions."""
 
 
 class CTCConfig(SpeechSettings):
-    """Cold Fusion, Table 3, first row: Deep Speech 2's shape, trained with CTC."""
+    """Cold Fusion, Table 3, first row: the shape of Deep Speech 2, trained with CTC."""
 
     architecture: Literal["ctc"] = Field(description="Convolutions, bidirectional GRUs, CTC (Amodei et al. 2015)")
     channels: Width = Field(default=32, description="Channels of both convolutions over time and frequency")
@@ -21,15 +22,31 @@ class CTCConfig(SpeechSettings):
 
     @property
     def schedule_width(self) -> int:
+        """Width of a GRU layer."""
         return self.hidden_width
 
     def output_frames(self, frames: Any) -> Any:
-        """As many as `CTC.log_probs` returns."""
+        """Convert input frames to the frames that `CTC.log_probs` returns."""
         for _, _, stride, _ in KERNELS:
             frames = -(-frames // stride)
         return frames
 
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        positions, bands, channels, total = shape.src_positions, self.features, 1, 0.0
+        for width, height, stride, jump in KERNELS:
+            read, positions, bands = bands, positions / stride, -(-bands // jump)
+            rows = min(height, read)  # the other rows of the kernel multiply padding
+            total += positions * bands * width * rows * channels * self.channels
+            channels = self.channels
+        inputs = channels * bands
+        for _ in range(self.num_layers):
+            total += positions * (inputs * self.hidden_width + 2 * gru_macs(self.hidden_width, self.hidden_width))
+            inputs = self.hidden_width
+        return total + positions * self.hidden_width * shape.vocab
+
     def check_training(self, training: Any) -> None:
+        """Refuse label smoothing."""
         if training.label_smoothing:
             raise ValueError(
                 f"CTC has no label smoothing: training.label_smoothing must be 0, got {training.label_smoothing}"

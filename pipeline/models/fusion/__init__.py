@@ -1,1 +1,0 @@
-"""A decoder fused with a language model (Sriram et al. 2017)."""

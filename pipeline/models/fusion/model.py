@@ -1,7 +1,7 @@
-"""Deep Fusion and Cold Fusion: one output layer that reads the task state of any decoder and any language model.
+"""Deep Fusion and Cold Fusion: an output layer that reads the task state of a decoder and a language model.
 
-Cold Fusion, sections 2.2 (eq. 3), 3 (eq. 4) and 4.4 (the rows between them). `FusedModel` is what joins the two; both
-consume the same symbol at each position, and the language model is never trained here.
+Cold Fusion, sections 2.2 (eq. 3), 3 (eq. 4) and 4.4 (the rows between them). Decoder and language model read the same
+symbol at each position. The language model is never trained here.
 
 Dimensions: B sentences, K hypotheses, T symbols, D task state, H language model state, V vocabulary, W feature.
 """
@@ -13,15 +13,16 @@ from torch import Tensor, nn
 
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.models.language_model.model import LanguageModel
-from pipeline.models.layers.unrolling import Inputs, masked_loss, unrolled_loss
+from pipeline.models.layers.loss import masked_loss
+from pipeline.models.layers.scheduled_sampling import DecoderInputs, unrolled_loss
 from pipeline.models.seq2seq import LossSums, Seq2Seq, TaskModel, Tree
 
 
 class FusionLayer(nn.Module):
     """logits = DNN([s_t; g_t ∘ h_t]), g_t = σ(W [s_t; h_t] + b).
 
-    h_t is the language model's state (Deep Fusion, and Cold Fusion before its last row), or its logits less their
-    maximum through an affine layer (eq. 4a), which knows nothing of the language model but its distribution.
+    h_t is the language model's state (Deep Fusion, and Cold Fusion before its last row), or an affine function of its
+    logits less their maximum (eq. 4a), which depends only on the distribution.
     """
 
     def __init__(self, config: FusionConfig, state_width: int, lm_width: int, vocab: int):
@@ -39,19 +40,31 @@ class FusionLayer(nn.Module):
 
     @torch.no_grad()
     def take_output(self, weight: Tensor, bias: Tensor) -> None:
-        """Begin as a finished task model's output layer, (V, D) and (V,), which reads no language model."""
+        """Start from the output layer of a finished task model, weight (V, D) and bias (V,).
+
+        The weights of the language model start at zero.
+        """
         self.output.weight.zero_()[:, : weight.shape[1]] = weight
         self.output.bias.copy_(bias)
 
     def feature(self, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
-        """h_t: lm_state (…, H), lm_logits (…, V) -> (…, W)"""
+        """Return h_t (…, W) of the language model's state (…, H) and logits (…, V)."""
         if self.project is None:
             return lm_state
         projected = self.project(self.config.logit_scale * (lm_logits - lm_logits.amax(-1, keepdim=True)))
         return projected.relu() if self.config.output == "relu logits" else projected
 
     def forward(self, task_state: Tensor, lm_state: Tensor, lm_logits: Tensor) -> Tensor:
-        """task_state (…, D), lm_state (…, H), lm_logits (…, V) -> float32 logits (…, V)"""
+        """Score the vocabulary.
+
+        Args:
+            task_state: Shape (…, D).
+            lm_state: Shape (…, H).
+            lm_logits: Shape (…, V).
+
+        Returns:
+            Float32 logits (…, V).
+        """
         feature = self.feature(lm_state, lm_logits)
         read = feature if self.config.gate_reads == "lm" else torch.cat((task_state, feature), dim=-1)
         fused = torch.cat((task_state, torch.sigmoid(self.gate(read)) * feature), dim=-1)
@@ -62,9 +75,10 @@ class FusionLayer(nn.Module):
 
 
 class FusedModel(Seq2Seq):
-    """`task`'s decoder and `language_model` under a `FusionLayer`, which takes the place of `task`'s own output layer.
+    """A task model and a language model under one `FusionLayer`.
 
-    Deep Fusion trains this layer alone and leaves the finished `task` as it is; Cold Fusion trains `task` with it.
+    The fusion layer replaces the output layer of the task model. Deep Fusion trains this layer alone on a finished task
+    model; Cold Fusion trains the task model with it.
     """
 
     def __init__(self, config: FusionConfig, task: TaskModel, language_model: LanguageModel, vocab: int):
@@ -78,11 +92,11 @@ class FusedModel(Seq2Seq):
             self.freeze_task()
 
     def freeze_task(self) -> None:
-        """Train the fusion layer alone: Deep Fusion, and the fine-tuning of Cold Fusion (section 4.6)."""
+        """Freeze the task model, for Deep Fusion and the fine-tuning of Cold Fusion (section 4.6)."""
         self.task.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "FusedModel":
-        """Frozen parts are used as they were evaluated, without dropout."""
+        """Set the training mode; frozen parts stay in evaluation mode, without dropout."""
         super().train(mode)
         for part in (self.task, self.language_model):
             if not any(parameter.requires_grad for parameter in part.parameters()):
@@ -90,54 +104,61 @@ class FusedModel(Seq2Seq):
         return self
 
     def start(self, batch) -> tuple[Tree, Tree]:
+        """Encode a batch; see `Seq2Seq.start`."""
         source, cache = self.task.start(batch)
-        return source, {"task": cache, "lm": self.language_model.begin(len(batch.tgt_in))}
+        return source, {"task": cache, "lm": self.language_model.initial_cache(len(batch.tgt_in))}
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """Score the next symbol of each hypothesis; see `Seq2Seq.step`."""
         task_state, task_cache = self.task.advance(prev_tokens, source, cache["task"])
         lm_state, lm_cache = self.language_model.advance(prev_tokens, cache["lm"])
         logits = self.fusion(task_state, lm_state, self.language_model.logits(lm_state))
         return logits, {"task": task_cache, "lm": lm_cache}
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """All positions at once where the task model can and no input is its own prediction, else one by one."""
+        """Compute the summed loss of a batch.
+
+        All positions are computed together if the task model can do so; otherwise one by one.
+        """
         sampling = self.training and self.sampling_rate > 0
-        beside = Beside(self, batch.tgt_in) if sampling else None
-        task_states = self.task.chosen_states(batch, beside.choose) if beside else self.task.states(batch)
+        sampler = FusedSampler(self, batch.tgt_in) if sampling else None
+        task_states = self.task.chosen_states(batch, sampler.choose) if sampler else self.task.states(batch)
         if task_states is None:
             return unrolled_loss(self, batch, label_smoothing, self.sampling_rate)
-        lm_states = torch.cat(beside.states, 1) if beside else self.language_model.read(batch.tgt_in)
+        lm_states = torch.cat(sampler.states, 1) if sampler else self.language_model.hidden_states(batch.tgt_in)
         logits = self.fusion(task_states, lm_states, self.language_model.logits(lm_states))
         return masked_loss(logits, batch, label_smoothing)
 
     def replace_language_model(self, language_model: nn.Module) -> None:
-        """Swap the language model after training, in decoding also for n-grams: possible where only its logits are read
-        (section 3).
+        """Replace the language model of a trained fusion (section 3).
+
+        In decoding, an n-gram model can replace it too.
 
         Raises:
-            ValueError: this fusion reads the language model's hidden state.
+            ValueError: The fusion reads the language model's hidden state, not only its logits.
         """
         if self.config.lm_feature == "state":
             raise ValueError("a fusion of hidden states can't change its language model; only one of logits can")
         self.language_model = cast(LanguageModel, language_model.requires_grad_(False).eval())
 
 
-class Beside:
-    """The language model, step by step beside a task model that reads its own predictions too."""
+class FusedSampler:
+    """Scheduled sampling that runs the language model beside the task model."""
 
     def __init__(self, model: FusedModel, tgt_in: Tensor):
-        self.model, self.inputs = model, Inputs(tgt_in, model.sampling_rate)
-        self.cache = model.language_model.begin(len(tgt_in))
+        self.model, self.inputs = model, DecoderInputs(tgt_in, model.sampling_rate)
+        self.cache = model.language_model.initial_cache(len(tgt_in))
         self.states: list[Tensor] = []
-        """Of the positions so far, (B, 1, H)."""
+        """Language model states of the positions so far, (B, 1, H) each."""
 
     def choose(self, position: int, task_state: Tensor) -> Tensor:
-        """What is read at a position, (B,); task_state (B, D) before it."""
-        symbols = self.inputs.at(position, lambda: self.predicted(task_state))
+        """Return the symbols (B,) to read at a position, given the task state (B, D) before it."""
+        symbols = self.inputs.at(position, lambda: self.predict(task_state))
         state, self.cache = self.model.language_model.advance(symbols.unsqueeze(1), self.cache)
         self.states.append(state)
         return symbols
 
-    def predicted(self, task_state: Tensor) -> Tensor:
+    def predict(self, task_state: Tensor) -> Tensor:
+        """Return logits (B, V) of the next symbol."""
         state = self.states[-1].squeeze(1)
         return self.model.fusion(task_state, state, self.model.language_model.logits(state))

@@ -1,4 +1,4 @@
-"""Settings of the fusion of a decoder with a language model."""
+"""Settings and FLOPs of the fusion of a decoder with a language model."""
 
 from typing import Literal
 
@@ -8,19 +8,19 @@ from pipeline.core.schema import Closed, Number, Positive, Width
 
 
 class FusionConfig(Closed):
-    """Cold Fusion, sections 3 and 4.4, equations 3 and 4: how a language model enters the output of a decoder."""
+    """Fusion with a language model (Cold Fusion, sections 3 and 4.4, eq. 3 and 4)."""
 
     kind: Literal["deep", "cold"] = Field(
-        description="deep: only this layer is trained, on a finished model; cold: the model is trained with it"
+        description="deep: train only this layer, on a finished model; cold: train the model with it"
     )
     gate_reads: Literal["lm", "task and lm"] = Field(
-        default="task and lm", description="What the gate sees: the language model alone (eq. 3a) or s_t as well"
+        default="task and lm", description="Input of the gate: the language model alone (eq. 3a), or s_t as well"
     )
     gate: Literal["scalar", "fine-grained"] = Field(
-        default="fine-grained", description="One gate, or one for each unit of what it lets through"
+        default="fine-grained", description="One gate, or one per unit that it gates"
     )
     lm_feature: Literal["state", "logits"] = Field(
-        default="logits", description="What passes the gate: the hidden state, or projected logits (eq. 4a)"
+        default="logits", description="Gated feature: the hidden state, or projected logits (eq. 4a)"
     )
     output: Literal["affine", "hidden", "relu logits"] = Field(
         default="hidden",
@@ -34,11 +34,28 @@ class FusionConfig(Closed):
     )
     output_start: Literal["random", "initial"] = Field(
         default="random",
-        description="An affine output layer begins at random, or as the `initial` run's, which knows no language model",
+        description="Start of an affine output layer: random, or that of the `initial` run, without language model",
     )
     width: Width = Field(default=256, description="Units of eq. 4a and of the ReLU layer")
-    gate_bias: Number = Field(default=0.0, description="Initial bias of the gate; -1 starts it closed")
+    gate_bias: Number = Field(default=0.0, description="Initial bias of the gate; -1 starts with a closed gate")
 
     @property
     def takes_output(self) -> bool:
+        """True if the output layer starts as that of the `initial` run."""
         return self.output == "affine" and self.output_start == "initial"
+
+    def macs_per_symbol(self, state_width: int, lm_width: int, vocab: int) -> int:
+        """Count the multiply-adds of the fusion layer per symbol.
+
+        Args:
+            state_width: Width of the task state.
+            lm_width: Width of the language model's hidden state.
+            vocab: Size of the vocabulary.
+        """
+        feature = lm_width if self.lm_feature == "state" else self.width
+        project = 0 if self.lm_feature == "state" else vocab * feature
+        read = feature + (state_width if self.gate_reads == "task and lm" else 0)
+        gate = read * (1 if self.gate == "scalar" else feature)
+        fused = state_width + feature
+        output = fused * self.width + self.width * vocab if self.output == "hidden" else fused * vocab
+        return project + gate + output

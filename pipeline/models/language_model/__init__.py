@@ -1,1 +1,0 @@
-"""The character language model (Sriram et al. 2017, Table 2)."""

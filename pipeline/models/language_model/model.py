@@ -1,4 +1,4 @@
-"""A GRU language model, frozen wherever it is fused with another model (Cold Fusion, Table 2).
+"""A GRU language model, frozen when it is fused with another model (Cold Fusion, Table 2).
 
 Dimensions: B sentences, K hypotheses, T symbols, L layers, H hidden units, V vocabulary.
 """
@@ -12,9 +12,10 @@ from pipeline.models.seq2seq import LossSums, Seq2Seq, Tree
 
 
 class LanguageModel(Seq2Seq):
-    """p(y_t | y_<t) = softmax(W h_t + b), h_t the top state of a GRU that has read BOS, y_1, …, y_{t-1}.
+    """p(y_t | y_<t) = softmax(W h_t + b).
 
-    It has the interface of a sequence-to-sequence model whose source says nothing but how many sentences there are.
+    h_t is the top state of a GRU that has read BOS, y_1, …, y_{t-1}. The interface is that of a sequence-to-sequence
+    model without a source.
     """
 
     def __init__(self, config: LanguageModelConfig, vocab: int):
@@ -27,38 +28,45 @@ class LanguageModel(Seq2Seq):
         )
         self.output = nn.Linear(config.hidden_width, vocab)
 
-    def read(self, tgt_in: Tensor) -> Tensor:
-        """tgt_in (B, T) -> states (B, T, H) that predict the symbols after them."""
+    def hidden_states(self, tgt_in: Tensor) -> Tensor:
+        """Return states (B, T, H) that predict the symbol after each input (B, T)."""
         return self.gru(self.embedding(tgt_in))[0]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
-        """Summed loss of a batch with `tgt_in` and `tgt_out` (B, T)."""
-        features = F.dropout(self.read(batch.tgt_in), self.config.dropout, self.training)
+        """Compute the summed loss of a batch with `tgt_in` and `tgt_out` (B, T)."""
+        features = F.dropout(self.hidden_states(batch.tgt_in), self.config.dropout, self.training)
         return projected_loss(features, self.output.weight, self.output.bias, batch, label_smoothing)
 
-    def begin(self, sentences: int) -> Tree:
-        """The cache of `sentences` hypotheses that have read nothing, (B, K = 1, L, H)."""
+    def initial_cache(self, sentences: int) -> Tree:
+        """Return the cache (B, K = 1, L, H) of hypotheses that have read nothing."""
         weight = self.output.weight
         return weight.new_zeros(sentences, 1, self.config.num_layers, self.config.hidden_width)
 
     def start(self, batch) -> tuple[Tree, Tree]:
-        return None, self.begin(len(batch.tgt_in))
+        """Create the cache; see `Seq2Seq.start`."""
+        return None, self.initial_cache(len(batch.tgt_in))
 
     def advance(self, prev_tokens: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
-        """prev_tokens (B, K), cache (B, K, L, H) -> (states (B, K, H), the cache)."""
+        """Read one symbol (B, K) per hypothesis.
+
+        Returns:
+            States (B, K, H) and the grown cache (B, K, L, H).
+        """
         shape = prev_tokens.shape
         hidden = cache.flatten(0, 1).transpose(0, 1).contiguous()
         states, hidden = self.gru(self.embedding(prev_tokens.reshape(-1, 1)), hidden)
         return states.view(*shape, -1), hidden.transpose(0, 1).unflatten(0, shape)
 
     def logits(self, states: Tensor) -> Tensor:
-        """(…, H) -> float32 (…, V)"""
+        """Return float32 logits (…, V) of states (…, H)."""
         return self.output(states).float()
 
     def step(self, prev_tokens: Tensor, source: Tree, cache: Tensor) -> tuple[Tensor, Tensor]:
+        """Score the next symbol of each hypothesis; see `Seq2Seq.step`."""
         states, cache = self.advance(prev_tokens, cache)
         return self.logits(states), cache
 
 
 def build(config: LanguageModelConfig, vocab_sizes: tuple[int, int]) -> LanguageModel:
+    """Build an initialised model; only the target vocabulary is used."""
     return LanguageModel(config, vocab_sizes[1])

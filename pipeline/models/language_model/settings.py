@@ -1,10 +1,11 @@
-"""Settings of the character language model."""
+"""Settings and FLOPs of the character language model."""
 
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from pipeline.core.schema import Probability, Width
+from pipeline.models.flops import BatchShape, gru_macs
 from pipeline.models.settings import ModelSettings, Reads
 
 
@@ -17,8 +18,15 @@ class LanguageModelConfig(ModelSettings):
     num_layers: Width = Field(default=3, description="GRU layers")
     embedding_width: Width = Field(default=256, description="Width of a character's vector; not printed")
     hidden_width: Width = Field(description="Units of a GRU layer")
-    dropout: Probability = Field(default=0.0, description="Between layers and before the softmax")
+    dropout: Probability = Field(default=0.0, description="Dropout between layers and before the output layer")
 
     @property
     def schedule_width(self) -> int:
+        """Width of a GRU layer."""
         return self.hidden_width
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        widths = [self.embedding_width] + [self.hidden_width] * (self.num_layers - 1)
+        character = sum(gru_macs(width, self.hidden_width) for width in widths) + self.hidden_width * shape.vocab
+        return shape.tgt_positions * character

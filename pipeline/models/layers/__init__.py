@@ -1,1 +1,0 @@
-"""What several architectures are built of."""

@@ -1,4 +1,4 @@
-"""Position encodings: sinusoids (section 3.5) or learned vectors (Table 3, row E).
+"""Position encodings: sinusoids or learned vectors (Attention Is All You Need, section 3.5 and Table 3, row E).
 
 Dimensions: T positions, D d_model.
 """
@@ -12,7 +12,13 @@ from pipeline.core.errors import UserError
 
 
 def sinusoids(first: int, last: int, d_model: int, device: torch.device | None = None) -> Tensor:
-    """(last - first, D): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same)."""
+    """Compute sinusoids of positions.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/D)) and PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).
+
+    Returns:
+        Encodings of positions first … last - 1, shape (last - first, D).
+    """
     positions = torch.arange(first, last, dtype=torch.float32, device=device).unsqueeze(1)
     steps = torch.arange(0, d_model, 2, dtype=torch.float32, device=device)
     angles = positions * torch.exp(steps * (-math.log(10000.0) / d_model))
@@ -20,6 +26,8 @@ def sinusoids(first: int, last: int, d_model: int, device: torch.device | None =
 
 
 class SinusoidPositions(nn.Module):
+    """Sinusoids of any position, computed on demand."""
+
     table: Tensor
 
     def __init__(self, d_model: int):
@@ -28,14 +36,14 @@ class SinusoidPositions(nn.Module):
         self.register_buffer("table", sinusoids(0, 256, d_model), persistent=False)
 
     def forward(self, first: int, last: int) -> Tensor:
-        """Encodings (last - first, D) of positions first … last - 1; the table grows on demand."""
+        """Return encodings (last - first, D) of positions first … last - 1."""
         if last > self.table.shape[0]:
             self.table = sinusoids(0, 2 * last, self.d_model, self.table.device)
         return self.table[first:last]
 
 
 class LearnedPositions(nn.Module):
-    """One trainable vector a position, drawn from N(0, std^2) and read times `scale`, as embeddings are."""
+    """One trainable vector per position, drawn from N(0, std²), times `scale`."""
 
     def __init__(self, max_positions: int, width: int, std: float, scale: float = 1.0):
         super().__init__()
@@ -43,7 +51,11 @@ class LearnedPositions(nn.Module):
         self.scale = scale
 
     def forward(self, first: int, last: int) -> Tensor:
-        """Raises UserError beyond the table: a learned table says nothing of positions it was not made for."""
+        """Return vectors (last - first, D) of positions first … last - 1.
+
+        Raises:
+            UserError: The table has no vector for a position.
+        """
         if last > len(self.table):
             raise UserError(
                 f"a sequence reaches position {last}, the learned position table has {len(self.table)}; "

@@ -4,21 +4,23 @@ Dimensions: B sentences, K hypotheses, S source and T target positions, E embedd
 V target vocabulary.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.models.layers.dropout import dropout
 from pipeline.models.layers.loss import projected_loss
+from pipeline.models.recurrent.cells import GRU
 from pipeline.models.recurrent.conditional_gru import ConditionalGRU
 from pipeline.models.recurrent.encoder import RecurrentEncoder
-from pipeline.models.recurrent.initialisation import initialise
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.models.seq2seq import LossSums, TaskModel, Tree
 
 
 class Embedding(nn.Module):
-    """One vector a symbol, plus one that all symbols share (section 4.4)."""
+    """One vector per symbol, plus one that all symbols share (section 4.4)."""
 
     def __init__(self, symbols: int, width: int, bias: bool):
         super().__init__()
@@ -26,13 +28,16 @@ class Embedding(nn.Module):
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(…) -> (…, E)"""
+        """Return vectors (…, E) of tokens (…)."""
         vectors = F.embedding(tokens, self.weight)
         return vectors if self.bias is None else vectors + self.bias
 
 
 class Recurrent(TaskModel):
-    """Task state o_t = tanh((W_s s_t + b_1) + (W_y y_{t-1} + b_2) + (W_c c_t + b_3)); p(v_t) = softmax(W_o o_t)."""
+    """Encoder, conditional GRU and readout.
+
+    Task state o_t = tanh((W_s s_t + b_1) + (W_y y_{t-1} + b_2) + (W_c c_t + b_3)); p(v_t) = softmax(W_o o_t).
+    """
 
     def __init__(self, config: RecurrentConfig, src_vocab: int, tgt_vocab: int):
         super().__init__()
@@ -51,18 +56,23 @@ class Recurrent(TaskModel):
         initialise(self, config)
 
     def encode(self, src: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """src, mask (B, S) -> annotations (B, S, D) and the decoder's first state (B, H)"""
+        """Encode source symbols (B, S) with mask (B, S).
+
+        Returns:
+            Annotations (B, S, D) and the decoder's initial state (B, H).
+        """
         annotations, states = self.encoder(self.src_embedding(src), mask)
         share = mask.to(states.dtype) / mask.sum(1, keepdim=True)
         mean = torch.bmm(share.unsqueeze(1), states).squeeze(1)
         return annotations, torch.tanh(self.start_state(mean)).to(states.dtype)
 
     def readout(self, state: Tensor, previous: Tensor, context: Tensor) -> Tensor:
-        """state (…, H), previous (…, E), context (…, D) -> (…, R)"""
+        """Return o (…, R) of state (…, H), embedded previous symbol (…, E) and context (…, D)."""
         read = torch.tanh(self.read_state(state) + self.read_previous(previous) + self.read_context(context))
         return dropout(read, self.config.output_dropout if self.training else 0.0)
 
     def states(self, batch) -> Tensor:
+        """Return teacher-forced task states (B, T, R)."""
         mask = batch.src_mask
         annotations, start = self.encode(batch.src, mask)
         previous = self.tgt_embedding(batch.tgt_in)
@@ -70,26 +80,73 @@ class Recurrent(TaskModel):
         return self.readout(states, previous, contexts)
 
     def logits(self, states: Tensor) -> Tensor:
+        """Return float32 logits (…, V) of task states (…, R)."""
         return F.linear(states, self.output_weight, self.output_bias).float()
 
     def channel_gates(self, batch) -> dict[str, Tensor]:
-        """z (B, S, D) of the gate before each of `gated_channels`."""
+        """Return z (B, S, D) of the gate before each of `gated_channels`."""
         return self.encoder.blended(self.encoder.channels(self.src_embedding(batch.src), batch.src_mask))[1]
 
     def loss(self, batch, label_smoothing: float) -> LossSums:
+        """Compute the summed loss of a batch, teacher-forced."""
         return projected_loss(self.states(batch), self.output_weight, self.output_bias, batch, label_smoothing)
 
     def start(self, batch) -> tuple[Tree, Tree]:
+        """Encode a batch; see `Seq2Seq.start`."""
         mask = batch.src_mask
         annotations, state = self.encode(batch.src, mask)
         keys = self.decoder.attention.keys(annotations)
         return {"mask": mask, "annotations": annotations, "keys": keys}, state.unsqueeze(1)
 
     def advance(self, prev_tokens: Tensor, source: Tree, cache: Tree) -> tuple[Tensor, Tree]:
+        """Read one symbol per hypothesis; see `TaskModel.advance`."""
         previous = self.tgt_embedding(prev_tokens)
         state, context = self.decoder.step(previous, cache, source["keys"], source["annotations"], source["mask"])
         return self.readout(state, previous, context), state
 
 
+@torch.no_grad()
+def initialise(model: nn.Module, config: RecurrentConfig) -> None:
+    """Draw every parameter (Multi-channel Encoder, section 4.3; DL4MT)."""
+    if config.initialisation == "uniform":
+        for parameter in model.parameters():
+            parameter.uniform_(-config.init_scale, config.init_scale)
+    else:
+        for module in model.modules():
+            initialise_orthogonal(module, config.init_scale)
+
+
+def initialise_orthogonal(module: nn.Module, scale: float) -> None:
+    """Draw the own parameters of `module` as session 2 of DL4MT does.
+
+    Square matrices are orthogonal, except those of the readout. Other matrices, and the vector that scores an
+    attention, are normal with standard deviation `scale`. Other vectors are zero.
+    """
+    for name, parameter in module.named_parameters(recurse=False):
+        if parameter.dim() == 2:
+            for matrix in separate_matrices(module, parameter):
+                if matrix.shape[0] == matrix.shape[1] and not isinstance(module, nn.Linear):
+                    nn.init.orthogonal_(matrix)
+                else:
+                    matrix.normal_(std=scale)
+        elif name == "score":
+            parameter.normal_(std=scale)
+        else:
+            parameter.zero_()
+
+
+def separate_matrices(module: nn.Module, parameter: Tensor) -> Sequence[Tensor]:
+    """Split a stacked parameter into the matrices that DL4MT draws one by one.
+
+    A GRU has three matrices. If its input has another width than its state, its two gates are one matrix, which is
+    square too if the decoder reads an annotation.
+    """
+    if not isinstance(module, GRU):
+        return [parameter]
+    between_equals = parameter.shape[1] == module.width
+    return parameter.chunk(3) if between_equals else parameter.split([2 * module.width, module.width])
+
+
 def build(config: RecurrentConfig, vocab_sizes: tuple[int, int]) -> Recurrent:
+    """Build an initialised model for source and target vocabulary."""
     return Recurrent(config, *vocab_sizes)

@@ -1,23 +1,29 @@
 """The encoder of the attention recogniser: a pyramid of bidirectional LSTMs (Cold Fusion, section 4.2).
 
-Dimensions: B utterances, S frames, S' encoder positions, F features of a frame, H units of a direction.
+Dimensions: B utterances, S frames, S' encoder positions, F features of a frame, I inputs, H units of a direction.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pipeline.models.layers.frames_read import frames_read
-from pipeline.models.layers.modules import Modules
-from pipeline.models.layers.reading import reordered, reversal, visible, within, zero_behind
+from pipeline.models.layers.padding import (
+    gather_positions,
+    length_mask,
+    reversal_indices,
+    visible_mask,
+    zero_padding,
+)
+from pipeline.models.layers.speech_features import normalise_and_mask
+from pipeline.models.seq2seq import Modules
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig
 
 
 class BidirectionalLSTM(nn.Module):
-    """One layer each way; what lies behind an utterance's end is not read.
+    """One LSTM layer in each direction; frames behind an utterance's end are not read.
 
-    The way back reads every utterance reversed within its own length, so that neither way needs packed sequences,
-    which torch runs three times slower on a CPU.
+    The backward direction reads every utterance reversed within its own length. Neither direction needs packed
+    sequences, which torch runs three times slower on a CPU.
     """
 
     def __init__(self, inputs: int, width: int):
@@ -26,16 +32,19 @@ class BidirectionalLSTM(nn.Module):
         self.back = nn.LSTM(inputs, width, batch_first=True)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (B, S, inputs), lengths (B,) -> (B, S, 2 H)"""
-        places = reversal(within(lengths, x.shape[1]))
+        """Return states (B, S, 2H) of inputs (B, S, I) with lengths (B,)."""
+        indices = reversal_indices(length_mask(lengths, x.shape[1]))
         ahead, _ = self.ahead(x)
-        back, _ = self.back(reordered(x, places))
-        return torch.cat((ahead, reordered(back, places)), dim=-1)
+        back, _ = self.back(gather_positions(x, indices))
+        return torch.cat((ahead, gather_positions(back, indices)), dim=-1)
 
 
 class SpeechEncoder(nn.Module):
-    """Frames to annotations h_j: BLSTM layers, each with a residual connection where widths allow one (all but the
-    first), the first `pooled_layers` of them followed by max-pooling of width and stride 2 in time."""
+    """Frames to annotations h_j.
+
+    Every BLSTM layer but the first has a residual connection. Max-pooling of width and stride 2 in time follows each of
+    the first `pooled_layers`.
+    """
 
     def __init__(self, config: AttentionRecogniserConfig):
         super().__init__()
@@ -44,28 +53,32 @@ class SpeechEncoder(nn.Module):
         self.layers = Modules[BidirectionalLSTM](BidirectionalLSTM(width, config.encoder_width) for width in widths)
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """frames (B, S, F), lengths (B,) -> annotations (B, S', 2 H), zero behind the end, and mask (B, S')."""
-        frames = frames_read(self.config, frames, lengths, self.training)
-        x, lengths = stacked(frames, lengths, self.config.frame_stacking)
+        """Encode frames (B, S, F) with lengths (B,).
+
+        Returns:
+            Annotations (B, S', 2H), zero behind the end, and their mask (B, S').
+        """
+        frames = normalise_and_mask(self.config, frames, lengths, self.training)
+        x, lengths = stack_frames(frames, lengths, self.config.frame_stacking)
         for number, layer in enumerate(self.layers):
             update = layer(x, lengths)
             x = x + update if x.shape == update.shape else update
             if number < self.config.pooled_layers:
-                x, lengths = pooled(x, lengths)
-        return zero_behind(x, lengths), visible(lengths, x.shape[1])
+                x, lengths = max_pool(x, lengths)
+        return zero_padding(x, lengths), visible_mask(lengths, x.shape[1])
 
 
-def stacked(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`count` neighbouring frames as one: (B, S, F) -> (B, ceil(S / count), count F)."""
+def stack_frames(x: Tensor, lengths: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Join `count` neighbouring frames: (B, S, F) becomes (B, ceil(S / count), count F)."""
     if count == 1:
         return x, lengths
     x = F.pad(x, (0, 0, 0, -x.shape[1] % count))
     return x.reshape(len(x), -1, count * x.shape[-1]), -(-lengths // count)
 
 
-def pooled(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The larger of every two neighbours in time; of an odd last one, itself."""
-    x = x.masked_fill(~within(lengths, x.shape[1]).unsqueeze(-1), -torch.inf)
+def max_pool(x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Take the larger of every two neighbours in time; an odd last frame stays as it is."""
+    x = x.masked_fill(~length_mask(lengths, x.shape[1]).unsqueeze(-1), -torch.inf)
     x = F.max_pool1d(x.transpose(1, 2), kernel_size=2, ceil_mode=True).transpose(1, 2)
     lengths = -(-lengths // 2)
-    return zero_behind(x, lengths), lengths
+    return zero_padding(x, lengths), lengths

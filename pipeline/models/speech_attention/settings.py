@@ -1,11 +1,13 @@
-"""Settings of the attention recogniser."""
+"""Settings and FLOPs of the attention recogniser."""
 
+from math import ceil
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from pipeline.core.schema import CountOrNone, Width
-from pipeline.models.speech_settings import SpeechSettings
+from pipeline.models.flops import BatchShape, gru_macs, lstm_macs
+from pipeline.models.settings import SpeechSettings
 
 
 class AttentionRecogniserConfig(SpeechSettings):
@@ -13,20 +15,20 @@ class AttentionRecogniserConfig(SpeechSettings):
 
     samples: ClassVar[bool] = True
     architecture: Literal["speech_attention"] = Field(description="BLSTM encoder, GRU decoder with hybrid attention")
-    frame_stacking: Width = Field(default=1, description="Neighbouring frames joined into one input of the encoder")
+    frame_stacking: Width = Field(default=1, description="Neighbouring frames stacked to one encoder input")
     encoder_layers: Width = Field(default=6, description="BLSTM layers")
     encoder_width: Width = Field(description="Units of a BLSTM layer, each direction")
     pooled_layers: CountOrNone = Field(
-        default=2, description="Max-pooling of stride 2 in time follows each of so many first layers"
+        default=2, description="Number of first layers that max-pooling of stride 2 in time follows"
     )
     decoder_width: Width = Field(description="Units of the GRU decoder (Table 4: 64 to 960)")
     embedding_width: Width = Field(default=256, description="Width of a character's vector; not printed")
-    attention_width: Width = Field(default=256, description="Width in which states are compared; not printed")
+    attention_width: Width = Field(default=256, description="Hidden width of the attention; not printed")
     location_filters: Width = Field(default=10, description="k: filters over the previous alignment; not printed")
     location_width: Width = Field(default=51, description="r: encoder positions that a filter spans; not printed")
     gru_reads: Literal["this context", "last context"] = Field(
         default="this context",
-        description="Beside y_{t-1}: c_t, asked for by d_{t-1}; or c_{t-1}, so that what asks for c_t has read y_{t-1}",
+        description="Context that the GRU reads with y_{t-1}: c_t by attention from d_{t-1}; or c_{t-1}, c_t from d_t",
     )
     task_state: Literal["state", "state and context"] = Field(
         default="state", description="s_t that the output layer, or a fusion, reads: d or [d; c_t]"
@@ -39,13 +41,32 @@ class AttentionRecogniserConfig(SpeechSettings):
 
     @property
     def annotation_width(self) -> int:
-        """Of what the attention reads at an encoder position: both directions."""
+        """Width of an annotation: both directions."""
         return 2 * self.encoder_width
 
     @property
     def schedule_width(self) -> int:
+        """Width of the decoder."""
         return self.decoder_width
 
     @property
     def state_width(self) -> int:
+        """Width of the task state."""
         return self.decoder_width + (self.annotation_width if self.task_state == "state and context" else 0)
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        encoder, share = 0.0, self.frame_stacking
+        positions, inputs = shape.src_positions / share, self.features * share
+        annotation, width = self.annotation_width, self.decoder_width
+        for layer in range(self.encoder_layers):
+            encoder += 2 * lstm_macs(inputs, self.encoder_width) * positions
+            inputs = annotation
+            if layer < self.pooled_layers:
+                positions, share = positions / 2, share * 2
+        keys = positions * annotation * self.attention_width
+        span = 2 * (self.location_width // 2) + 1
+        attention = ceil(shape.src_length / share) * (self.attention_width * (span + 1) + annotation)
+        update, table = width * self.attention_width + gru_macs(annotation, width), 3 * self.embedding_width * width
+        step = attention + update + self.state_width * shape.vocab
+        return encoder + keys + shape.vocab * table + shape.tgt_positions * step

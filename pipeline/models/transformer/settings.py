@@ -1,15 +1,16 @@
-"""Settings of the Transformer."""
+"""Settings and FLOPs of the Transformer."""
 
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Positive, Probability, Width
+from pipeline.models.flops import BatchShape
 from pipeline.models.settings import ModelSettings
 
 
 class AnyTransformerConfig(ModelSettings):
-    """What every Transformer has."""
+    """Settings of every Transformer."""
 
     num_layers: Width = Field(description="N: layers per stack")
     d_model: Width = Field(description="Width of embeddings and of every sub-layer's output")
@@ -20,44 +21,81 @@ class AnyTransformerConfig(ModelSettings):
     dropout: Probability = Field(default=0.1, description="P_drop: sub-layer outputs and embedding sums")
     attention_dropout: Probability = Field(default=0.0, description="Dropout of attention weights")
     relu_dropout: Probability = Field(default=0.0, description="Dropout inside the feed-forward sub-layer")
-    attention_init: Positive = Field(default=1.0, description="Factor of the first weights of queries, keys and values")
-    feed_forward_init: Positive = Field(default=1.0, description="The same of the feed-forward sub-layer's matrices")
+    attention_init: Positive = Field(
+        default=1.0, description="Factor of the initial weights of queries, keys and values"
+    )
+    feed_forward_init: Positive = Field(
+        default=1.0, description="Factor of the initial weights of the feed-forward sub-layer"
+    )
     positions: Literal["sinusoid", "learned"] = Field(default="sinusoid", description="Positions (row E: learned)")
     max_positions: Width = Field(default=256, description="Rows of a learned position table, in subwords")
     tie_embeddings: Literal["three-way", "none"] = Field(
-        default="three-way", description="Whether source, target and pre-softmax matrices are one"
+        default="three-way", description="Share one matrix between source, target and output layer"
     )
 
     @model_validator(mode="after")
     def heads_divide_width(self):
+        """Refuse a width that the heads do not divide."""
         if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
             raise ValueError(f"num_heads {self.num_heads} must divide d_model {self.d_model}, or set d_k and d_v")
         return self
 
     @property
     def schedule_width(self) -> int:
+        """d_model."""
         return self.d_model
 
     @property
     def family(self) -> str:
+        """Transformers and Weighted Transformers are one family."""
         return "transformer"
 
     @property
     def state_width(self) -> int:
+        """d_model."""
         return self.d_model
 
     @property
     def source_last(self) -> bool:
-        """Whether a decoder layer reads the source after its feed-forward network, not before."""
+        """True if a decoder layer attends to the source after its feed-forward network."""
         return False
 
     @property
     def key_width(self) -> int:
+        """d_k."""
         return self.d_k or self.d_model // self.num_heads
 
     @property
     def value_width(self) -> int:
+        """d_v."""
         return self.d_v or self.d_model // self.num_heads
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape."""
+        output, feed_forward = self.output_projection_macs(), 2 * self.d_model * self.d_ff
+        return self.stack_macs(shape, encoder=output + feed_forward, decoder=2 * output + feed_forward)
+
+    def output_projection_macs(self) -> int:
+        """Count the multiply-adds per position of the output projection of one attention."""
+        return self.num_heads * self.value_width * self.d_model
+
+    def stack_macs(self, shape: BatchShape, encoder: float, decoder: float) -> float:
+        """Count the multiply-adds of the whole model.
+
+        Args:
+            shape: Sizes of the batch.
+            encoder: Multiply-adds per position of an encoder layer, without the attention of its heads.
+            decoder: The same of a decoder layer.
+        """
+        # Heads times width; a branched attention has the same as long as both widths follow from d_model.
+        keys, values = self.num_heads * self.key_width, self.num_heads * self.value_width
+        self_projections, reads = self.d_model * (2 * keys + values), keys + values
+        encoder += self_projections + reads * shape.src_length
+        # A decoder query attends to half of its own sequence on average, but the whole square is computed.
+        decoder += self_projections + reads * shape.tgt_length + self.d_model * keys + reads * shape.src_length
+        per_src = self.num_layers * (encoder + self.d_model * (keys + values))
+        per_tgt = self.num_layers * decoder + self.d_model * shape.vocab
+        return per_src * shape.src_positions + per_tgt * shape.tgt_positions
 
 
 class TransformerConfig(AnyTransformerConfig):
@@ -70,4 +108,5 @@ class TransformerConfig(AnyTransformerConfig):
 
     @property
     def source_last(self) -> bool:
+        """True if a decoder layer attends to the source after its feed-forward network."""
         return self.decoder_order == "self-ffn-cross"

@@ -1,1 +1,0 @@
-"""The Weighted Transformer (Ahmed et al. 2017)."""

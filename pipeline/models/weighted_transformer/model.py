@@ -1,39 +1,45 @@
-"""The Weighted Transformer (Ahmed, Keskar & Socher 2017, section 3): attention heads as weighted branches.
+"""The Weighted Transformer: attention heads as weighted branches (Ahmed, Keskar & Socher 2017, section 3).
 
     bhead_i = head_i W^{O_i} · kappa_i                                        (6)
     BranchedAttention(Q, K, V) = sum_i alpha_i · FFN(bhead_i)                 (7)
 
-with kappa and alpha on the simplex. Where residual connections and normalisations stand is a matter of reading
-(`readings` in workflow/papers/weighted/paper.yaml). With `residuals: sub-layers` there is one after each sub-layer, the
-first inside the branches and shared by them:
+with kappa and alpha on the simplex. The paper leaves open where residual connections and normalisations stand
+(`readings` in workflow/papers/weighted/paper.yaml). With `residuals: sub-layers` there is one after each sub-layer. The
+first is inside the branches, which share it:
 
     y_i = LN(x + Dropout(bhead_i)),   LN(sum_i alpha_i y_i + Dropout(sum_i alpha_i FFN(y_i)))
 
-With `residuals: block` there is one around eq. 7. Nothing non-linear then lies between W^{O_i} and W_1, so that
-W^{O_i} W_1 kappa_i is formed first, a product of parameters only. In both alpha_i scales what W_2 reads.
+With `residuals: block` there is one around eq. 7. Nothing non-linear then lies between W^{O_i} and W_1, so
+W^{O_i} W_1 kappa_i is formed first, from parameters only. In both forms alpha_i scales the input of W_2.
 
-Dimensions: B sentences, T positions, M branches, D d_model, F hidden units of one branch.
+Dimensions: B sentences, T positions, M branches, D d_model, d_v width of a head, F hidden units of one branch.
 """
 
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function
 from torch.nn import functional as F
 
+from pipeline.models import kernels
+from pipeline.models.kernels import weighted_sum as kernel
 from pipeline.models.layers.dropout import relu_dropout
 from pipeline.models.transformer.model import DecoderLayer, EncoderLayer, Transformer
-from pipeline.models.transformer.multi_head_attention import CrossAttention, Mix, SelfAttention, projection
+from pipeline.models.transformer.multi_head_attention import (
+    CrossAttention,
+    OutputProjection,
+    SelfAttention,
+    projection,
+)
 from pipeline.models.weighted_transformer.settings import WeightedTransformerConfig
-from pipeline.models.weighted_transformer.simplex import project_to_simplex
 
 
-class BranchedMix(nn.Module):
-    """Eq. 6 and 7: what a branched attention does with its heads in place of W^O, and the layer's feed-forward network.
+class BranchedOutput(nn.Module):
+    """Eq. 6 and 7, in place of the output projection W^O of a branched attention.
 
-    split: branch i owns d_ff / M units, i.e. rows i of `inner` and columns i of `outer`; shared: every branch runs the
-    whole network. One bias b_2 serves all branches: sum alpha_i b_2 = b_2 on the simplex.
+    It contains the feed-forward network of the layer. With `ffn_mode` split, branch i owns d_ff / M units, i.e. rows i
+    of `inner` and columns i of `outer`. With shared, every branch runs the whole network. One bias b_2 serves all
+    branches: sum alpha_i b_2 = b_2 on the simplex.
     """
 
     def __init__(self, config: WeightedTransformerConfig):
@@ -55,41 +61,50 @@ class BranchedMix(nn.Module):
             self.outer.weight *= config.scaled("start")
 
     def branch_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters of kappa and, unless merged, alpha."""
         return [self.kappa] if self.alpha is None else [self.kappa, self.alpha]
 
     def to_parameter(self, weights: Tensor) -> Tensor:
-        """The parameter that stands for `weights` (a point of the simplex)."""
+        """Return the parameter value that represents `weights`, a point of the simplex."""
         return weights.log() if self.config.normalisation == "softmax" else weights
 
     def branch_weights(self) -> tuple[Tensor, Tensor]:
-        """(kappa, alpha), each (M,)."""
+        """Return kappa and alpha, shape (M,) each."""
         weights: list[Tensor] = [*self.branch_parameters()]
         if self.config.weights == "random":
-            # Sampled anew in every forward pass; out of training their expectation.
-            weights = [self.random_in_training() for _ in weights]
+            # Sampled in every forward pass; outside training their expectation.
+            weights = [self.sample_weights() for _ in weights]
         elif self.config.normalisation == "softmax":
             weights = [F.softmax(parameter, dim=0) for parameter in weights]
         return weights[0], keep_largest(weights[-1], self.config.top_k)
 
-    def random_in_training(self) -> Tensor:
+    def sample_weights(self) -> Tensor:
+        """Return random weights (M,) in training, else uniform weights."""
         if not self.training:
             return torch.full_like(self.kappa, 1 / len(self.kappa))
         return random_weights(len(self.kappa), device=self.kappa.device)
 
     def outputs(self, kappa: Tensor) -> Tensor:
-        """kappa_i W^{O_i} as (M, d_v, D)."""
+        """Return kappa_i W^{O_i}, shape (M, d_v, D)."""
         kappa = kappa * self.config.scaled("weights")
         return self.output.weight.unflatten(1, (len(kappa), -1)).permute(1, 2, 0) * kappa[:, None, None]
 
     def inner_layer(self) -> tuple[Tensor, Tensor]:
-        """W_1 as (D, F) and b_1, or each branch's part of them, (M, D, F) and (M, 1, F)."""
+        """Return W_1 (D, F) and b_1 (F,); with split, (M, D, F) and (M, 1, F), per branch."""
         weight, bias, branches = self.inner.weight, self.inner.bias, self.config.branches
         if self.split:
             weight, bias = weight.unflatten(0, (branches, -1)), bias.unflatten(0, (branches, 1, -1))
         return weight.transpose(-1, -2), bias
 
     def forward(self, context: Tensor) -> Tensor:
-        """context (B, T, M, d_v), what each head has read -> bhead_i (M, B, T, D), or eq. 7 of them (B, T, D)"""
+        """Apply eq. 6 and, with `residuals: block`, eq. 7.
+
+        Args:
+            context: Output of the heads, shape (B, T, M, d_v).
+
+        Returns:
+            bhead_i (M, B, T, D), or with `residuals: block` the result of eq. 7 (B, T, D).
+        """
         kappa, alpha = self.branch_weights()
         batch, length, _, _ = context.shape
         heads, outputs = context.permute(2, 0, 1, 3).flatten(1, 2), self.outputs(kappa)
@@ -100,13 +115,21 @@ class BranchedMix(nn.Module):
         return self.summed(hidden, alpha).unflatten(0, (batch, length))
 
     def network(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """y (M, B, T, D) -> sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D)"""
+        """Return sum_i alpha_i y_i and sum_i alpha_i FFN(y_i), both (B, T, D), of y (M, B, T, D)."""
         alpha, rows, (weight, bias) = self.branch_weights()[1], y.flatten(1, 2), self.inner_layer()
         hidden = torch.baddbmm(bias, rows, weight) if self.split else F.linear(rows, weight.T, bias)
         return weighted_sum(alpha, y), self.summed(hidden, alpha).unflatten(0, y.shape[1:3])
 
     def summed(self, hidden: Tensor, alpha: Tensor) -> Tensor:
-        """hidden (M, B T, F), before the ReLU -> sum_i alpha_i (ReLU(hidden_i) W_2 + b_2), (B T, D)"""
+        """Compute sum_i alpha_i (ReLU(hidden_i) W_2 + b_2).
+
+        Args:
+            hidden: Input of the ReLU, shape (M, B T, F).
+            alpha: Shape (M,).
+
+        Returns:
+            Shape (B T, D).
+        """
         alpha = alpha * self.config.scaled("weights")
         hidden = relu_dropout(hidden, self.dropout if self.training else 0.0)
         if self.split:
@@ -118,31 +141,37 @@ class BranchedMix(nn.Module):
 
 
 class WeightedTransformer(Transformer):
-    """A Transformer whose layers' feed-forward networks moved into branched attentions: one in every encoder layer,
-    and one in every decoder layer, over the target or over the source (`branched_attention`)."""
+    """A Transformer with a branched attention in every layer.
+
+    The branched attention contains the feed-forward network of the layer. In a decoder layer the attention over the
+    target or over the source is branched (`branched_attention`).
+    """
 
     config: WeightedTransformerConfig
 
     def __init__(self, config: WeightedTransformerConfig, src_vocab: int, tgt_vocab: int):
         super().__init__(config, src_vocab, tgt_vocab)
-        self.blocks = {name: module for name, module in self.named_modules() if isinstance(module, BranchedMix)}
+        self.blocks = {name: module for name, module in self.named_modules() if isinstance(module, BranchedOutput)}
 
     def encoder_layer(self) -> EncoderLayer:
-        config, block = self.config, BranchedMix(self.config)
+        """Build an encoder layer."""
+        config, block = self.config, BranchedOutput(self.config)
         return EncoderLayer(config, SelfAttention(branch_heads(config), block), block.network if block.kept else None)
 
     def decoder_layer(self) -> DecoderLayer:
+        """Build a decoder layer."""
         config = self.config
         if config.branched_attention == "cross":
-            over_target, block = SelfAttention(config, Mix(config)), BranchedMix(config)
+            over_target, block = SelfAttention(config, OutputProjection(config)), BranchedOutput(config)
             over_source = CrossAttention(branch_heads(config), block)
         else:
-            block = BranchedMix(config)
+            block = BranchedOutput(config)
             over_target = SelfAttention(branch_heads(config), block)
-            over_source = CrossAttention(config, Mix(config))
+            over_source = CrossAttention(config, OutputProjection(config))
         return DecoderLayer(config, over_target, over_source, block.network if block.kept else None)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Return parameters by learning-rate schedule, kappa and alpha apart."""
         branch_weights = [parameter for block in self.blocks.values() for parameter in block.branch_parameters()]
         chosen = {id(parameter) for parameter in branch_weights}
         weights = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
@@ -158,7 +187,7 @@ class WeightedTransformer(Transformer):
 
     @torch.no_grad()
     def monitors(self) -> dict[str, list[float]]:
-        """{"encoder.0.kappa": (M,), "encoder.0.alpha": …}: the branch weights of every block, by stack and layer."""
+        """Return the branch weights of all blocks: {"encoder.0.kappa": (M,), …}."""
         found: dict[str, list[float]] = {}
         for name, block in self.blocks.items():
             layer, names = ".".join(name.split(".")[:2]), ["kappa", "alpha"][: len(block.branch_parameters())]
@@ -167,7 +196,12 @@ class WeightedTransformer(Transformer):
 
     @torch.no_grad()
     def replace_branch_weights(self, kind: Literal["learned", "random", "uniform"], seed: int) -> None:
-        """Table 3: independent random draws, fixed by `seed`, or 1/M; or leave them as they are."""
+        """Replace the branch weights for an evaluation (Table 3).
+
+        Args:
+            kind: "random" draws fixed by `seed`, "uniform" weights 1 / M, or "learned", which keeps them.
+            seed: Seed of the draws.
+        """
         if kind == "learned":
             return
         generator = torch.Generator().manual_seed(seed)
@@ -178,51 +212,58 @@ class WeightedTransformer(Transformer):
                 parameter.copy_(block.to_parameter(chosen))
 
 
-class WeightedSum(Function):
-    """Sum of weighted branches, whose gradient is a product of numbers in place of a product of matrices.
-
-    cuBLAS runs the outer product of alpha and the gradient as hundreds of small kernels: a sixth of a step.
-    """
-
-    @staticmethod
-    def forward(ctx, alpha: Tensor, x: Tensor) -> Tensor:
-        """Sum alpha (M,) times x (M, …)."""
-        ctx.save_for_backward(alpha, x)
-        return (alpha.to(x.dtype) @ x.flatten(1)).unflatten(0, x.shape[1:])
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):
-        alpha, x = ctx.saved_tensors
-        weights = alpha.to(grad.dtype).view(-1, *[1] * grad.dim())
-        return (x.flatten(1) @ grad.flatten().to(x.dtype)).to(alpha.dtype), (weights * grad).to(x.dtype)
-
-
 def weighted_sum(alpha: Tensor, x: Tensor) -> Tensor:
     """Return sum_i alpha_i x_i of alpha (M,) and x (M, …), without a weighted copy of x."""
-    if x.is_cuda:
-        return WeightedSum.apply(alpha, x)
+    if x.is_cuda and kernels.enabled():
+        return kernel.weighted_sum(alpha, x)
     return (alpha.to(x.dtype) @ x.flatten(1)).unflatten(0, x.shape[1:])
 
 
 def branch_heads(config: WeightedTransformerConfig) -> WeightedTransformerConfig:
-    """The settings of an attention whose M branches stand in the place of the h heads."""
+    """Return the settings of an attention with M branches in place of the h heads."""
     return config.model_copy(update={"num_heads": config.branches})
 
 
 def random_weights(
     branches: int, generator: torch.Generator | None = None, device: torch.device | None = None
 ) -> Tensor:
-    """U(0, 1) draws divided by their sum, (M,)."""
+    """Draw M values from U(0, 1) and divide them by their sum."""
     draws = torch.rand(branches, generator=generator, device=device)
     return draws / draws.sum()
 
 
 def keep_largest(weights: Tensor, top_k: int | None) -> Tensor:
-    """`weights` (M,) with all but the `top_k` largest at zero; the rest is not rescaled."""
+    """Set all but the `top_k` largest weights (M,) to zero, without rescaling the others."""
     if top_k is None:
         return weights
     return weights * torch.zeros_like(weights).scatter(0, weights.topk(top_k).indices, 1.0)
 
 
+def project_to_simplex(points: Tensor) -> Tensor:
+    """Project each row onto the simplex {w >= 0, sum w = 1} (Chen & Ye 2011).
+
+    With u sorted in descending order, rho = max{j : u_j - (sum_{r<=j} u_r - 1) / j > 0},
+    theta = (sum_{r<=rho} u_r - 1) / rho and w = max(u - theta, 0).
+
+    Args:
+        points: Shape (…, M).
+    """
+    points = points - points.amax(dim=-1, keepdim=True)  # the same nearest point, with less rounding
+    ordered = points.sort(dim=-1, descending=True).values
+    excess = running_sums(ordered) - 1
+    ranks = torch.arange(1, points.shape[-1] + 1, dtype=points.dtype, device=points.device)
+    rho = (ordered - excess / ranks > 0).sum(dim=-1, keepdim=True)
+    theta = excess.gather(-1, rho - 1) / rho
+    return (points - theta).clamp_min(0)
+
+
+def running_sums(x: Tensor) -> Tensor:
+    """Return the cumulative sums of the last dimension, deterministically on a GPU too."""
+    if not x.is_cuda:
+        return x.cumsum(dim=-1)
+    return (x.unsqueeze(-1) * torch.ones(x.shape[-1], x.shape[-1], dtype=x.dtype, device=x.device).triu()).sum(dim=-2)
+
+
 def build(config: WeightedTransformerConfig, vocab_sizes: tuple[int, int]) -> WeightedTransformer:
+    """Build an initialised model for source and target vocabulary."""
     return WeightedTransformer(config, *vocab_sizes)

@@ -1,10 +1,11 @@
-"""Settings of the Weighted Transformer."""
+"""Settings and FLOPs of the Weighted Transformer."""
 
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.core.schema import Width
+from pipeline.models.flops import BatchShape
 from pipeline.models.transformer.settings import AnyTransformerConfig
 
 
@@ -18,7 +19,7 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         default="shared", description="All branches share one full-width network, or each owns d_ff / M units"
     )
     normalisation: Literal["projection", "softmax"] = Field(
-        default="projection", description="How kappa and alpha are kept on the simplex"
+        default="projection", description="Method that keeps kappa and alpha on the simplex"
     )
     weights: Literal["learned", "random"] = Field(default="learned", description="kappa, alpha in training")
     merged: bool = Field(default=False, description="One variable serves as both kappa and alpha")
@@ -32,11 +33,12 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         "branches, or one around both",
     )
     branch_scale: Literal["one", "weights", "start"] = Field(
-        default="one", description="As printed; or kappa and alpha, or W^O and W_2 at the start, M times as large"
+        default="one", description="As printed; or kappa and alpha, or the initial W^O and W_2, times M"
     )
 
     @model_validator(mode="after")
     def branches_divide_width(self):
+        """Refuse settings of branches that do not fit each other."""
         if self.ffn_mode == "split" and self.d_ff % self.branches:
             raise ValueError(f"num_branches {self.branches} must divide d_ff {self.d_ff} when ffn_mode is split")
         if (self.d_k is None or self.d_v is None) and self.d_model % self.branches:
@@ -44,26 +46,50 @@ class WeightedTransformerConfig(AnyTransformerConfig):
         if self.top_k is not None and self.top_k > self.branches:
             raise ValueError(f"top_k {self.top_k} exceeds the {self.branches} branches")
         if self.residuals == "sub-layers" and self.merged and self.weights == "random":
-            raise ValueError("merged weights that are random need residuals: block, where they are drawn once a pass")
+            raise ValueError("merged weights that are random need residuals: block, which draws them once per pass")
         return self
 
     @property
     def branches(self) -> int:
+        """M."""
         return self.num_branches or self.num_heads
 
     def scaled(self, what: Literal["weights", "start"]) -> int:
-        """By what kappa and alpha, or the first W^O and W_2, are multiplied."""
+        """Return the factor on kappa and alpha, or on the initial W^O and W_2."""
         return self.branches if self.branch_scale == what else 1
 
     @property
     def source_last(self) -> bool:
+        """True if a decoder layer attends to the source after its feed-forward network."""
         return self.branched_attention == "self"
 
     @property
     def branch_schedule_width(self) -> float:
-        """Section 4.1: d_model / N."""
+        """d_model / N (section 4.1)."""
         return self.d_model / self.num_layers
 
+    def forward_macs(self, shape: BatchShape) -> float:
+        """Count the multiply-adds of a forward pass over a batch of this shape.
+
+        One attention of each layer is branched; a decoder layer has a plain one too.
+        """
+        branched = self.branched_macs()
+        return self.stack_macs(shape, encoder=branched, decoder=branched + self.output_projection_macs())
+
+    def branched_macs(self) -> int:
+        """Count the multiply-adds per position of eq. 6 and 7.
+
+        With a residual connection inside the branches, W^{O_i} and W_1 are applied one after the other. Without it,
+        W^{O_i} W_1 is formed beforehand (model.py).
+        """
+        values = self.d_v or self.d_model // self.branches
+        copies, outer = self.branches if self.ffn_mode == "shared" else 1, self.d_ff * self.d_model
+        if self.residuals == "sub-layers":
+            sums = self.branches * self.d_model + (self.branches * self.d_ff if copies > 1 else 0)
+            return self.branches * values * self.d_model + copies * self.d_model * self.d_ff + outer + sums
+        return copies * values * self.d_ff + outer
+
     def check_training(self, training: Any) -> None:
+        """Refuse a training without `branch_warmup_steps`."""
         if training.branch_warmup_steps is None:
             raise ValueError("training.branch_warmup_steps is missing; the paper has 400")

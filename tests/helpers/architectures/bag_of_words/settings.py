@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.core.schema import Count
+from pipeline.models.flops import BatchShape
 from pipeline.models.settings import ModelSettings
 
 
@@ -17,3 +18,6 @@ class BagOfWordsConfig(ModelSettings):
     @property
     def schedule_width(self) -> int:
         return self.width
+
+    def forward_macs(self, shape: BatchShape) -> float:
+        return shape.tgt_positions * self.width * shape.vocab

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pipeline.config import TrainingConfig
-from pipeline.models.layers.narrowing import casts
+from pipeline.models.kernels.autocast import cached_casts
 from pipeline.training.update_rule import update_rule
 
 OTHERS = {"validate_every": 9, "checkpoint_every": 9, "keep_checkpoints": 1, "micro_batch_tokens": 99}
@@ -21,13 +21,13 @@ def narrow(weights):
 
 @torch.no_grad()
 def test_weights_are_cast_anew_when_one_was_changed_and_not_before(weights):
-    first = casts(torch.bfloat16, weights)
+    first = cached_casts(torch.bfloat16, weights)
     assert [one.tolist() for one in first] == narrow(weights)
-    assert casts(torch.bfloat16, weights) is first
+    assert cached_casts(torch.bfloat16, weights) is first
     weights[1].mul_(2)
-    second = casts(torch.bfloat16, weights)
+    second = cached_casts(torch.bfloat16, weights)
     assert second is not first and second[1].tolist() == narrow(weights)[1]
-    assert casts(torch.float16, weights)[0].dtype == torch.float16
+    assert cached_casts(torch.float16, weights)[0].dtype == torch.float16
 
 
 @pytest.mark.parametrize(("optimiser", "lr"), [("adam", 0.1), ("adadelta", 10), ("nag", 0.1)])
@@ -38,7 +38,7 @@ def test_a_validation_after_an_update_measures_the_updated_weights(weights, opti
     states = [rule.state(weight) for weight in weights]
     for _ in range(3):
         before = narrow(weights)
-        sum(cast.float().square().sum() for cast in casts(torch.bfloat16, weights)).backward()
+        sum(cast.float().square().sum() for cast in cached_casts(torch.bfloat16, weights)).backward()
         with torch.no_grad():
             rule.move(weights, [weight.grad for weight in weights], states, lr, torch.zeros(()))
-            assert [one.tolist() for one in casts(torch.bfloat16, weights)] == narrow(weights) != before
+            assert [one.tolist() for one in cached_casts(torch.bfloat16, weights)] == narrow(weights) != before

@@ -1,0 +1,54 @@
+"""Fast implementations of plain modules: hand-derived backward passes and CPU kernels.
+
+Read the plain module first. It stands in `pipeline/models/layers` or in the folder of its architecture, and calls
+the kernel of the same signature when `enabled()` says so:
+
+| plain module | kernel |
+|---|---|
+| layers/dropout.py | dropout.py |
+| layers/loss.py | cross_entropy.py |
+| layers/padding.py, `gather_positions` | reversal.py |
+| ctc/model.py, `torch.nn.GRU` in both directions | gru.py |
+| recurrent/conditional_gru.py, `ConditionalGRU.loop` | conditional_gru.py |
+| recurrent/external_memory.py, `MemoryGRU.loop` | memory_gru.py |
+| speech_attention/model.py, `AttentionRecogniser.loop` | recogniser_loop.py |
+| ctc/model.py, `torch.nn.Conv2d` | convolution.py |
+| transformer/multi_head_attention.py, `attend` | attention.py |
+| weighted_transformer/model.py, `weighted_sum` | weighted_sum.py |
+
+matmul.py and additive_attention.py hold what several kernels share. autocast.py saves casts on a GPU.
+Tests compare values and gradients of both implementations.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the registry of architectures imports this package without torch
+    from torch import Tensor
+
+_enabled = True
+
+
+def enabled() -> bool:
+    """Return True unless `disabled` is active."""
+    return _enabled
+
+
+def enabled_on_cpu(x: "Tensor") -> bool:
+    """Return True if kernels are enabled and `x` is on a CPU.
+
+    On other devices torch has fast kernels of its own.
+    """
+    return _enabled and x.device.type == "cpu"
+
+
+@contextlib.contextmanager
+def disabled() -> Iterator[None]:
+    """Run the plain modules inside the block."""
+    global _enabled
+    previous, _enabled = _enabled, False
+    try:
+        yield
+    finally:
+        _enabled = previous

@@ -1,0 +1,59 @@
+"""Sequences of different lengths in one batch: masks and reversal.
+
+Dimensions: B sequences, S positions, H features.
+"""
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from pipeline.models import kernels
+from pipeline.models.kernels import reversal
+
+
+@cache
+def cached_indices(device: torch.device, *indices: int) -> Tensor:
+    """Return int64 indices on `device`, copied there once: the host would wait for each copy."""
+    return torch.tensor(indices, device=device)
+
+
+def length_mask(lengths: Tensor, width: int) -> Tensor:
+    """Return a mask (B, width) that is True at the first `lengths` (B,) positions."""
+    return torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def visible_mask(lengths: Tensor, width: int) -> Tensor:
+    """Return the mask (B, width) of positions that attention may see.
+
+    A sequence of length 0, which only fills up a batch, has its first position visible: softmax needs one.
+    """
+    return length_mask(lengths.clamp_min(1), width)
+
+
+def zero_padding(x: Tensor, lengths: Tensor) -> Tensor:
+    """Return x (B, S, H) with zeros behind the first `lengths` (B,) positions."""
+    return x.masked_fill(~length_mask(lengths, x.shape[1]).unsqueeze(-1), 0.0)
+
+
+def reversal_indices(mask: Tensor) -> Tensor:
+    """Return indices (B, S) that reverse each sequence and leave its padding last.
+
+    Args:
+        mask: Shape (B, S), True at symbols, False at the padding behind them.
+    """
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    last = mask.sum(1, keepdim=True) - 1
+    return torch.where(mask, last - positions, positions)
+
+
+def gather_positions(x: Tensor, indices: Tensor) -> Tensor:
+    """Put position indices[b, j] of sequence b at j.
+
+    Args:
+        x: Shape (B, S, H).
+        indices: From `reversal_indices`, shape (B, S); they must be their own inverse.
+    """
+    if kernels.enabled():
+        return reversal.gather_positions(x, indices)
+    return x.gather(1, indices.unsqueeze(2).expand_as(x))

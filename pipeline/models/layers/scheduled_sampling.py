@@ -1,0 +1,81 @@
+"""Step-by-step training loss, with scheduled sampling (Bengio et al. 2015; Cold Fusion, section 4.3: rate 0.2).
+
+With probability `rate` the decoder reads a symbol drawn from its own prediction in place of the reference. All random
+numbers come from torch's global generator, which the trainer seeds for every micro-batch.
+
+Dimensions: B sentences, T symbols, V vocabulary.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pipeline.core.symbols import BOS, EOS, PAD
+from pipeline.models.layers.loss import masked_loss
+from pipeline.models.layers.padding import cached_indices
+from pipeline.models.seq2seq import LossSums, Seq2Seq
+
+NEVER_READ = (PAD, BOS, EOS)
+
+
+def unrolled_loss(model: Seq2Seq, batch, label_smoothing: float, rate: float) -> LossSums:
+    """Compute the summed loss step by step; teacher-forced outside training."""
+    logits = unrolled_logits(model, batch, rate if model.training else 0.0)
+    return masked_loss(logits, batch, label_smoothing)
+
+
+def unrolled_logits(model: Seq2Seq, batch, rate: float) -> Tensor:
+    """Compute logits (B, T, V) step by step, reading own predictions with probability `rate`."""
+    source, cache = model.start(batch)
+    inputs, steps = DecoderInputs(batch.tgt_in, rate), list[Tensor]()
+    for position in range(batch.tgt_in.shape[1]):
+        symbols = inputs.at(position, lambda: steps[-1].squeeze(1))
+        logits, cache = model.step(symbols.unsqueeze(1), source, cache)
+        steps.append(logits)
+    return torch.cat(steps, dim=1)
+
+
+class DecoderInputs:
+    """Symbols that a decoder reads, of the reference or of its own predictions.
+
+    Args:
+        reference: Shape (B, T).
+        rate: Probability of reading a prediction.
+    """
+
+    def __init__(self, reference: Tensor, rate: float):
+        self.reference, self.rate = reference.t(), rate
+        self.own = torch.rand(self.reference.shape, device=reference.device) < rate
+        self.clocks: Tensor | None = None
+
+    def at(self, position: int, logits: Callable[[], Tensor]) -> Tensor:
+        """Return the symbols (B,) at a position.
+
+        Args:
+            position: Index of the position.
+            logits: Gives the prediction of these symbols (B, V); called only if needed.
+        """
+        if not position or not self.rate:
+            return self.reference[position]
+        predicted = logits()
+        if self.clocks is None:  # drawn for all positions at once: each draw is a kernel launch
+            self.clocks = log_clocks((len(self.reference), *predicted.shape), predicted.device)
+        return torch.where(self.own[position], sample(predicted, self.clocks[position]), self.reference[position])
+
+
+def log_clocks(shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """Draw log exponential waiting times (…, V), infinite for symbols that are never read."""
+    clocks = torch.empty(shape, device=device).exponential_().log_()
+    return clocks.index_fill_(-1, cached_indices(device, *NEVER_READ), torch.inf)
+
+
+@torch.no_grad()
+def sample(logits: Tensor, clocks: Tensor) -> Tensor:
+    """Sample one symbol (…,) per distribution (…, V) by the Gumbel-max trick.
+
+    Args:
+        logits: Shape (…, V).
+        clocks: From `log_clocks`, shape (…, V).
+    """
+    return (logits - clocks).argmax(-1)
