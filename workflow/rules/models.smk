@@ -61,11 +61,12 @@ rule decode:
     params:
         folder=shown(rules_of.run_folder),
         plan=shown(rules_of.decoding_plan),
+        job=lambda wildcards: f"{shown(rules_of.run_folder)(wildcards)}/jobs/decode-{wildcards.decoding}",
     message:
         "{rule}: {wildcards.paper}/{wildcards.system} on {wildcards.dataset} -> {output}"
     shell:
         LAUNCH
-        + " --folder {params.folder:q}/jobs/decode-{wildcards.decoding} --beside {params.folder:q} --makes {output:q}"
+        + " --folder {params.job:q} --beside {params.folder:q} --makes {output:q}"
         + " -- decode --run {params.folder:q} --plan {params.plan:q} --threads {threads} >{log:q} 2>&1"
 
 
@@ -109,7 +110,7 @@ rule layer_times:
     message:
         "{rule} -> {output}"
     shell:
-        LAUNCH + " --folder {params.job:q} --makes {output:q} -- layer-times --out {output:q} >{log:q} 2>&1"
+        f"{LAUNCH} --folder {{params.job:q}} --makes {{output:q}} -- layer-times --out {{output:q}} >{{log:q}} 2>&1"
 
 
 rule model_sizes:
