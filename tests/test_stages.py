@@ -71,7 +71,7 @@ def rules() -> dict[tuple[str, str], str]:
         for block in re.split(r"\n(?=(?:use )?rule )", path.read_text())[1:]:
             name = re.match(r"(?:use rule \w+ as )?(?:rule )?(\w+)", block)[1]
             if "shell:" in block:  # the others inherit it
-                found |= {(name, stage): block for stage in called_by(block)}
+                found |= {(name, stage): block for stage in sorted(called_by(block))}
     return found
 
 

@@ -10,6 +10,9 @@ from pipeline.planning.devices import Device
 SECONDS = 44e-6
 """Of a host for a counted launch, without CUDA graphs: the median of fifteen trainings that waited for it, 26 to 70, on
 an H100 of a virtual machine (docs/paper-scale.md)."""
+GRAPH_SECONDS = 5.5e-6
+"""Of a GPU for a counted launch that a CUDA graph replays: the median of six trainings of small kernels on an H100, 5.1
+to 7.0 (docs/measured/gpu.md)."""
 PARAMETER_BYTES = 45.0
 """That a micro-batch moves for each parameter: casts of weights, and sums of gradients."""
 UPDATE_BYTES = {"adam": 28.0, "adadelta": 100.0, "nag": 20.0}
@@ -43,7 +46,7 @@ NOTHING = Asked(0)
 
 
 def update_seconds(spec: RunSpec, update: UpdateShape, parameters: int, flops: float, device: Device) -> float:
-    """Of an update of `flops` operations on one GPU: the device's time or its host's, whichever is longer."""
+    """Return the seconds of a step of `flops` operations on one GPU: the longer of computing and launching."""
     return max(device_seconds(spec, update, parameters, flops, device), launch_seconds(spec, update))
 
 
@@ -58,7 +61,9 @@ def device_seconds(spec: RunSpec, update: UpdateShape, parameters: int, flops: f
 
 
 def launch_seconds(spec: RunSpec, update: UpdateShape) -> float:
-    return SECONDS * micro_batches(spec, update) * launches(spec, update.src_length, update.tgt_length)
+    """Return the seconds that the kernels of a step take to launch, by the host or in a CUDA graph."""
+    each = GRAPH_SECONDS if spec.training.cuda_graphs else SECONDS
+    return each * micro_batches(spec, update) * launches(spec, update.src_length, update.tgt_length)
 
 
 def micro_batches(spec: RunSpec, update: UpdateShape) -> int:

@@ -84,9 +84,17 @@ def gpu_hours(job: Job, device: Device) -> float:
 def render(project: Project, found: Jobs, devices: dict[str, Device]) -> str:
     """The plan for people."""
     jobs = found.all
+
+    def trained(paper: str) -> list[Job]:
+        """Return the jobs of a paper's own systems; those that it shares count where they are described."""
+        return [job for job in jobs if job.name.startswith(f"{paper}/")]
+
     header = ["training", "done", "parameters", "steps", "tokens", "operations", "hours here", *devices, "disk"]
     rows = [training_cells(job, job.forecast, devices) for job in jobs if job.forecast]
-    totals = [total_cells("all", jobs, devices, lambda job: 1.0)]
+    totals = [
+        total_cells(paper, of_paper, devices, lambda job: 1.0) for paper in found.papers if (of_paper := trained(paper))
+    ]
+    totals += [total_cells("all", jobs, devices, lambda job: 1.0)]
     totals += [total_cells("left to do", jobs, devices, lambda job: 1 - job.done)]
     parts = [
         f"# Plan, scale {project.config.scale}",
