@@ -30,10 +30,14 @@ demo: env
 	@echo
 	@$(BIN)/reprise show
 	@echo
-	@echo "Every number leads to its run, its curves and its outputs: file://$(CURDIR)/results/site/index.html. Next:"
-	@echo "  $(BIN)/reprise make results/claims.csv    what the paper says, judged; then again: $(BIN)/reprise site"
-	@echo "  $(BIN)/reprise make coldfusion            another paper: tables, figures and claims"
-	@echo "  $(BIN)/snakemake -n --config scale=small -- weighted   what public real data would take"
+	@echo "The Transformer of that table translates \"can dogs eat carrots\":"
+	@echo "can dogs eat carrots" | $(BIN)/reprise translate attention/base/wmt14-en-de/1
+	@echo
+	@echo "Every number leads to its run, its curves and its outputs: file://$(CURDIR)/results/site/index.html"
+	@echo "Next:"
+	@echo "  $(BIN)/reprise translate weighted/C/wmt14-en-de/1    type a query such as: where do cats sleep"
+	@echo "  $(BIN)/reprise make results/claims.csv               what the paper says, judged"
+	@echo "  $(BIN)/reprise make coldfusion                       another paper: tables, figures and claims"
 
 # of three workers one mostly waits, for Slurm
 test: env
