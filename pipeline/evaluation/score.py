@@ -14,15 +14,20 @@ The test set has to be the one that the dataset file describes, by line count an
 """
 
 import argparse
+import logging
 from pathlib import Path
 
 from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.dataset import CorpusRecord, load_one_of
 from pipeline.data.text.checked_lines import check_untokenised, read_lines
+from pipeline.data.text.round_trip import round_trip
 from pipeline.data.text.test_sets import check_references
+from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.statistics.score_file import write_score
 from pipeline.metrics.statistics.texts import Texts, Translations
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,21 +43,36 @@ def run(args: argparse.Namespace) -> None:
     raw_references = [args.prepared / f"{args.split}.{suffix}" for suffix in suffixes]
     tokenised_references = [args.prepared / f"{args.split}.tok.{suffix}" for suffix in suffixes]
     lines = check_references(dataset, args.split, args.prepared)
+    raw = read_texts(args.text, raw_references, lines)
+    tokens = read_texts(args.tokenised, tokenised_references, lines)
+    how = Tokenisation.of(dataset)
     translations = Translations(
-        raw=read_texts(args.text, raw_references, lines),
-        tokenised=read_texts(args.tokenised, tokenised_references, lines),
+        raw=raw,
+        tokenised=scored_tokens(how, dataset.tgt, raw, tokens),
         compound_split=dataset.compound_split,
         nist=dataset.bleu == "nist",
         tgt=dataset.tgt,
-        tokeniser=(dataset.tgt == "zh" and dataset.segmenter) or dataset.tokeniser,
+        tokeniser=how.scored_as(dataset.tgt),
         case="lc" if dataset.lowercase else "mixed",
     )
-    raw = translations.raw
+    returned = round_trip(how, dataset.tgt, raw.references[0], tokens.references[0])
+    if returned.is_lossy:
+        log.warning("a perfect translation reaches sacreBLEU %.1f: the tokeniser loses the rest", returned.ceiling)
     for path, text in zip([args.text, *raw_references], [raw.hypotheses, *raw.references], strict=True):
         check_untokenised(path, text)
     read = [args.tokenised, args.text, *raw_references, *tokenised_references]
-    record = scored(dataset, args.split, lines, digest_of(raw_references), read)
+    record = scored(dataset, args.split, lines, digest_of(raw_references), read, ceiling=returned.ceiling)
     write_score(args.out, translations, record)
+
+
+def scored_tokens(how: Tokenisation, language: str, raw: Texts, tokens: Texts) -> Texts:
+    """Return hypotheses and references as metrics of tokenised text compare them."""
+
+    def both(texts: list[str], lines: list[str]) -> list[str]:
+        return [how.scored(*pair, language) for pair in zip(texts, lines, strict=True)]
+
+    references = zip(raw.references, tokens.references, strict=True)
+    return Texts(both(raw.hypotheses, tokens.hypotheses), [both(*pair) for pair in references])
 
 
 def digest_of(references: list[Path]) -> str:

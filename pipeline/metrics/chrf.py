@@ -16,15 +16,15 @@ from pipeline.metrics.statistics.texts import Translations
 BETA = 2
 
 
-def counter() -> Any:
+def counter(texts: Translations) -> Any:
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF(beta=BETA)
+    return CHRF(beta=BETA, lowercase=texts.case == "lc")
 
 
 def statistics(texts: Translations) -> np.ndarray:
     """(N, 18) n-grams of hypothesis, reference and both, of each order; of several references the best one's."""
-    rows = counter()._extract_corpus_statistics(texts.raw.hypotheses, texts.raw.references)
+    rows = counter(texts)._extract_corpus_statistics(texts.raw.hypotheses, texts.raw.references)
     return np.array(rows, dtype=np.int32)
 
 
@@ -39,7 +39,7 @@ def chrf(totals: np.ndarray) -> np.ndarray:
 
 
 def signature(texts: Translations) -> str:
-    theirs = counter()
+    theirs = counter(texts)
     theirs.num_refs = len(texts.raw.references)
     return f"text:raw|beta:{BETA}|{theirs.get_signature().format()}"
 

@@ -12,16 +12,19 @@
 """
 
 import argparse
+import contextlib
 import json
 import logging
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import MADE, atomic_write
 from pipeline.data.dataset import load_dataset
+from pipeline.data.languages import canonical
 from pipeline.papers.project import load_project
 from reprise.named_run import find_root
 from reprise.new_data import recordings, text, trees
@@ -29,7 +32,14 @@ from reprise.new_data.shares import read_shares
 from reprise.scaffold import SCAFFOLD, filled, write_paper
 
 log = logging.getLogger(__name__)
-NAME, LANGUAGE = re.compile(r"[a-z][a-z0-9-]*"), re.compile(r"[a-z]{2,3}")
+NAME = re.compile(r"[a-z][a-z0-9-]*")
+FILE_KINDS = frozenset(
+    (
+        *("bak", "csv", "doc", "ids", "log", "low", "new", "old", "org", "raw", "seg"),
+        *("sgm", "src", "srt", "tex", "tgt", "trg", "trn", "tsv", "txt", "val", "xml"),
+    )
+)
+"""Endings of files that say nothing about a language, although ISO 639 has such codes."""
 SPLIT = "0.98/0.01/0.01"
 UNSAID = {"licence": "not known; ask its owner before you pass it on", "citation": "none given"}
 OF_DATASETS = (
@@ -71,8 +81,9 @@ def run(args: argparse.Namespace) -> None:
         return
     if not args.dataset:
         raise UserError("--dataset: name the dataset of the paper, such as one that `reprise new dataset` wrote")
-    made = write_paper(load_project(root), args.name, args.dataset)
-    load_project(root)  # says what is wrong with it, if anything is
+    with undone_if_refused():
+        made = write_paper(load_project(root), args.name, args.dataset)
+        load_project(root)  # says what is wrong with it, if anything is
     log.info("%s: `snakemake -n -- %s` shows what it would run", made, args.name)
 
 
@@ -93,19 +104,29 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
     path = root / "workflow/datasets" / f"{args.name}.yaml"
     if path.exists():
         raise UserError(f"{path}: is there already; choose another name, or remove it")
-    before = len(MADE)
-    try:
+    with undone_if_refused():
         template, facts = facts_of(args, root / "data" / args.name)
         said = {key: json.dumps(getattr(args, key) or unsaid, ensure_ascii=False) for key, unsaid in UNSAID.items()}
         said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
         with atomic_write(path) as file:
             file.write(filled(root / SCAFFOLD / template, **said, **facts))
         load_dataset(path)
+    return path
+
+
+@contextlib.contextmanager
+def undone_if_refused() -> Iterator[None]:
+    """Remove the files that were written within it, and their folders if empty, if anything fails."""
+    before = len(MADE)
+    try:
+        yield
     except BaseException:  # what is half of it would be in the way of all that follows
         while len(MADE) > before:
-            MADE.popitem()[0].unlink(missing_ok=True)
+            path = MADE.popitem()[0]
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # others have files there
+                path.parent.rmdir()
         raise
-    return path
 
 
 def facts_of(args: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any]]:
@@ -133,9 +154,15 @@ def facts_of(args: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any
 def languages_of(args: argparse.Namespace) -> tuple[str, str]:
     if args.pairs and not args.languages:
         raise UserError("--languages: say those of the two columns of --pairs, such as en de")
-    src, tgt = args.languages or (path.suffix.removeprefix(".") for path in (args.src, args.tgt))
-    if not (LANGUAGE.fullmatch(src) and LANGUAGE.fullmatch(tgt)) or src == tgt:
-        raise UserError(f"--languages: two ISO 639 codes, such as en de, are needed; the files say {src!r} and {tgt!r}")
+    named = args.languages or [path.suffix.removeprefix(".") for path in (args.src, args.tgt)]
+    if kinds := [one for one in named if one in FILE_KINDS and not args.languages]:
+        raise UserError(f"--languages: name the two languages, such as en de; a file's ending says {kinds[0]!r}")
+    try:
+        src, tgt = map(canonical, named)
+    except ValueError as error:
+        raise UserError(f"--languages: {error}") from error
+    if src == tgt:
+        raise UserError(f"--languages: two languages are needed, such as en de; got {' and '.join(named)}")
     return src, tgt
 
 

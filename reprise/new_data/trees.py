@@ -6,12 +6,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pipeline.data.trees.trees.trees import bracketings, clean, parse_tree, words
+from pipeline.data.trees.trees.trees.linearisation import linearise
+
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import EOS
-from pipeline.data.trees.linearisation import linearise
-from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
+from pipeline.data.text.shared_sentences import comparison_key
 from reprise.new_data.shares import by_split
 from reprise.new_data.text import (
     LARGEST_VOCABULARY,
@@ -39,7 +41,7 @@ def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, 
     """Write `<folder>/<split>.trees`, a tree a line; no sentence is in two splits."""
     by_sentence: dict[str, list[str]] = defaultdict(list)
     for sentence, tree in sentences_and_trees(path):
-        by_sentence[sentence].append(tree)
+        by_sentence[comparison_key(sentence)].append(tree)
     files: dict[str, Path] = {}
     for split, chosen in by_split(by_sentence, shares, "sentences").items():
         files[split] = folder / f"{split}.trees"

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pipeline.data.languages import BleuTokenizer
 from pipeline.metrics.statistics.metric import Metric
 from pipeline.metrics.statistics.texts import Translations
 
@@ -27,7 +28,7 @@ class Recipe:
 
     text: Literal["tokenised", "raw"]
     """What the lines are: `tokenised` as the training data, by which the signature says, or `raw`."""
-    tokenizer: Literal["none", "13a", "zh"] = "none"
+    tokenizer: BleuTokenizer | Literal["none"] = "none"
     lowercase: bool = False
     compound_split: bool = False
     reference_length: Literal["closest", "shortest"] = "closest"
