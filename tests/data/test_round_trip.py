@@ -37,7 +37,8 @@ def test_characters_of_every_block_survive_tokens_and_subwords(tmp_path, seed):
     for block in blocks():
         words = ["".join(draw.choices(block, k=draw.randint(1, 6))) for _ in range(8)]
         lines += [" ".join(words[:4]), draw.choice(["", "a"]) + " ".join(words[4:])]
-    tokens = [RAW.tokens(f" {line}\t", "xx") for line in lines]
+    lines += ["a  b\tc\x00\x1f\x07 d", " . "]
+    tokens = [RAW.tokens(line, "xx") for line in lines]
     assert tokens == lines and [RAW.text(line, "xx") for line in tokens] == lines
     size = len({*"".join(lines)}) + 5
     (tmp_path / "model").write_bytes(train("bpe", iter(tokens), size, "all"))

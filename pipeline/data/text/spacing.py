@@ -128,9 +128,10 @@ def sides(
 def straight_apostrophe(left: str, right: str, rest: list[str], language: str) -> tuple[bool | None, bool | None]:
     """Return the spaces around `'`, which Moses knows in English and where words are elided: `geht's`."""
     known = language == "en" or language in ELISIONS
-    if known or "'" in rest or not (word_like(left[-1:]) and word_like(right[:1])):
+    if known or not (word_like(left[-1:]) and word_like(right[:1])):
         return None, None
-    return (False, False) if len(right) <= LONGEST_ENCLITIC else (None, None)
+    quoted = "'" in rest
+    return (False, False) if len(right) <= (1 if quoted else LONGEST_ENCLITIC) else (None, None)
 
 
 def apostrophe(left: str, right: str, language: str, opened: list[str]) -> tuple[bool, bool] | None:

@@ -4,16 +4,16 @@
 was. `none` keeps the text: sentencepiece learns subwords of it and keeps every space, so that nothing is lost.
 """
 
-import re
 from dataclasses import dataclass
+
+import regex
 
 from pipeline.data.dataset import CorpusRecord, Segmenter, TokeniserName
 from pipeline.data.languages import is_unspaced
 from pipeline.data.text.moses import detokenise, tokenise
 from pipeline.data.text.segmentation import length, segment
 
-SPACE = re.compile(r"[ \t\v\f\r]+")
-CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+VISIBLE = regex.compile(r"[^\p{C}\p{Z}]")
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Tokenisation:
         return cls(dataset.tokeniser, dataset.segmenter, dataset.lowercase)
 
     def tokens(self, text: str, language: str) -> str:
-        """Return what the model reads of a line: tokens separated by single spaces, empty if none is left."""
+        """Return what the model reads of a line: tokens separated by spaces, empty if none is left."""
         if self.tokeniser == "none":
-            tokens = SPACE.sub(" ", CONTROL.sub("", text)).strip()
+            tokens = text if VISIBLE.search(text) else ""
         elif self.segmenter and language == "zh":
             tokens = segment(text, self.segmenter)
         else:

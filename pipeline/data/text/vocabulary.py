@@ -20,7 +20,7 @@ WORD_START = "\u2581"
 """How sentencepiece marks an entry that begins a word."""
 
 
-STAND_INS = {"\u2581": "\ufdd1", "\u2585": "\ufdd5", "\x1f": "\ufddf"}
+STAND_INS = {"\x00": "\ufdd0", "\u2581": "\ufdd1", "\u2585": "\ufdd5", "\x1f": "\ufddf"}
 """For characters that sentencepiece uses for itself, and skips or changes in text: noncharacters of Unicode."""
 RESERVED = str.maketrans(STAND_INS)
 RESTORED = str.maketrans({stand_in: character for character, stand_in in STAND_INS.items()})
@@ -28,12 +28,12 @@ RESTORED = str.maketrans({stand_in: character for character, stand_in in STAND_I
 
 def without_reserved(line: str) -> str:
     """Return a line with stand-ins for the characters that sentencepiece uses for itself."""
-    return line if line.isascii() and "\x1f" not in line else line.translate(RESERVED)
+    return line.translate(RESERVED)
 
 
 def with_reserved(line: str) -> str:
     """Return a line with its own characters for their stand-ins."""
-    return line if line.isascii() else line.translate(RESTORED)
+    return line.translate(RESTORED)
 
 
 class Subwords:
