@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
-from pipeline.data.batches.batches.batches import ParallelSplit
-from pipeline.data.batches.batches.batches.split_batches import WholeSplit
+from pipeline.core.records.corpus import ParallelCorpus
+from pipeline.data.batches.batches.batches.batches import ParallelSplit
+from pipeline.data.batches.batches.batches.batches.split_batches import WholeSplit
 from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.choose_search import search_for
@@ -39,8 +40,9 @@ def run(args: argparse.Namespace) -> None:
     decoded = decode_split(trained, WholeSplit(ParallelSplit(corpus, args.split), config.batch_tokens), search)
     tokenised = subwords.decode(decoded.outputs)
     if args.text:
-        how = Tokenisation(trained.corpus.tokeniser)
-        write_lines(args.text, [how.text(line, trained.corpus.tgt) for line in tokenised])
+        known = trained.corpus
+        how = Tokenisation(known.tokeniser) if isinstance(known, ParallelCorpus) else Tokenisation()
+        write_lines(args.text, [how.text(line, known.tgt) for line in tokenised])
     write_outputs(args.out, tokenised, decoded.report(trained, args.split, config))
 
 

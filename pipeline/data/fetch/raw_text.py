@@ -6,7 +6,7 @@ Of archives only the members named in the dataset file are read; what is written
 import gzip
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -95,13 +95,13 @@ def segments(side: Side, path: Path) -> Segments:
     """Return the segments of an SGML or XML file. Raises UserError if it is damaged, or has no such translator."""
     if stem_of(side).endswith(".xml"):
         return xml_segments(path, side.translator)
-    with undamaged(path), opener(side)(path, "rb") as stream:
+    with undamaged(path), opened(side, path) as stream:
         return sgml_segments(stream.read(), path)
 
 
-def opener(side: Side) -> Callable[..., IO[bytes]]:
-    """Return what opens a side's file."""
-    return gzip.open if stem_of(side) != side.file_name else open
+def opened(side: Side, path: Path) -> IO[bytes]:
+    """Open the file of a side."""
+    return gzip.open(path, "rb") if stem_of(side) != side.file_name else open(path, "rb")
 
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:
@@ -109,5 +109,5 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
     if is_segmented(side):
         yield from segments(side, path).values()
         return
-    with undamaged(path), opener(side)(path, "rb") as stream:
+    with undamaged(path), opened(side, path) as stream:
         yield from (line.removesuffix(b"\n") for line in stream)
