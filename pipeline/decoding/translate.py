@@ -13,8 +13,8 @@ from pathlib import Path
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import ParallelCorpus
-from pipeline.data.batches.batches.batches.batches import ParallelSplit
-from pipeline.data.batches.batches.batches.batches.split_batches import WholeSplit
+from pipeline.data.batches.batches import ParallelSplit
+from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.choose_search import search_for

@@ -6,14 +6,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.trees.trees.trees import bracketings, clean, parse_tree, words
-from pipeline.data.trees.trees.trees.linearisation import linearise
-
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import EOS
 from pipeline.data.text.shared_sentences import comparison_key
+from pipeline.data.trees.linearisation import linearise
+from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from reprise.new_data.shares import by_split
 from reprise.new_data.text import (
     LARGEST_VOCABULARY,

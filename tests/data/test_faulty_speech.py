@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import soundfile
 from own_speech import RATE, own, write_noise
-from pipeline.data.batches.batches.batches.noise_mixing import NOISE_STEM
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
+from pipeline.data.batches.noise_mixing import NOISE_STEM
 from pipeline.data.speech.audio import read_audio
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest

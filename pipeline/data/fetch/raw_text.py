@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
@@ -101,7 +101,9 @@ def segments(side: Side, path: Path) -> Segments:
 
 def opened(side: Side, path: Path) -> IO[bytes]:
     """Open the file of a side."""
-    return gzip.open(path, "rb") if stem_of(side) != side.file_name else open(path, "rb")
+    if stem_of(side) == side.file_name:
+        return open(path, "rb")
+    return cast(IO[bytes], gzip.open(path, "rb"))
 
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:
