@@ -15,8 +15,8 @@ from pipeline.data.store.frame_store import STORED
 
 log = logging.getLogger(__name__)
 
-CANCELLED = 0.25
-"""Power of the mean over that of the channels, below which these cancel out; unrelated ones have 0.5."""
+CANCELLED = 0.5
+"""Power of the mean of channels, as a share of that of unrelated ones, below which they cancel out."""
 QUIETEST = 1e-4
 """Largest sample of silence: three steps of 16 bits."""
 HIGHEST_RATE = 1_000_000
@@ -64,7 +64,7 @@ def mixed(name: str, samples: np.ndarray) -> np.ndarray:
         return np.zeros(0)
     channels = samples.reshape(len(samples), -1)
     mean, power = channels.mean(axis=1), (channels**2).mean(axis=0)
-    if (mean**2).mean() >= CANCELLED * power.mean():
+    if (mean**2).mean() >= CANCELLED * power.mean() / channels.shape[1]:
         return mean
     loudest = int(power.argmax())
     log.warning("%s: its channels cancel out; channel %d alone is heard", name, loudest + 1)
