@@ -12,12 +12,10 @@
 """
 
 import argparse
-import contextlib
 import json
 import logging
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +79,8 @@ def run(args: argparse.Namespace) -> None:
         return
     if not args.dataset:
         raise UserError("--dataset: name the dataset of the paper, such as one that `reprise new dataset` wrote")
-    with undone_if_refused():
-        made = write_paper(load_project(root), args.name, args.dataset)
-        load_project(root)  # says what is wrong with it, if anything is
+    made = write_paper(load_project(root), args.name, args.dataset)
+    load_project(root)  # says what is wrong with it, if anything is
     log.info("%s: `snakemake -n -- %s` shows what it would run", made, args.name)
 
 
@@ -104,29 +101,19 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
     path = root / "workflow/datasets" / f"{args.name}.yaml"
     if path.exists():
         raise UserError(f"{path}: is there already; choose another name, or remove it")
-    with undone_if_refused():
+    before = len(MADE)
+    try:
         template, facts = facts_of(args, root / "data" / args.name)
         said = {key: json.dumps(getattr(args, key) or unsaid, ensure_ascii=False) for key, unsaid in UNSAID.items()}
         said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
         with atomic_write(path) as file:
             file.write(filled(root / SCAFFOLD / template, **said, **facts))
         load_dataset(path)
-    return path
-
-
-@contextlib.contextmanager
-def undone_if_refused() -> Iterator[None]:
-    """Remove the files that were written within it, and their folders if empty, if anything fails."""
-    before = len(MADE)
-    try:
-        yield
     except BaseException:  # what is half of it would be in the way of all that follows
         while len(MADE) > before:
-            path = MADE.popitem()[0]
-            path.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # others have files there
-                path.parent.rmdir()
+            MADE.popitem()[0].unlink(missing_ok=True)
         raise
+    return path
 
 
 def facts_of(args: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any]]:
