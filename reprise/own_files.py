@@ -1,6 +1,7 @@
 """Files that a user gives: read, named, and never written over."""
 
 import filecmp
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +9,11 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import made
+from pipeline.core.sha256 import sha256_json
 from pipeline.core.shown_text import one_line
 
+LONGEST_NAME = 200
+"""Bytes; file systems allow 255, of which unfinished downloads and notes need some."""
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and bytes that are not UTF-8."""
 
@@ -35,6 +39,14 @@ def place_of(path: Path) -> str:
     if not path.name.isprintable() or UNWRITABLE.search(place):
         raise UserError(f"{one_line(place)}: a dataset file can't have this name; use letters that can be shown")
     return place
+
+
+def source_name(dataset: str, split: str, path: Path) -> str:
+    """Name a file among those of all datasets; a long name is cut, and told apart by a digest."""
+    plain = f"{dataset}.{split}.{path.name}"
+    if len(os.fsencode(plain)) <= LONGEST_NAME:
+        return plain
+    return f"{dataset}.{split}.{sha256_json(str(path.resolve()))[:16]}{path.suffix[-20:]}"
 
 
 @contextmanager

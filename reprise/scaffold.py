@@ -1,10 +1,13 @@
 """Files to begin with: templates of workflow/scaffold, filled in."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pipeline.core.errors import UserError
-from pipeline.core.files import atomic_write
+from pipeline.core.files import MADE, atomic_write
+from pipeline.core.yaml_file import yaml_text
 from pipeline.papers.project import Project
 from pipeline.workflow.targets import names_of_rules
 
@@ -31,8 +34,31 @@ BASES = {
 
 
 def filled(template: Path, **values: Any) -> str:
-    """A template with values in its places."""
+    """Fill in a template.
+
+    Args:
+        template: A text with `{name}` in the place of each value.
+        values: Each is written as it is; one that is a whole YAML value must come from `yaml_text` or be JSON.
+    """
     return template.read_text(encoding="utf-8").format(**values)
+
+
+@contextmanager
+def undone_on_failure(*folders: Path) -> Iterator[None]:
+    """Remove the files that the block wrote if it fails, and those of `folders` that it created.
+
+    Half of a dataset or paper would stop every later command of the project.
+    """
+    before, created = len(MADE), [folder for folder in folders if not folder.exists()]
+    try:
+        yield
+    except BaseException:
+        while len(MADE) > before:
+            MADE.popitem()[0].unlink(missing_ok=True)
+        for folder in created:
+            with suppress(OSError):  # somebody else put a file there meanwhile
+                folder.rmdir()
+        raise
 
 
 def write_paper(project: Project, name: str, dataset: str) -> Path:
@@ -50,7 +76,7 @@ def write_paper(project: Project, name: str, dataset: str) -> Path:
     form = project.dataset_records[project.stand_in(dataset)].form
     if form not in BASES:
         raise UserError(f"--dataset {dataset}: is {form}; papers on {' and '.join(BASES)} can be begun so")
-    for file in ("paper.yaml", "claims.yaml", "table1.csv"):
+    for file in ("table1.csv", "claims.yaml", "paper.yaml"):  # a folder without the last one is no paper yet
         with atomic_write(folder / file) as handle:
-            handle.write(filled(project.root / SCAFFOLD / file, name=name, dataset=dataset, **BASES[form]))
+            handle.write(filled(project.root / SCAFFOLD / file, name=name, dataset=yaml_text(dataset), **BASES[form]))
     return folder

@@ -4,6 +4,7 @@ Values are put together from the parser's events, so that a file can neither exh
 aliases, the memory. Every fault is a UserError of one line.
 """
 
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ MAX_BYTES, MAX_DEPTH, MAX_VALUES = 1_000_000, 50, 100_000
 """The largest file of this project has 20 kB, 10 levels and 1,500 values."""
 LARGEST = 2**63
 TEXT = "tag:yaml.org,2002:str"
+PLAIN = re.compile(r"[A-Za-z_/.][\w/.-]*", re.ASCII)
+"""Texts in which no character is syntax."""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that no text needs; line breaks and tabs are none of them."""
 
@@ -54,6 +57,12 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UserError(f"{where}: {line}not valid YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         raise UserError(f"{where}: not valid YAML: {one_line(' '.join(str(error).split()))}") from error
+
+
+def yaml_text(text: str) -> str:
+    """Return a text as YAML that reads back as this text: in quotes if it would be a number, `no`, or syntax."""
+    is_plain = PLAIN.fullmatch(text) and parse_yaml(text, "") == text
+    return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
 @dataclass(slots=True)

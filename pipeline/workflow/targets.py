@@ -10,6 +10,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.core.schema import load_yaml, unknown
 from pipeline.core.shown_text import one_line, shown
+from pipeline.core.yaml_file import yaml_text
 from pipeline.papers.project import Project, require_work
 
 PLANS = {"plan", "cost"}
@@ -78,7 +79,7 @@ def changed(project: Project, **other: str) -> list[str]:
     """`KEY=VALUE`, for a shell, of what config.yaml has otherwise. other: keys that shall have another value."""
     there = load_yaml(project.root / "config.yaml") or {}
     config = project.config.model_dump() | other
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+    texts = {key: yaml_text(value) if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
     return [shlex.quote(f"{key}={texts[key]}") for key, value in config.items() if there.get(key, value) != value]
 
 

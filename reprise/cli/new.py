@@ -20,17 +20,20 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.core.errors import UserError
-from pipeline.core.files import MADE, atomic_write
+from pipeline.core.files import atomic_write
+from pipeline.core.shown_text import one_line
+from pipeline.core.yaml_file import yaml_text
 from pipeline.data.dataset import load_dataset
 from pipeline.data.languages import canonical
 from pipeline.papers.project import load_project
 from reprise.named_run import find_root
 from reprise.new_data import recordings, text, trees
 from reprise.new_data.shares import read_shares
-from reprise.scaffold import SCAFFOLD, filled, write_paper
+from reprise.scaffold import SCAFFOLD, filled, undone_on_failure, write_paper
 
 log = logging.getLogger(__name__)
-NAME = re.compile(r"[a-z][a-z0-9-]*")
+LONGEST_NAME = 60
+NAME = re.compile(rf"[a-z][a-z0-9-]{{0,{LONGEST_NAME - 1}}}")
 FILE_KINDS = frozenset(
     (
         *("bak", "csv", "doc", "ids", "log", "low", "new", "old", "org", "raw", "seg"),
@@ -68,7 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     if not NAME.fullmatch(args.name):
-        raise UserError(f"{args.name}: a name is of small letters, digits and `-`, beginning with a letter")
+        raise UserError(
+            f"{one_line(args.name, 80)}: write a name of at most {LONGEST_NAME} small letters, digits and `-`, "
+            "beginning with a letter"
+        )
     if unused := unused_options(args):
         raise UserError(f"--{unused[0]}: has no effect beside the other options")
     args.split = args.split or SPLIT
@@ -79,8 +85,9 @@ def run(args: argparse.Namespace) -> None:
         return
     if not args.dataset:
         raise UserError("--dataset: name the dataset of the paper, such as one that `reprise new dataset` wrote")
-    made = write_paper(load_project(root), args.name, args.dataset)
-    load_project(root)  # says what is wrong with it, if anything is
+    with undone_on_failure(root / "workflow/papers" / args.name):
+        made = write_paper(load_project(root), args.name, args.dataset)
+        load_project(root)  # says what is wrong with it, if anything is
     log.info("%s: `snakemake -n -- %s` shows what it would run", made, args.name)
 
 
@@ -101,18 +108,14 @@ def write_dataset(args: argparse.Namespace, root: Path) -> Path:
     path = root / "workflow/datasets" / f"{args.name}.yaml"
     if path.exists():
         raise UserError(f"{path}: is there already; choose another name, or remove it")
-    before = len(MADE)
-    try:
-        template, facts = facts_of(args, root / "data" / args.name)
+    splits = root / "data" / args.name
+    with undone_on_failure(splits):
+        template, facts = facts_of(args, splits)
         said = {key: json.dumps(getattr(args, key) or unsaid, ensure_ascii=False) for key, unsaid in UNSAID.items()}
-        said |= {"name": args.name, "title": f"{args.name}, data of one's own"}
+        said |= {"name": args.name, "domain": yaml_text(args.name), "title": f"{args.name}, data of one's own"}
         with atomic_write(path) as file:
             file.write(filled(root / SCAFFOLD / template, **said, **facts))
         load_dataset(path)
-    except BaseException:  # what is half of it would be in the way of all that follows
-        while len(MADE) > before:
-            MADE.popitem()[0].unlink(missing_ok=True)
-        raise
     return path
 
 
@@ -135,7 +138,7 @@ def facts_of(args: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any
     languages = languages_of(args)
     splits = text_splits(args, folder, languages)
     facts = text.described(args.name, languages, splits, args.redistributable)
-    return "dataset.yaml", facts | {"src": languages[0], "tgt": languages[1]}
+    return "dataset.yaml", facts | {"src": yaml_text(languages[0]), "tgt": yaml_text(languages[1])}
 
 
 def languages_of(args: argparse.Namespace) -> tuple[str, str]:

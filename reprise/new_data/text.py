@@ -17,7 +17,7 @@ from pipeline.data.spreadsheets import is_certain, read_rows
 from pipeline.data.text.checked_lines import check_script, check_untokenised
 from pipeline.data.text.shared_sentences import comparison_key
 from reprise.new_data.shares import by_split
-from reprise.own_files import beside_own, lines_of, place_of
+from reprise.own_files import beside_own, lines_of, place_of, source_name
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
         UserError: two files don't go line by line, or a dev or test line is empty.
     """
     # The names of all datasets' files differ: fetched ones lie in one folder.
-    named = {path: f"{name}.{split}.{path.name}" for split, sides in splits.items() for path in sides}
+    named = {path: source_name(name, split, path) for split, sides in splits.items() for path in sides}
     sources = {
         named[path]: {"path": place_of(path), "sha256": sha256_file(path), "redistributable": free}
         for sides in splits.values()

@@ -22,7 +22,7 @@ from reprise.new_data.text import (
     indented,
     subwords,
 )
-from reprise.own_files import beside_own, lines_of, place_of
+from reprise.own_files import beside_own, lines_of, place_of, source_name
 
 
 def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:
@@ -51,7 +51,7 @@ def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, 
 
 def described(name: str, splits: dict[str, Path], free: bool) -> dict[str, Any]:
     """What the template of a treebank asks of the files. free: whether anyone may pass them on."""
-    named = {split: f"{name}.{split}.{path.name}" for split, path in splits.items()}
+    named = {split: source_name(name, split, path) for split, path in splits.items()}
     sources = {
         named[split]: {"path": place_of(path), "sha256": sha256_file(path), "redistributable": free}
         for split, path in splits.items()
