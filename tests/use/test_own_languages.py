@@ -6,7 +6,6 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-import yaml
 from copied_project import copy_project
 from written_languages import BEYOND_RULES, WRITTEN
 
@@ -99,26 +98,6 @@ def test_the_ending_of_a_text_file_is_no_language(root, capsys):
     assert reprise(["new", "dataset", "own", *files]) == 1
     assert "--languages: name the two languages, such as en de; a file's ending says 'txt'" in capsys.readouterr().err
     assert reprise(["new", "dataset", "own", *files, "--languages", "en", "txt"]) == 0  # Citak, of Papua
-
-
-@pytest.mark.parametrize("name", ["no", "yes", "on", "off", "true", "false", "null", "y", "n"])
-def test_words_of_yaml_are_names_like_others(root, name):
-    files = pair_of_files(root, 9, "no")
-    assert reprise(["new", "dataset", name, *files, *SHARES]) == 0
-    assert load_dataset(Path(f"workflow/datasets/{name}.yaml")).test_set == f"{name}-test"
-    assert reprise(["new", "paper", name, "--dataset", name]) == 0
-    claims = yaml.safe_load(Path(f"workflow/papers/{name}/claims.yaml").read_text())
-    assert claims["scores"]["main"]["dataset"] == name
-
-
-def test_a_refused_paper_leaves_nothing(root, capsys):
-    files = pair_of_files(root, 9, "de")
-    assert reprise(["new", "dataset", "own", *files, *SHARES]) == 0
-    template = root / "workflow/scaffold/paper.yaml"
-    template.write_text(template.read_text() + "unknown: key\n")
-    assert reprise(["new", "paper", "mine", "--dataset", "own"]) == 1
-    assert "unknown" in capsys.readouterr().err
-    assert not (root / "workflow/papers/mine").exists()
 
 
 def forms(sentence: str, draw: random.Random) -> str:
