@@ -12,9 +12,11 @@ from pipeline.data.text.text_files import lines_of
 log = logging.getLogger(__name__)
 
 TRAIN = "train"
-QUOTES = str.maketrans(dict.fromkeys("‘’‚‛ʼ`´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—−", "-"))
-UNSEEN = re.compile(r"[\s\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\x00-\x1f]+")
-"""White space and characters that leave no mark."""
+ALIKE = dict.fromkeys("‘’‚‛ʼ`´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—−", "-")
+"""Shapes of quotes and dashes."""
+UNSEEN = "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
+"""Characters that leave no mark."""
+FORM = re.compile(f"[{''.join(ALIKE)}{UNSEEN}]")
 
 
 def comparison_key(sentence: str) -> str:
@@ -22,10 +24,10 @@ def comparison_key(sentence: str) -> str:
 
     That is in white space, invisible characters, Unicode form (NFKC), case, or the shape of quotes and dashes.
     """
-    if sentence.isascii():
-        return UNSEEN.sub("", sentence.translate(QUOTES).lower())
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", sentence).casefold())
-    return UNSEEN.sub("", folded.translate(QUOTES))
+    key = sentence.lower()
+    if not key.isascii():
+        key = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", sentence).casefold())
+    return "".join(FORM.sub(lambda found: ALIKE.get(found[0], ""), key).split())
 
 
 def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
