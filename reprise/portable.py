@@ -19,7 +19,8 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.config import DecodingConfig, RunSpec
-from pipeline.core.errors import UserError
+from pipeline.core.disk import require_space
+from pipeline.core.errors import UnreadableError, UserError
 from pipeline.core.files import atomic_write, writing
 from pipeline.core.layout import WEIGHTS_FILE
 from pipeline.core.provenance import commit
@@ -28,7 +29,7 @@ from pipeline.core.records.record import Record
 from pipeline.core.records.scores import MetricValue, ScoreFile
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import may_be_passed_on
-from pipeline.data.fetch.archives import DAMAGE, members
+from pipeline.data.fetch.archives import members
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, load_vocabularies
 from pipeline.decoding.trained_model import TrainedModel
@@ -232,26 +233,46 @@ def pack_archive(found: FoundRun, decoding: str, archive: Path) -> None:
 
 
 def unpack(archive: Path, into: Path) -> Path:
-    """The folder of the model in an archive, unpacked below `into`, whole or not at all. Raises UserError."""
-    tops = set[str]()
+    """Unpack the folder of the model in an archive.
+
+    Args:
+        archive: What `pack_archive` wrote, or another archive of the same folder.
+        into: The folder goes below this one, whole or not at all.
+
+    Returns:
+        The new folder.
+
+    Raises:
+        UserError: The archive is damaged or is no packed model, or the folder exists.
+    """
     try:
-        if tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as tar:
-                tops = {top for name in tar.getnames() for top in Path(name).parts[:1]}  # of `.` there is none
-        if len(tops) != 1:
-            raise UserError(f"{archive}: can't be unpacked: it is no packed model")
-        folder = into / tops.pop()
+        folder = into / only_folder(archive)
         if folder.exists():
-            raise UserError(
-                f"{archive}: can't be unpacked: {folder} is there already; remove it, or name another FOLDER"
-            )
+            raise UserError(f"{folder} is there already; remove it, or name another FOLDER")
         with whole_folder(folder) as new:
-            for member, _, content in members(archive):  # Python 3.11.2, Debian 12's, has no safe way of its own
+            for member, size, content in members(archive, lambda _: True):
                 path = new.parent / member
+                require_space(new.parent, size, f"{member} of {archive}")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with open(path, "wb") as file:
                     shutil.copyfileobj(content, file)
-    except (OSError, ValueError, *DAMAGE) as error:
-        cause = getattr(error, "strerror", None) or str(error).partition("\n")[0].rstrip(":")
-        raise UserError(f"{archive}: can't be unpacked into {into}: {cause}") from error
+    except OSError as error:
+        raise UserError(f"{archive}: can't be unpacked into {into}: {error.strerror or error}") from error
+    except UserError as error:
+        raise UserError(f"{archive}: can't be unpacked: {error}") from error
     return folder
+
+
+def only_folder(archive: Path) -> str:
+    """Return the folder that holds all members of an archive. Raises UserError unless there is exactly one."""
+    tops = set[str]()
+    try:
+        tops.update(Path(name).parts[0] for name, _, _ in members(archive, lambda _: True))
+    except UnreadableError:
+        raise
+    except UserError:
+        if tops:
+            raise
+    if len(tops) != 1:
+        raise UserError("it is no packed model")
+    return tops.pop()

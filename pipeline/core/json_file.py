@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
+from pipeline.core.shown_text import shown
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -14,10 +15,29 @@ def write_json(path: Path, value: Any) -> None:
         handle.write("\n")
 
 
+def parse(content: str | bytes) -> Any:
+    """Parse JSON strictly.
+
+    Raises:
+        ValueError: The content is not JSON, or an object has a key twice, of which parsers take either value.
+        RecursionError: It nests too deeply.
+    """
+    return json.loads(content, object_pairs_hook=without_repeats)
+
+
+def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {shown(repeated)} stands twice")
+    return found
+
+
 def read_json(path: Path) -> Any:
     """Raises UserError when `path` is missing or is not JSON."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return parse(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except (ValueError, RecursionError) as error:

@@ -16,7 +16,39 @@ log = logging.getLogger(__name__)
 
 READ_PAUSES_S = (0.1, 0.5, 2.0)  # a server that fails over takes longer, but then the job's next start is due
 PAUSES_S = (1.0, 5.0, 25.0)
-PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO)
+LASTING = frozenset(
+    getattr(errno, name)
+    for name in (
+        *(
+            "EACCES",
+            "EPERM",
+            "EROFS",
+            "ENOSPC",
+            "EDQUOT",
+            "EFBIG",
+            "ENOENT",
+            "ENOTDIR",
+            "EISDIR",
+            "EEXIST",
+            "ENOTEMPTY",
+        ),
+        *("ENAMETOOLONG", "ELOOP", "EMLINK", "EXDEV", "EINVAL", "EILSEQ", "EOVERFLOW", "EBADF", "ENOTTY", "ESPIPE"),
+        *(
+            "EPIPE",
+            "ENXIO",
+            "ENODEV",
+            "ENOSYS",
+            "EOPNOTSUPP",
+            "ETXTBSY",
+            "EFAULT",
+            "E2BIG",
+            "ENOEXEC",
+            "ECHILD",
+            "ESRCH",
+        ),
+    )
+)
+"""What the same call meets again until somebody acts. Any other errno may pass: file systems answer with many."""
 
 
 def read_patiently(path: Path, head: Callable[[IO[bytes]], int] | None = None) -> bytes:
@@ -51,7 +83,7 @@ def patiently(path: Path, read: Callable[[], Found]) -> Found:
         except FileNotFoundError:
             raise
         except OSError as error:
-            if pause is None or error.errno == errno.EACCES:
+            if pause is None or error.errno in LASTING:
                 raise UnreadableError(
                     f"{path}: can't be read: {error.strerror or error}; nothing was removed: check the disk, then run "
                     "the same command again"
@@ -78,7 +110,7 @@ def persevere(work: Callable[[], None]) -> None:
             refusal = refusal_behind(error)
             if refusal is None:
                 raise
-            if refusal.errno not in PASSING or pause is None:
+            if refusal.errno in LASTING or pause is None:
                 raise LastingError(explained(error)) from error
             log.warning("%s; trying again in %g s", error, pause)
         time.sleep(pause)

@@ -1,7 +1,6 @@
 """Closed records: what every settings file is checked against, and the errors that name file, key and value."""
 
 import difflib
-import json
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.core.errors import UserError
+from pipeline.core.json_file import parse
 from pipeline.core.shown_text import one_line, shown
 from pipeline.core.yaml_file import load_yaml as load_yaml
 
@@ -108,7 +108,7 @@ def validate(kind: Any, value: Any, where: str) -> Any:
 def parse_json(kind: Any, text: str, where: str) -> Any:
     """`validate` of JSON. Raises UserError, too, when it is none."""
     try:
-        return validate(kind, json.loads(text), where)
+        return validate(kind, parse(text), where)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not valid JSON ({error}): {shown(text)}") from error
 

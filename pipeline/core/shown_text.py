@@ -11,9 +11,22 @@ def one_line(text: str, longest: int = 5000) -> str:
 
 
 def lines_shown(text: str) -> str:
-    """The same of a text of several lines, none of which is cut; names and passwords in addresses are left out."""
-    text = re.sub(r"(?<=://)[^/\s]+@", "…@", text)
+    """The same of a text of several lines, none of which is cut; secrets in addresses are left out."""
+    text = without_secrets(text)
     return text if text.isprintable() else "\n".join(one_line(line, len(text)) for line in text.split("\n"))
+
+
+USER = re.compile(r"(?<=://)(?:[^/\s]+@|[^/\s@]*:[^\s@]*@)")
+"""Name and password in an address. A slash in a password ends the host for a browser, and is masked all the same."""
+QUERY = re.compile(r"(?<=[?&])([\w.~%\[\]-]+)=[^&\s\"'<>#]+")
+"""A key in an address with its value, such as a token or a signature."""
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with user names, passwords and the values of queries left out of its addresses."""
+    if "://" in text:
+        text = USER.sub("…@", text)
+    return QUERY.sub(r"\1=…", text) if "=" in text else text
 
 
 def shown(value: Any, longest: int = 80) -> str:

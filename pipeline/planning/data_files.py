@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import requests
-
 from pipeline.core.artifacts import Encoded, Raw
 from pipeline.core.disk import size
 from pipeline.core.layout import IN_CORPUS
@@ -15,6 +13,7 @@ from pipeline.data.fetch.collect_trees import documents_folder
 from pipeline.data.fetch.download import addresses, places
 from pipeline.data.fetch.packages import expanded
 from pipeline.data.fetch.verified import fault_of, is_noted, wrong_size
+from pipeline.data.fetch.web import Deadline, RequestError, answer
 
 HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that nobody verified yet is hashed on request
 ANSWER_S = 5.0
@@ -118,15 +117,16 @@ def silent_addresses(files: list[DataFile]) -> dict[str, str]:
 def fault_of_address(url: str, expected: int | None) -> str | None:
     """Why an address would not give a file of so many bytes, from the head of its answer; None when it would."""
     try:
-        with requests.get(
-            url, headers={"Range": "bytes=0-0", "Accept-Encoding": "identity"}, stream=True, timeout=ANSWER_S
-        ) as response:
+        with (
+            Deadline(ANSWER_S) as deadline,
+            answer(url, {"Range": "bytes=0-0"}, deadline, ANSWER_S) as response,
+        ):
             if response.status_code not in (200, 206):
                 return f"status {response.status_code} {response.reason}"
             partial = response.headers.get("Content-Range", "").rpartition("/")[2]
             length = partial if response.status_code == 206 else response.headers.get("Content-Length", "")
-    except (requests.RequestException, ValueError) as error:
-        return type(error).__name__
+    except RequestError as error:
+        return str(error).partition(":")[0]
     if expected is not None and length.isdecimal() and length != str(expected):
         return f"has {length} bytes, expected {expected}: another file"
     return None

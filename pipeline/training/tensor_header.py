@@ -1,9 +1,9 @@
 """What a file of named tensors (tensor_file.py) says of itself, read without torch."""
 
-import json
 from pathlib import Path
 from typing import IO, Any
 
+from pipeline.core.json_file import parse
 from pipeline.core.patience import read_patiently
 
 FACTS = "reprise"  # a single entry: the order of several is not fixed, and equal content should give equal bytes
@@ -34,8 +34,8 @@ def length_of_head(handle: IO[bytes]) -> int:
 def facts_in(content: bytes, path: Path) -> dict[str, Any]:
     """The facts in what `path` begins with. Raises DamagedFileError."""
     try:
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        facts = json.loads(header["__metadata__"][FACTS])
+        header = parse(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        facts = parse(header["__metadata__"][FACTS])
         return facts | {"key": facts["key"], "digest": facts["digest"]}
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise DamagedFileError(f"{path}: not a whole tensor file of ours ({error})") from error

@@ -10,7 +10,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import tail
 from pipeline.core.records.jobs import Failure
 from pipeline.core.records.record import read_note
-from pipeline.core.shown_text import one_line
+from pipeline.core.shown_text import one_line, without_secrets
 
 MAKE_LOG = "logs/make.log"
 TAIL_BYTES = 1 << 16
@@ -66,4 +66,4 @@ def was_taken_over(run: Path, since: float) -> bool:
 
 def first_line(cause: str) -> str:
     """With what a terminal would obey escaped."""
-    return one_line(cause.strip().split("\n")[0])
+    return one_line(without_secrets(cause.strip()).split("\n")[0])

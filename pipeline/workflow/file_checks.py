@@ -1,6 +1,5 @@
 """Whether a file is what its stage wrote: by the digest noted of it, by its own, or as a record that can be read."""
 
-import json
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from pipeline.core.artifacts import (
 )
 from pipeline.core.digests import digest_of, noted
 from pipeline.core.errors import UnreadableError, UserError
+from pipeline.core.json_file import parse
 from pipeline.core.layout import CORPUS_FILE, COST_FILE, DONE_FILE, PROGRESS_FILE, RUN_FILE, SAMPLES_FILE, TRAINED_FILE
 from pipeline.core.patience import patiently
 from pipeline.core.records import decoding, preparation, probes, training
@@ -89,7 +89,7 @@ def fault_of(path: Path, kind: Any, digest: str | None) -> str | None:
         elif kind := kind or NAMED.get(path.name):
             read_as(kind, path)
         elif path.suffix == ".json":
-            json.loads(path.read_bytes())
+            parse(path.read_bytes())
         else:
             path.stat()
     except UnreadableError:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import IO, Any
 
+from pipeline.core.json_file import parse
 from pipeline.core.patience import read_patiently
 from pipeline.training.tensor_header import DamagedFileError, facts_in, length_of_head
 
@@ -40,7 +41,7 @@ def check_tensors(path: Path) -> None:
 
 def tensors_in(head: bytes, path: Path) -> list[tuple[str, str, int, int]]:
     """(name, type and shape, first byte, end) by name; bytes count from the end of the header."""
-    header = {name: entry for name, entry in json.loads(head[8:]).items() if name != "__metadata__"}
+    header = {name: entry for name, entry in parse(head[8:]).items() if name != "__metadata__"}
     try:
         return [
             (name, f"torch.{TYPES[entry['dtype']]} {tuple(entry['shape'])}", int(begin), int(end))

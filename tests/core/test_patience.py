@@ -10,7 +10,7 @@ from pipeline.core.digests import recording
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write, note_of, set_aside
 from pipeline.core.intact import looking
-from pipeline.core.patience import LastingError, persevere
+from pipeline.core.patience import LASTING, LastingError, persevere
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +41,22 @@ def test_what_fails_for_a_moment_is_done_again(number, wrapped):
     assert work.left == -1
 
 
-@pytest.mark.parametrize(("number", "calls"), [(errno.EIO, 3), (errno.EACCES, 1), (errno.ENOSPC, 1)])
-def test_what_lasts_or_will_not_pass_ends_in_one_line_with_file_and_cause(number, calls):
+@pytest.mark.parametrize("number", sorted(errno.errorcode), ids=errno.errorcode.get)
+def test_every_errno_ends_in_one_line_with_file_and_cause(number):
     work = Work(number, 99)
     with pytest.raises(UserError, match=r"^file: as errno says; nothing was removed.*run the same command again$"):
         persevere(work)
-    assert work.calls == calls
+    assert work.calls == (1 if number in LASTING else 3)
+
+
+def test_refusals_last_and_faults_of_networks_and_disks_pass():
+    lasting = {PermissionError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError}
+    passing = {InterruptedError, BlockingIOError, TimeoutError, ConnectionResetError, ConnectionRefusedError}
+    found = {number: type(OSError(number, "")) for number in errno.errorcode}
+    assert all(number in LASTING for number, kind in found.items() if kind in lasting)
+    assert not any(number in LASTING for number, kind in found.items() if kind in passing)
+    assert {errno.ENOSPC, errno.EDQUOT, errno.EROFS} <= LASTING
+    assert not {errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.EBUSY, errno.ENOMEM, errno.ENOTCONN} & LASTING
 
 
 def test_who_persevered_in_vain_is_not_asked_again():

@@ -16,6 +16,7 @@ from made_records import (
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import append_line
+from pipeline.core.json_file import read_json
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.record import Record, read_lines_as
 from pipeline.core.records.training import AnyProgress, Return, SampleLine, TrainedRun, TrainingCost
@@ -135,3 +136,13 @@ def test_a_corpus_of_an_unknown_kind_or_version_is_refused(tmp_path):
         put(tmp_path / "corpus.json", text_corpus().model_dump() | change)
         with pytest.raises(UserError, match=f"corpus.json: is of .*{expected}.*remove it and encode the corpus"):
             read_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["format", "steps", "commit"])
+def test_key_that_stands_twice_is_refused(tmp_path, key):
+    path = tmp_path / "done.json"
+    path.write_text(DONE.line().replace(f'"{key}":', f'"{key}": 1, "{key}":', 1))
+    with pytest.raises(UserError, match=rf"done\.json: .*the key '{key}' stands twice"):
+        TrainedRun.read(path)
+    with pytest.raises(UserError, match=rf"done\.json: not valid JSON \(the key '{key}' stands twice\)"):
+        read_json(path)

@@ -9,6 +9,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 CONTENT = bytes(range(256)) * 5000
 PIECE = 300_000
 ZIPPED = gzip.compress(CONTENT)
+DRIPS = {
+    "slow-status": b"",
+    "slow-head": b"HTTP/1.1 200 OK\r\nX-Long: ",
+    "slow-redirect": b"HTTP/1.1 302 Found\r\nLocation: /good\r\nX-Long: ",
+    "slow-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1;",
+    "slow-body": b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+}
+"""Beginnings of answers that go on with a byte now and then, for ever."""
 REDIRECTS = {
     "moved": "/good",
     "moved-cut": "/cut",
@@ -27,12 +35,16 @@ class Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self):
-        path = self.path.strip("/")
+        path = self.path.partition("?")[0].strip("/")
         asked = self.headers.get("Range")
         start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
         first = path not in {name.partition("@")[0] for name in self.server.asked}
         self.server.asked.append(f"{path}@{start}" if asked else path)
-        if path in REDIRECTS:
+        if path in DRIPS:
+            self.drip(DRIPS[path], b"x", 0.02)
+        elif path == "moved-endless":
+            self.drip(b"HTTP/1.1 302 Found\r\nLocation: /good\r\nContent-Length: 999999999999\r\n\r\n", bytes(PIECE), 0)
+        elif path in REDIRECTS:
             self.answer(302, b"", {"Location": REDIRECTS[path]})
         elif path == "missing" or (path == "flaky" and self.server.asked.count("flaky") < 3):
             self.answer(503 if path == "flaky" else 404, b"sorry")
@@ -45,6 +57,17 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.file(path, asked, start, first)
 
+    def drip(self, begin: bytes, piece: bytes, pause_s: float):
+        """Answer without an end, until the client goes."""
+        self.close_connection = True
+        try:
+            self.wfile.write(begin)
+            while True:
+                self.wfile.write(piece)
+                time.sleep(pause_s)
+        except OSError:
+            pass
+
     def file(self, path: str, asked: str | None, start: int, first: bool):
         body = ZIPPED if path == "labelled" else CONTENT
         headers = {"Content-Encoding": "gzip"} if path == "labelled" else {}
@@ -52,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
             body = b"x" + CONTENT[1:]
         if path == "short":
             body = CONTENT[:-9]
-        endless = "9" * 5000 if path == "says-no-end" else None
+        endless = {"says-no-end": "9" * 5000, "says-petabytes": f"{10**15}"}.get(path)
         if asked and path not in ("cut-no-ranges", "no-ranges"):
             begin = start + 7 * (path == "wrong-part")
             headers["Content-Range"] = f"bytes {begin}-{len(body) - 1}/{endless or len(body)}"

@@ -154,3 +154,28 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
     ]
     stm = archive(tmp_path / "s.tgz", {"a.stm": "".join(f"{line}\n" for line in segments)})
     assert list(lines_of(TextPart(source="s", member="*.stm", layout="stm"), stm)) == ["what's up"]
+
+
+def test_hard_links_and_apple_double_lose_no_utterance(tmp_path):
+    path, sounds, quirks = tmp_path / "libri.tar.gz", [audio(0.5 + n / 4) for n in range(4)], b"\0\5\x16\7\xa3\xff"
+    with tarfile.open(path, "w:gz") as tar:
+        for reader, split in enumerate(("train", "dev", "test"), start=1):
+            folder = f"Set/{split}/{reader}/1"
+            names = [f"{reader}-1-000{n}" for n in range(4)]
+            transcripts = "".join(f"{name} WORD\n" for name in names).encode()
+            files = {f"{folder}/{name}.flac": sound for name, sound in zip(names, sounds, strict=True)}
+            for name, data in (files | {f"{folder}/{reader}-1.trans.txt": transcripts}).items():
+                quirk = tarfile.TarInfo(f"{folder}/._{Path(name).name}")
+                quirk.size = len(quirks)
+                tar.addfile(quirk, io.BytesIO(quirks))
+                entry = tarfile.TarInfo(name)
+                if name.endswith("2.flac"):
+                    entry.type, entry.linkname = tarfile.LNKTYPE, f"{folder}/{names[1]}.flac"
+                else:
+                    entry.size = len(data)
+                tar.addfile(entry, io.BytesIO(data))
+    parts = {split: [{"source": "libri.tar.gz", "members": f"Set/{split}/*"}] for split in ("train", "dev", "test")}
+    collect(dataset("librispeech", parts), {"libri.tar.gz": path}, tmp_path / "corpus")
+    for split in parts:
+        seconds = [one.seconds for one in read_manifest(manifest_path(tmp_path / "corpus", split))]
+        assert seconds == [0.5, 0.75, 0.75, 1.25]

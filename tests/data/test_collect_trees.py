@@ -189,3 +189,9 @@ def test_sources_and_packages_are_those_that_splits_name(tmp_path):
         make_treebank(**record | {"sources": record["sources"] | {"u.gz": record["sources"]["t.gz"]}})
     with pytest.raises(UserError, match="needs `otherwise` where there are packages"):
         make_treebank(**{key: value for key, value in licensed().items() if key != "otherwise"})
+
+
+@pytest.mark.parametrize("pattern", ["{1..999999999}", "{0..100000}", "{1.." + "9" * 5000 + "}"])
+def test_pattern_of_too_many_files_is_refused(pattern):
+    with pytest.raises(UserError, match="stands for more than 100,000 files"):
+        expanded(f"wsj_{pattern}.mrg")

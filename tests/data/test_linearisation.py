@@ -1,5 +1,6 @@
 """Trees survive linearisation, and any symbols at all become a tree over exactly the words of the sentence."""
 
+import time
 from random import Random
 
 import pytest
@@ -93,3 +94,11 @@ def test_an_output_as_deep_as_beam_search_allows_is_rebuilt():
 def test_a_tag_that_reads_as_a_bracket_is_refused(tag):
     with pytest.raises(UserError, match="reads as a bracket"):
         linearise(Tree(TOP, (Tree(tag, word="a"),)))
+
+
+def test_closers_without_an_opener_take_linear_time():
+    depth = 100_000
+    began = time.monotonic()
+    tree, repairs = rebuild(["(A"] * depth + ["/B"] * depth, ["word"])
+    assert time.monotonic() - began < 5
+    assert repairs.surplus_closers == repairs.missing_closers == depth and words(tree) == ["word"]

@@ -1,11 +1,14 @@
 """Segmentation loses nothing but white space, and is what the dataset file says."""
 
+import random
+import time
+
 import pytest
 from toy_corpus import make_dataset
 
 from pipeline.core.errors import UserError
 from pipeline.data.text.cleaning import prepare_chunk
-from pipeline.data.text.segmentation import segment
+from pipeline.data.text.segmentation import dictionary, segment
 
 LINES = ["我 喜欢北京。", "Anna Keller去年买了3.5公斤苹果，好吗？", "他说：“OK”……", "她在二〇二〇年㐀来了", "𠀀字"]
 
@@ -39,3 +42,18 @@ def test_the_dataset_chooses_for_the_chinese_side_alone(segmenter, expected):
 def test_a_segmenter_without_chinese_is_refused():
     with pytest.raises(UserError, match="segmenter is for Chinese"):
         make_dataset(segmenter="jieba")
+
+
+@pytest.mark.parametrize("segmenter", ["jieba", "characters"])
+def test_equal_ideographs_take_linear_time(segmenter):
+    line = random.choice("的哈龘") * 100_000
+    segment(LINES[0], segmenter)  # reads the dictionary
+    began = time.monotonic()
+    words = segment(line, segmenter)
+    assert time.monotonic() - began < 5
+    assert words.replace(" ", "") == line
+
+
+def test_runs_of_usual_length_are_segmented_as_jieba_does():
+    line = "".join(random.choices("我喜欢北京他说去年买了苹果", k=400)) + "。" + "北京" * 200 + "OK"
+    assert segment(line, "jieba").split(" ") == list(dictionary().cut(line))

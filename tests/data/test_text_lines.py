@@ -1,10 +1,13 @@
 """Where lines of text come from: in which order, and what becomes of them."""
 
+import time
 from itertools import islice
 from random import Random
 
+import pytest
+
 from pipeline.data.dataset import FetchedText, GrammarText
-from pipeline.data.speech.text_lines import fetched_lines, grammar_lines, keywords
+from pipeline.data.speech.text_lines import fetched_lines, grammar_lines, keywords, segment_text
 from pipeline.grammar.corpus import endless
 
 
@@ -40,3 +43,10 @@ def test_queries_are_searches_in_turn_with_the_words_of_films():
     film = {word.lower() for line in islice(endless("film", Random(3), False), 5000) for word in line.en[:-1].split()}
     known = [word in film or f"{word}," in film for line in lines[1::2] for word in line.split()]
     assert sum(known) > 0.95 * len(known) and all(len(set(one)) == len(one) for one in map(str.split, lines[1::2]))
+
+
+@pytest.mark.parametrize("unit", ["(", "{", "<sil", " '", "(2", "{x "])
+def test_unclosed_marks_of_stm_take_linear_time(unit):
+    began = time.monotonic()
+    assert segment_text(f"talk 1 speaker 0 1 <o> word(2) {{noise}} {unit * 100_000}").startswith("word")
+    assert time.monotonic() - began < 5

@@ -2,6 +2,9 @@
 
 import fcntl
 import hashlib
+import logging
+import random
+import string
 import threading
 import time
 
@@ -10,8 +13,11 @@ from bad_server import CONTENT, PIECE, ZIPPED, serving
 
 from pipeline.core import disk
 from pipeline.core.errors import UserError
+from pipeline.data.dataset import Source
 from pipeline.data.fetch import transfer
+from pipeline.data.fetch.download import fetch
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
+from pipeline.data.fetch.web import Deadline, RequestError, answer
 
 SIZE = len(CONTENT)
 SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
@@ -171,3 +177,50 @@ def test_a_full_disk_is_said_before_the_first_byte(server, target, monkeypatch):
     with pytest.raises(UserError, match=r"will need 1\.3 MB and 67\.1 MB to spare, 1\.0 kB are free"):
         fetch_url(f"{server.url}/good", target, SHA256, len(CONTENT))
     assert not list(target.parent.iterdir())
+
+
+@pytest.mark.parametrize("path", ["slow-status", "slow-head", "slow-redirect", "slow-chunk", "slow-body"])
+def test_bytes_now_and_then_are_no_progress(server, target, path, monkeypatch):
+    monkeypatch.setattr(transfer, "ANSWER_S", 0.3)
+    began = time.monotonic()
+    assert f"/{path}: stalled" in fault(server, path, target)
+    assert time.monotonic() - began < 5 and len(server.asked) == transfer.ATTEMPTS
+
+
+def test_body_of_a_redirect_is_not_read(server, target):
+    began = time.monotonic()
+    assert fetched(server, "moved-endless", target) == CONTENT
+    assert time.monotonic() - began < 5
+
+
+def test_size_that_only_a_server_claims_does_not_stop_the_search(server, tmp_path):
+    addresses = [f"{server.url}/{path}" for path in ("says-petabytes", "good")]
+    source = Source(urls=addresses, sha256=SHA256.removeprefix("sha256:"))
+    assert fetch("a.bin", source, tmp_path, None).read_bytes() == CONTENT
+    with pytest.raises(UserError, match=r"/says-petabytes: .* will need 1,000,000\.0 GB"):
+        fetch("b.bin", source.model_copy(update={"urls": addresses[:1]}), tmp_path, None)
+
+
+def test_deadline_closes_connections_opened_after_it(server):
+    with Deadline(0.05) as deadline:
+        time.sleep(0.1)
+        with pytest.raises(RequestError, match="stalled"), answer(f"{server.url}/good", {}, deadline, 1.0):
+            pass
+
+
+@pytest.mark.parametrize("path", ["missing", "silent", "altered", "loop", "says-petabytes"])
+def test_logs_and_errors_have_no_secrets(server, target, path, caplog, capsys):
+    caplog.set_level(logging.INFO)
+    secrets = random_secrets()
+    address = f"{server.url}/{path}".replace("://", f"://user:{secrets[0]}@")
+    bare = f"{server.url}/{path}"
+    for url in (f"{bare}?token={secrets[1]}&sig={secrets[2]}", f"{address}?token={secrets[1]}&sig={secrets[2]}"):
+        with pytest.raises(DownloadError) as raised:
+            fetch_url(url, target, SHA256)
+        shown = f"{raised.value} {caplog.text}"
+        assert not any(secret in shown for secret in secrets)
+        assert "token=…&sig=…" in shown
+
+
+def random_secrets() -> list[str]:
+    return ["".join(random.choices(string.ascii_letters + string.digits, k=12)) for _ in range(3)]

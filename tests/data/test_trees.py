@@ -1,6 +1,7 @@
 """Penn bracketing is read whatever its layout, and what parsers are not asked for is removed."""
 
 import re
+import time
 from random import Random
 
 import pytest
@@ -116,3 +117,13 @@ def test_a_node_without_label_or_word_is_an_error_that_shows_it(text):
 def test_what_is_no_tree_is_shown_from_the_symbol_where_it_ends_to_be_one(text, near, symbol):
     with pytest.raises(UserError, match=re.escape(f"here: not a tree at {near!r}, symbol {symbol}: {text}")):
         parse_tree(text, "here")
+
+
+@pytest.mark.parametrize("unit", ["(S ", "(A b) ", "word "])
+def test_tree_of_megabytes_is_refused_with_its_line(unit):
+    count = 5_000_000 // len(unit)
+    lines = ["(S (NN a))", "(S (NP ", *[unit * (count // 10)] * 10]
+    began = time.monotonic()
+    with pytest.raises(UserError, match=r"f: line 2: this tree has over 200,000 symbols; is it closed\?"):
+        list(bracketings(lines, "f"))
+    assert time.monotonic() - began < 5

@@ -63,3 +63,19 @@ def test_each_side_has_its_own_words_and_the_record_counts_what_is_unknown(tmp_p
         counts = record.splits["test"]
         assert getattr(counts, f"{side}_tokens") == len(text)
         assert getattr(counts, f"{side}_unknown") == sum(word not in words.words for word in text)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe\xff", "not a sentencepiece model; remove it"),
+        (b"\xe2\x96\xc2", "not a sentencepiece model; remove it"),
+        (b"a\nb", r"the piece '.+' breaks lines"),
+    ],
+)
+def test_model_whose_pieces_are_no_text_is_refused(tmp_path, content, message):
+    model = train("word", iter(["xyz other"] * 3), 6, "toy.vocab_size")
+    assert model.count(b"xyz") == 1
+    (tmp_path / "m.model").write_bytes(model.replace(b"xyz", content))
+    with pytest.raises(UserError, match=rf"m\.model: {message}"):
+        Subwords(tmp_path / "m.model")

@@ -1,60 +1,10 @@
 """A packed model whose files are as its sums say, and do not belong together."""
 
-import json
-import random
-from pathlib import Path
-
 import pytest
-import sentencepiece
-from copied_project import ROOT
-from made_records import parallel_corpus
+from packed_model import pack
 
 from pipeline.core.errors import UserError
-from pipeline.core.sha256 import sha256_file
-from pipeline.papers.project import load_project
-from pipeline.training.parts import build_run
-from pipeline.training.tensor_file import tensors_of, write_tensor_file
-from reprise.portable import SUMS_FILE, PortableModel, open_packed
-from reprise.preparation import Preparation
-
-KEY = "0" * 64
-
-
-def write_subwords(folder: Path, size: int) -> None:
-    draw = random.Random(1)
-    words = ("".join(draw.choices("abcdefgh", k=4)) for _ in range(600))
-    reserved = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "minloglevel": 2}
-    place = {"sentence_iterator": iter(words), "model_prefix": str(folder / "subwords"), "model_type": "bpe"}
-    sentencepiece.SentencePieceTrainer.train(vocab_size=size, **place, **reserved)
-
-
-def pack(
-    folder: Path, subwords: int = 60, model: dict | None = None, corpus_says: int = 60, **prepared: object
-) -> Path:
-    """An untrained Transformer of 60 subwords. prepared: what its preparation says otherwise; model, corpus_says: what
-    its settings do."""
-    project = load_project(ROOT, {"scale": "smoke"})
-    spec = project.run_spec(project.runs_of("attention", "base", "wmt14-en-de")[0]).placed(lambda _: "packed")
-    corpus = parallel_corpus(60)
-    weights = tensors_of(build_run(spec, corpus.vocab_sizes))
-    write_tensor_file(folder / "model.safetensors", weights, {"key": KEY})
-    write_subwords(folder, subwords)
-    terms = dict.fromkeys(("run", "title", "licence", "citation", "commit"), "toy")
-    record = PortableModel(
-        spec=spec.model_copy(update={"model": spec.model.model_copy(update=model or {})}),
-        corpus=parallel_corpus(corpus_says),
-        preparation=Preparation.model_validate({"form": "sentences", "src": "en", "tgt": "de"} | prepared),
-        decoding=project.decoding("attention", "base", "final"),
-        scores={},
-        redistributable=True,
-        weights=KEY,
-        training=None,
-        **terms,
-    )
-    (folder / "model.json").write_text(json.dumps(record.model_dump()))
-    sums = [f"{sha256_file(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
-    (folder / SUMS_FILE).write_text("".join(sums))
-    return folder
+from reprise.portable import open_packed
 
 
 def test_a_model_whose_files_belong_together_translates(tmp_path):

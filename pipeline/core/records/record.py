@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import reading, whole_lines
-from pipeline.core.json_file import write_json
+from pipeline.core.json_file import parse, write_json
 from pipeline.core.schema import Closed, adapter
 
 Note = TypeVar("Note", bound="Record")
@@ -54,7 +54,13 @@ class Record(Closed):
 def read_as(kind: Any, path: Path, remedy: str = Record.remedy) -> Any:
     """The file as a `kind`, a record class or an annotated union of them. Raises UserError as `Record.read` does."""
     with reading(remedy):
-        return parsed(kind, Path(path).read_bytes(), str(path), remedy)
+        content = Path(path).read_bytes()
+    found = parsed(kind, content, str(path), remedy)
+    try:
+        parse(content)  # pydantic takes the last of several values
+    except ValueError as error:
+        raise UserError(f"{path}: {error}; remove it and {remedy}") from error
+    return found
 
 
 def read_lines_as(kind: Any, path: Path, remedy: str = Record.remedy) -> list[Any]:

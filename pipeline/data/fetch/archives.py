@@ -1,58 +1,68 @@
-"""Read named members of tar and zip archives, as streams: nothing lands anywhere but in the files given here."""
+"""Read members of tar and zip archives as streams, including hostile ones.
 
-import contextlib
-import gzip
+Nothing is written here, so no archive can choose where its content lands. `tarfile.data_filter` would check the
+names, too, but it needs Python 3.11.4 and extracts everything; corpora need a few members of large archives.
+"""
+
 import logging
-import lzma
+import posixpath
+import re
 import shutil
+import stat
 import tarfile
+import tempfile
+import unicodedata
 import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, cast
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
+from pipeline.data.fetch.untrusted import UntrustedStream, decompressed, opened, parsing
 
 log = logging.getLogger(__name__)
 
 Member = tuple[str, int, IO[bytes]]
-"""Name, size in bytes, content; to be read before the next one is asked for."""
-DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
-
-
-@contextlib.contextmanager
-def undamaged(path: Path, *more: type[Exception]) -> Iterator[None]:
-    """Within it `path` is read. Raises UserError where that shows it to be damaged, also by errors of types `more`."""
-    signs: tuple[type[Exception], ...] = (*DAMAGE, *more)
-    try:
-        yield
-    except signs as error:
-        raise UserError(f"{path}: damaged ({error}); remove it and fetch it again") from error
+"""Name, size in bytes, content; read the content before asking for the next member."""
+Wanted = Callable[[str], bool]
+MOST_MEMBERS = 10_000_000
+LONGEST_HEADER = 1 << 14
+"""Bytes between two members: names and extended attributes. tarfile parses longer ones in quadratic time."""
+BLOCK = 1 << 14
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+IN_MEMORY = 1 << 26
+MOST_LINKS = 40
+"""Symbolic links that lead to each other, as in Linux."""
 
 
 def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tuple[str, str], Path]:
-    """Copy members of an archive to numbered files in `folder`, in one pass; returns (name, member) -> path.
+    """Copy members of an archive to numbered files in `folder`.
+
+    Args:
+        archive: The archive.
+        name: What the dataset file calls it.
+        wanted: Members, as the dataset file names them.
+        folder: Where the copies go.
+
+    Returns:
+        The path of each copy by (name, member).
 
     Raises:
-        UserError: the archive is damaged, has not all members wanted, has one that escapes its folder, or the disk is
-            too small.
+        UserError: The archive is damaged, lacks a member, has one that escapes its folder, or the disk is too small.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    spelled = {member_name(member, archive): member for member in wanted}
     found: dict[tuple[str, str], Path] = {}
-    copied = 0
-    with undamaged(archive):
-        for member, size, content in members(archive):
-            if member in wanted:
-                require_space(folder, size, f"{member} of {name}")
-                found[name, member] = folder / f"{copied}"  # a member may come twice
-                copied += 1
-                log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
-                with open(found[name, member], "wb") as output:
-                    shutil.copyfileobj(content, output, 1 << 20)
-            if len(found) == len(wanted):
-                break
+    for number, (member, size, content) in enumerate(members(archive, spelled.__contains__)):
+        require_space(folder, size, f"{member} of {name}")
+        log.info("%s: unpacking %s, %.1f MB", name, member, size / 1e6)
+        path = folder / f"{number}"  # a member may come twice
+        with open(path, "wb") as output:
+            shutil.copyfileobj(content, output, 1 << 20)
+        found[name, spelled[member]] = path
+        if len(found) == len(wanted):
+            break
     if missing := wanted - {member for _, member in found}:
         raise UserError(
             f"{archive}: has no member {', '.join(sorted(missing))}: the archive is damaged, or the dataset file "
@@ -61,35 +71,184 @@ def unpack(archive: Path, name: str, wanted: set[str], folder: Path) -> dict[tup
     return found
 
 
-def members(archive: Path) -> Iterator[Member]:
-    """The regular files of an archive in order. Raises UserError at a name that leads out of the archive's folder."""
-    for member, size, content in (zip_members if is_zip(archive) else tar_members)(archive):
-        path = PurePosixPath(member.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts:
-            raise UserError(f"{archive}: its member {member!r} leads out of its folder; the archive is not used")
-        yield member.removeprefix("./"), size, content
+def members(archive: Path, wanted: Wanted) -> Iterator[Member]:
+    """Yield the wanted files of an archive in its order, then the wanted links to files of it.
+
+    Args:
+        archive: A zip archive, or a tar archive that may be compressed by gzip, bzip2 or xz.
+        wanted: Tells from its name whether a member is read.
+
+    Raises:
+        UserError: The archive is damaged, or the name of any member leads out of the archive's folder.
+    """
+    yield from (zip_members if is_zip(archive) else tar_members)(archive, wanted)
 
 
 def is_zip(archive: Path) -> bool:
-    with open(archive, "rb") as file:
-        return file.read(4) == b"PK\x03\x04"
+    with opened(archive) as file:
+        return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
 
 
-def tar_members(archive: Path) -> Iterator[Member]:
-    with tarfile.open(archive, "r|*") as tar:
-        for entry in tar:
-            if entry.isfile() and (content := tar.extractfile(entry)):
-                yield entry.name, entry.size, content
+def member_name(name: str, archive: Path) -> str:
+    """Return a member's name in the form that dataset files use.
+
+    Windows tools separate folders by backslashes; macOS decomposes accents. The name of a folder is empty.
+
+    Raises:
+        UserError: The name leads out of the archive's folder.
+    """
+    path = unicodedata.normalize("NFC", name).replace("\\", "/")
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts:
+        raise UserError(f"{archive}: its member {name!r} leads out of its folder; the archive is not used")
+    return "" if path.endswith("/") or not parts.parts else str(parts)
 
 
-def zip_members(archive: Path) -> Iterator[Member]:
-    with zipfile.ZipFile(archive) as files:
-        for entry in files.infolist():
-            if entry.is_dir():
-                continue
-            try:
-                content = files.open(entry)
-            except (RuntimeError, NotImplementedError) as error:  # encrypted, or of an unknown compression
-                raise UserError(f"{archive}: {error}; pack it anew as others can read it") from error
-            with content:
-                yield entry.filename, entry.file_size, content
+def is_metadata(name: str) -> bool:
+    """Tell whether macOS packed this file beside the data.
+
+    An AppleDouble file (`._NAME`) holds attributes of another file. Folder icons have a control character in their
+    name, as no file of a corpus does.
+    """
+    parts = name.split("/")
+    return parts[-1].startswith("._") or parts[0] == "__MACOSX" or bool(CONTROL.search(name))
+
+
+def tar_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
+    """Yield wanted files in one pass, and wanted links in a second one if there are any."""
+    holders: dict[str, int] = {}
+    hard: dict[int, list[str]] = {}
+    symbolic: dict[str, str] = {}
+    for number, entry, content in tar_entries(archive):
+        name = member_name(entry.name, archive)
+        if not name or is_metadata(name):
+            continue
+        if entry.isreg():
+            holders[name] = number
+            if wanted(name):
+                yield name, entry.size, UntrustedStream(content, archive)
+        elif entry.islnk() and (holder := holders.get(link_target("", entry.linkname))) is not None:
+            holders[name] = holder  # of several members of this name, the one before the link
+            if wanted(name):
+                hard.setdefault(holder, []).append(name)
+        elif entry.issym():
+            symbolic[name] = link_target(posixpath.dirname(name), entry.linkname)
+    links = {name: holders[end] for name, end in ends(symbolic, holders) if wanted(name)}
+    for name, holder in links.items():
+        hard.setdefault(holder, []).append(name)
+    if hard:
+        yield from linked_members(archive, hard)
+
+
+def link_target(folder: str, link: str) -> str:
+    """Return where a link points to: the name of a member, or what can't be one."""
+    joined = posixpath.join(folder, unicodedata.normalize("NFC", link).replace("\\", "/"))
+    return posixpath.normpath(joined)
+
+
+def ends(symbolic: dict[str, str], names: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield each symbolic link with the file of the archive that it leads to, if there is one."""
+    for name, target in symbolic.items():
+        for _ in range(MOST_LINKS):
+            target = symbolic.get(target, target)
+        if target in names and name not in names:
+            yield name, target
+
+
+def linked_members(archive: Path, links: dict[int, list[str]]) -> Iterator[Member]:
+    """Yield the content of tar entries, by number, under the names of links to them."""
+    for number, entry, content in tar_entries(archive):
+        names = links.pop(number, [])
+        if len(names) == 1:
+            yield names[0], entry.size, UntrustedStream(content, archive)
+        elif names:
+            require_space(Path(tempfile.gettempdir()), entry.size, f"files of {archive.name} that are linked")
+            with tempfile.SpooledTemporaryFile(IN_MEMORY) as copy:
+                shutil.copyfileobj(UntrustedStream(content, archive), copy, 1 << 20)
+                for name in names:
+                    copy.seek(0)
+                    yield name, entry.size, copy
+        if not links:
+            break
+
+
+def tar_entries(archive: Path) -> Iterator[tuple[int, tarfile.TarInfo, IO[bytes] | None]]:
+    """Yield number and header of each entry, and the content of a regular file."""
+    with opened(archive) as file, decompressed(file, archive) as stream:
+        bounded = BoundedStream(stream)
+        with parsing(archive):
+            tar = tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|", bufsize=BLOCK)  # noqa: SIM115 - no file
+        for number in range(MOST_MEMBERS):
+            with parsing(archive):
+                bounded.limit = tar.offset + LONGEST_HEADER + BLOCK
+                entry = tar.next()
+                bounded.limit = None
+                tar.members.clear()  # type: ignore[attr-defined]  # it keeps all headers
+                if entry is None:
+                    if any(bounded.record_at(tar.offset)):
+                        raise tarfile.ReadError("bad header")  # which tarfile takes for the end
+                    return
+                if not 0 <= entry.size < 1 << 63:
+                    raise tarfile.ReadError("impossible size")
+                content = tar.extractfile(entry) if entry.isreg() else None
+            yield number, entry, content
+        raise UserError(f"{archive}: has more than {MOST_MEMBERS:,} members, which no corpus needs")
+
+
+class BoundedStream:
+    """A stream that ends the endless reads to which false sizes in headers lead tarfile."""
+
+    def __init__(self, stream: IO[bytes]):
+        self.stream = stream
+        self.limit: int | None = LONGEST_HEADER + BLOCK
+        """Position up to which may be read; None = any."""
+        self.position = 0
+        self.latest = b""
+        """What was read last, up to the position."""
+
+    def read(self, size: int) -> bytes:
+        if self.position and not self.latest:
+            raise EOFError("ends within a member")
+        if self.limit is not None and self.position > self.limit:
+            raise EOFError(f"has a header of more than {LONGEST_HEADER} bytes")
+        self.latest = self.stream.read(size)
+        self.position += len(self.latest)
+        return self.latest
+
+    def record_at(self, offset: int) -> bytes:
+        """Return the record of 512 bytes at an offset if it was read last."""
+        start = max(0, offset - (self.position - len(self.latest)))
+        return self.latest[start : start + tarfile.BLOCKSIZE]
+
+
+def zip_members(archive: Path, wanted: Wanted) -> Iterator[Member]:
+    """Yield wanted files, then wanted symbolic links to files of the archive."""
+    with opened(archive) as file:
+        with parsing(archive):
+            files = zipfile.ZipFile(file)
+            entries = [(member_name(entry.filename, archive), entry) for entry in files.infolist()]
+        entries = [(name, entry) for name, entry in entries if name and not is_metadata(name)]
+        regular = {name: number for number, (name, entry) in enumerate(entries) if not is_symbolic(entry)}
+        for name, entry in entries:
+            if not is_symbolic(entry) and wanted(name):
+                yield zip_member(archive, files, name, entry)
+        symbolic = {name: entry for name, entry in entries if is_symbolic(entry)}
+        targets = {name: zip_target(archive, files, name, entry) for name, entry in symbolic.items()}
+        for name, end in ends(targets, regular):
+            if wanted(name):
+                yield zip_member(archive, files, name, entries[regular[end]][1])
+
+
+def is_symbolic(entry: zipfile.ZipInfo) -> bool:
+    return stat.S_ISLNK(entry.external_attr >> 16)
+
+
+def zip_member(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> Member:
+    with parsing(archive, "fetch it again, or pack it anew as others can read it"):
+        return name, entry.file_size, UntrustedStream(files.open(entry), archive)
+
+
+def zip_target(archive: Path, files: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> str:
+    """Return what a symbolic link holds: where it points to."""
+    content = zip_member(archive, files, name, entry)[2]
+    return link_target(posixpath.dirname(name), content.read(BLOCK).decode(errors="replace"))

@@ -13,7 +13,6 @@ describes, by number of trees and digest.
 """
 
 import argparse
-import gzip
 import hashlib
 import logging
 from collections.abc import Iterator
@@ -25,10 +24,10 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
-from pipeline.data.fetch.archives import undamaged
 from pipeline.data.fetch.download import fetch
 from pipeline.data.fetch.packages import existing_files, package_folders
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
+from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened
 from pipeline.data.trees.trees import bracketings
 
 log = logging.getLogger(__name__)
@@ -111,7 +110,8 @@ def taken(part: TreePart, files: list[Path]) -> Iterator[str]:
 
 
 def read_trees(files: list[Path]) -> Iterator[str]:
+    """Yield the trees of several files. Raises UserError for a file that is damaged or is no Penn bracketing."""
     for path in files:
-        opener = gzip.open if path.suffix == ".gz" else open
-        with undamaged(path, UnicodeDecodeError), opener(path, "rt", encoding="utf-8-sig", newline="\n") as lines:
+        with opened(path) as file:
+            lines = decoded_lines(gunzipped(file, path.name), path)
             yield from (tree for _, tree in bracketings(lines, str(path)))

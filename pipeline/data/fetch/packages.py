@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.core.errors import UserError
+from pipeline.core.shown_text import shown
 from pipeline.data.dataset import DownloadedDataset, ManifestDataset, OwnText, SplitName, TreebankDataset
 
 NUMBERS = re.compile(r"\{(\d+)\.\.(\d+)\}")
 MISSING_SHOWN = 5
+MOST_FILES = 100_000
 
 
 Licensed = DownloadedDataset | TreebankDataset | ManifestDataset | OwnText
@@ -53,5 +55,7 @@ def expanded(pattern: str) -> list[str]:
     if not (found := NUMBERS.search(pattern)):
         return [pattern]
     first, last = found.groups()
+    if len(first) > 9 or len(last) > 9 or int(last) - int(first) >= MOST_FILES:
+        raise UserError(f"{shown(pattern)}: stands for more than {MOST_FILES:,} files; correct it in the dataset file")
     head, tail = pattern[: found.start()], pattern[found.end() :]
     return [f"{head}{number:0{len(first)}}{tail}" for number in range(int(first), int(last) + 1)]

@@ -3,21 +3,21 @@
 Of archives only the members named in the dataset file are read; what is written is named here.
 """
 
-import gzip
 import logging
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.data.dataset import DownloadedDataset, Part, Side
-from pipeline.data.fetch.archives import undamaged, unpack
+from pipeline.data.fetch.archives import unpack
 from pipeline.data.fetch.segments import Segments, aligned, sgml_segments, xml_segments
+from pipeline.data.fetch.untrusted import gunzipped, lines_in, opened
 
 log = logging.getLogger(__name__)
 
@@ -95,15 +95,8 @@ def segments(side: Side, path: Path) -> Segments:
     """Return the segments of an SGML or XML file. Raises UserError if it is damaged, or has no such translator."""
     if stem_of(side).endswith(".xml"):
         return xml_segments(path, side.translator)
-    with undamaged(path), opened(side, path) as stream:
-        return sgml_segments(stream.read(), path)
-
-
-def opened(side: Side, path: Path) -> IO[bytes]:
-    """Open the file of a side."""
-    if stem_of(side) == side.file_name:
-        return open(path, "rb")
-    return cast(IO[bytes], gzip.open(path, "rb"))
+    with opened(path) as file:
+        return sgml_segments(b"".join(lines_in(gunzipped(file, side.file_name), path)), path)
 
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:
@@ -111,5 +104,5 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
     if is_segmented(side):
         yield from segments(side, path).values()
         return
-    with undamaged(path), opened(side, path) as stream:
-        yield from (line.removesuffix(b"\n") for line in stream)
+    with opened(path) as file:
+        yield from (line.removesuffix(b"\n") for line in lines_in(gunzipped(file, side.file_name), path))

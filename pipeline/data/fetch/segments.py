@@ -8,10 +8,10 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from pipeline.core.errors import UserError
-from pipeline.core.shown_text import shown
-from pipeline.data.fetch.archives import undamaged
+from pipeline.core.shown_text import one_line, shown
+from pipeline.data.fetch.untrusted import opened, parsing
 
-TAG = re.compile(rb"<(/?)(doc|seg)\b([^>]*)>", re.IGNORECASE)
+TAG = re.compile(rb"<(/?)(doc|seg)\b([^<>]*)>", re.IGNORECASE)
 ATTRIBUTE = re.compile(rb"""([\w-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
 
 
@@ -65,7 +65,7 @@ def sgml_segments(content: bytes, path: Path) -> Segments:
         elif not closes:
             keys.begin(attribute(tag[3], b"docid"))
     if key:
-        raise UserError(f"{path}: segment {named(key)} does not end; fetch the file again")
+        raise UserError(f"{path}: segment {len(found) + 1} is not closed by </seg>; fetch the file again")
     return found
 
 
@@ -87,14 +87,16 @@ def xml_segments(path: Path, translator: str | None) -> Segments:
     Raises:
         UserError: The file is damaged, or a document has not one text by this translator.
     """
-    with undamaged(path, ElementTree.ParseError):
-        documents = [found for found in ElementTree.parse(path).iter("doc") if "testsuite" not in found.attrib]
-    wanted = "src" if translator is None else f"ref[@translator='{translator}']"
+    with opened(path) as file, parsing(path):
+        documents = [found for found in ElementTree.parse(file).iter("doc") if "testsuite" not in found.attrib]
     found, keys = Segments(), Keys()
     for document in documents:
-        sides = document.findall(wanted)
+        sides = document.findall("src" if translator is None else "ref")
+        if translator is not None:
+            sides = [side for side in sides if side.get("translator") == translator]
         if len(sides) != 1:
-            name = document.get("id", "without id")
+            name = one_line(document.get("id", "without id"), 80)
+            wanted = "src" if translator is None else f"ref by translator {shown(translator)}"
             raise UserError(
                 f"{path}: document {name} has {len(sides)} of {wanted}; correct `translator` in the dataset"
             )

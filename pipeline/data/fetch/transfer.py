@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import IO
 
 import requests
-from urllib3.exceptions import HTTPError
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from pipeline.core.disk import require_space, size
+from pipeline.core.errors import UserError
 from pipeline.core.files import sync_folder, writing
+from pipeline.core.shown_text import without_secrets
+from pipeline.data.fetch.web import ANSWER_S, SILENCE_S, Deadline, RefusedError, RequestError, answer, block_of
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +32,6 @@ ATTEMPTS = 4  # in a row without progress
 PROGRESS_BYTES = 1 << 20  # an attempt that brought so much starts the count anew
 FRESH_STARTS = 2  # files with a wrong checksum taken from one address; the first may be joined from several
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-CONNECT_S, SILENCE_S = 10.0, 30.0
 SLOWEST_BYTES, SLOWEST_S = 10_000, 60.0  # less than so much in that time is a stall
 LINE_EVERY_S = 5.0
 BLOCK_BYTES = 1 << 18
@@ -41,11 +43,18 @@ class DownloadError(Exception):
 
 
 class InterruptedTransferError(Exception):
-    """What is worth another attempt at the same address; `pause_s` where the server says how long to wait."""
+    """Another attempt at the same address is worth while; `pause_s` if the server says how long to wait."""
 
     def __init__(self, fault: str, pause_s: float = 0.0):
         super().__init__(fault)
         self.pause_s = pause_s
+
+
+def pause_before(state: RetryCallState) -> float:
+    """Return the seconds to wait: each pause is twice as long, and as long as the server asks for."""
+    error = state.outcome.exception() if state.outcome else None
+    growing = wait_exponential(FIRST_PAUSE_S, max=LONGEST_PAUSE_S)(state)
+    return min(max(growing, getattr(error, "pause_s", 0.0)), LONGEST_PAUSE_S)
 
 
 def fetch_url(url: str, target: Path, known_hash: str | None, expected_bytes: int | None = None) -> Path:
@@ -114,6 +123,7 @@ class Transfer:
     def __init__(self, url: str, file: IO[bytes], known_hash: str | None, expected_bytes: int | None):
         self.url, self.file = url, file
         self.known_hash, self.expected = known_hash, expected_bytes
+        self.shown = without_secrets(url)
 
     def complete(self) -> None:
         """Fill the file until its checksum is right. Raises DownloadError."""
@@ -126,45 +136,79 @@ class Transfer:
             found = self.done
             self.file.truncate(0)
             fault += f" ({found} bytes" + (f", expected {self.expected})" if self.expected else ")")
-            log.info("%s: %s (file %d of %d)", self.url, fault, start + 1, FRESH_STARTS)
-        raise DownloadError(f"{self.url}: {fault}")
+            log.info("%s: %s (file %d of %d)", self.shown, fault, start + 1, FRESH_STARTS)
+        raise DownloadError(f"{self.shown}: {fault}")
 
     def fetch_all(self) -> None:
-        """Ask until all bytes are there. Raises DownloadError."""
-        failures = 0
-        while True:
-            before = self.done
-            try:
-                return self.ask()
-            except (requests.TooManyRedirects, ValueError) as error:  # of an address, or a number, that is none
-                raise DownloadError(f"{self.url}: {error}") from error
-            except (InterruptedTransferError, requests.RequestException, HTTPError) as error:
-                fault = f"{self.url}: {type(error).__name__}: {error}"
-                failures = 1 if self.done - before >= PROGRESS_BYTES else failures + 1
-                if failures == ATTEMPTS:
-                    raise DownloadError(fault) from error
-                pause = max(FIRST_PAUSE_S * 2 ** (failures - 1), getattr(error, "pause_s", 0.0))
-                log.info("%s (attempt %d of %d)", fault, failures, ATTEMPTS)
-                time.sleep(min(pause, LONGEST_PAUSE_S))
+        """Ask until all bytes are there. Raises DownloadError when several attempts in a row bring little."""
+        patient = Retrying(
+            sleep=time.sleep,
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=pause_before,
+            retry=retry_if_exception_type(InterruptedTransferError),
+            before_sleep=self.log_attempt,
+            reraise=True,
+        )
+        try:
+            while not patient(self.advance):
+                time.sleep(FIRST_PAUSE_S)
+        except InterruptedTransferError as error:
+            raise DownloadError(f"{self.shown}: {error}") from error
+        except (RefusedError, ValueError) as error:  # of a number that is none
+            raise DownloadError(f"{self.shown}: {without_secrets(str(error))}") from error
+
+    def log_attempt(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        log.info("%s: %s (attempt %d of %d)", self.shown, error, state.attempt_number, ATTEMPTS)
+
+    def advance(self) -> bool:
+        """Ask once.
+
+        Returns:
+            Whether all bytes are there; False after a break that came late enough to count as progress.
+
+        Raises:
+            InterruptedTransferError: The attempt brought little.
+            DownloadError: The address does not have the file.
+        """
+        before = self.done
+        try:
+            self.ask()
+            return True
+        except RefusedError:
+            raise
+        except (RequestError, InterruptedTransferError) as error:
+            if self.done - before >= PROGRESS_BYTES:
+                log.info("%s: %s", self.shown, error)
+                return False
+            raise InterruptedTransferError(str(error), getattr(error, "pause_s", 0.0)) from error
 
     @property
     def done(self) -> int:
         return self.file.seek(0, os.SEEK_END)
 
     def ask(self) -> None:
-        """One request for what is missing; raises DownloadError, or what makes another attempt worth while."""
+        """Request what is missing. Raises DownloadError, or what makes another attempt worth while."""
         offset = self.done
         if self.expected is not None and offset >= self.expected:
             if offset > self.expected:
                 self.file.truncate(0)
                 raise InterruptedTransferError(f"had {offset} bytes, expected {self.expected}; from the beginning")
             return
-        # As it lies on the server: some call a .tgz an encoding, which a client then undoes.
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
-        with requests.get(self.url, headers=headers, stream=True, timeout=(CONNECT_S, SILENCE_S)) as response:
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        with Deadline(ANSWER_S) as deadline, answer(self.url, headers, deadline, SILENCE_S) as response:
             total = self.agree(response, offset)
+            self.require_space_for(total)
+            self.receive(response, total, deadline)
+
+    def require_space_for(self, total: int | None) -> None:
+        """Raises UserError when the disk is full, DownloadError when only the server says that the file is so large."""
+        try:
             require_space(Path(self.file.name).parent, (total or 0) - self.done, f"the rest of {self.file.name}")
-            self.receive(response, total)
+        except UserError as error:
+            if self.expected is None:
+                raise DownloadError(f"{self.shown}: {error}") from error
+            raise
 
     def agree(self, response: requests.Response, offset: int) -> int | None:
         """Prepare the file for what the response brings; returns the size that the whole will have, if it is said."""
@@ -176,17 +220,17 @@ class Transfer:
             self.file.truncate(0)
             raise InterruptedTransferError(f"has nothing after {offset} bytes; from the beginning")
         if status not in (200, 206):
-            raise DownloadError(f"{self.url}: status {status} {response.reason}")
+            raise DownloadError(f"{self.shown}: status {status} {response.reason}")
         begin, total = self.extent(response)
         if self.expected is not None and total not in (None, self.expected):
-            raise DownloadError(f"{self.url}: has {total} bytes, expected {self.expected}: another file")
+            raise DownloadError(f"{self.shown}: has {total} bytes, expected {self.expected}: another file")
         if begin != offset:
             self.file.truncate(0)
             if begin:
                 raise InterruptedTransferError(f"goes on at byte {begin} when asked for {offset}; from the beginning")
-            log.info("%s: can't go on at byte %d: from the beginning", self.url, offset)
+            log.info("%s: can't go on at byte %d: from the beginning", self.shown, offset)
         elif offset:
-            log.info("%s: going on after %s", self.url, size(offset))
+            log.info("%s: going on after %s", self.shown, size(offset))
         return total
 
     def extent(self, response: requests.Response) -> tuple[int, int | None]:
@@ -200,29 +244,28 @@ class Transfer:
         length = response.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else None
 
-    def receive(self, response: requests.Response, total: int | None) -> None:
-        """Append the body; raises what makes another attempt worth while when it stalls, or is not all."""
+    def receive(self, response: requests.Response, total: int | None, deadline: Deadline) -> None:
+        """Append the body. Raises what makes another attempt worth while when it stalls or is not all."""
         limit = self.expected or total
-        done = first = self.done
+        done = first = extended = self.done
         start = said = time.monotonic()
-        watched, watched_at = done, start
-        while block := response.raw.read1(BLOCK_BYTES, decode_content=False):
+        deadline.extend(SLOWEST_S)
+        while block := block_of(response, BLOCK_BYTES, deadline):
             self.file.write(block)
             done += len(block)
             now = time.monotonic()
             if limit is not None and done > limit:
                 self.file.truncate(0)
-                raise DownloadError(f"{self.url}: sends more than the {limit} bytes expected: another file")
-            if now - watched_at > SLOWEST_S:
-                if done - watched < SLOWEST_BYTES:
-                    raise InterruptedTransferError(f"stalled: {done - watched} bytes in {now - watched_at:.0f} s")
-                watched, watched_at = done, now
+                raise DownloadError(f"{self.shown}: sends more than the {limit} bytes expected: another file")
+            if done - extended >= SLOWEST_BYTES:
+                deadline.extend(SLOWEST_S)
+                extended = done
             if now - said > LINE_EVERY_S:
                 said = now
-                log.info("%s: %s", self.url, progress(first, done, limit, now - start))
+                log.info("%s: %s", self.shown, progress(first, done, limit, now - start))
         if limit is not None and done < limit:
             raise InterruptedTransferError(f"broke off after {done} of {limit} bytes")
-        log.info("%s: %s", self.url, progress(first, done, limit, time.monotonic() - start))
+        log.info("%s: %s", self.shown, progress(first, done, limit, time.monotonic() - start))
 
 
 def progress(first: int, done: int, limit: int | None, seconds: float) -> str:

@@ -22,11 +22,11 @@ from pathlib import Path
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.files import made
+from pipeline.core.files import made, writing
 from pipeline.core.shown_text import shown
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
-from pipeline.data.fetch.archives import members, undamaged
+from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.download import fetch_all
 from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
@@ -84,18 +84,20 @@ def folder_of(corpus: Path, source: str) -> Path:
 
 
 def unpack(archive: Path, patterns: list[str], suffixes: tuple[str, ...], folder: Path) -> None:
-    """Write the members of these suffixes that fit a pattern, under their names, below `folder`."""
+    """Write the members that have one of the suffixes and fit a pattern below `folder`, under their names."""
+
+    def wanted(name: str) -> bool:
+        return name.endswith(suffixes) and any(fnmatch(name, pattern) for pattern in patterns)
+
     require_space(folder, archive.stat().st_size, f"the recordings of {archive.name}")
     count = 0
-    with undamaged(archive):
-        for name, size, content in members(archive):
-            if not name.endswith(suffixes) or not any(fnmatch(name, pattern) for pattern in patterns):
-                continue
-            path = folder / name
-            count += 1
-            if path.exists() and path.stat().st_size == size:
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(path, "wb") as output:
-                shutil.copyfileobj(content, output, 1 << 20)
+    for name, size, content in members(archive, wanted):
+        count += 1
+        path = folder / name
+        with writing(path):
+            if not (path.exists() and path.stat().st_size == size):
+                require_space(folder, size, f"{name} of {archive.name}")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with open(path, "wb") as output:
+                    shutil.copyfileobj(content, output, 1 << 20)
     log.info("%s: %d files in %s", archive.name, count, folder)

@@ -1,6 +1,5 @@
 """Raw text of a dataset: sentences of the grammar, or lines of fetched files, one a line of raw/<split>.en."""
 
-import gzip
 import logging
 import re
 from collections.abc import Iterable, Iterator
@@ -12,11 +11,12 @@ from typing import IO
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import FetchedText, GrammarDomain, GrammarText, SplitName, TextPart
-from pipeline.data.fetch.archives import members, undamaged
+from pipeline.data.fetch.archives import members
+from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened, parsing
 from pipeline.data.spreadsheets import read_rows
 
 CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
-NOT_SPOKEN = re.compile(r"\([^ )]*\)|\{[^ }]*\}|<sil>")
+NOT_SPOKEN = re.compile(r"\([^ ()]*\)|\{[^ {}]*\}|<sil>")
 """Variants of a pronunciation, noises and silence in TED-LIUM's transcripts."""
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 UNTRANSCRIBED = "ignore_time_segment_in_scoring"
@@ -77,20 +77,19 @@ def part_lines(part: TextPart, path: Path) -> Iterator[str]:
 
 
 def lines_of(part: TextPart, path: Path) -> Iterator[str]:
-    """Sentences of the file, or of all members that its pattern fits, in the order of the archive."""
-    with undamaged(path, UnicodeDecodeError):
-        if part.member is None:
-            with open(path, "rb") as stream:
-                yield from sentences(part, path.name, stream)
-            return
-        for name, _, content in members(path):
-            if fnmatch(name, part.member):
-                yield from sentences(part, name, content)
+    """Yield the sentences of a file, or of all members that fit the part's pattern, in the order of the archive."""
+    member = part.member
+    if member is None:
+        with opened(path) as stream:
+            yield from sentences(part, path.name, stream, path)
+        return
+    for name, _, content in members(path, lambda name: fnmatch(name, member)):
+        yield from sentences(part, name, content, path)
 
 
-def sentences(part: TextPart, name: str, stream: IO[bytes]) -> Iterator[str]:
-    plain = gzip.GzipFile(fileobj=stream) if name.endswith(".gz") else stream
-    lines = (line.decode("utf-8-sig").removesuffix("\n") for line in plain)
+def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Iterator[str]:
+    """Yield the sentences of one file called `name`, which is `path` or a member of it."""
+    lines = decoded_lines(gunzipped(stream, name), path)
     match part.layout:
         case "plain":
             yield from lines
@@ -104,7 +103,8 @@ def sentences(part: TextPart, name: str, stream: IO[bytes]) -> Iterator[str]:
 
 def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
     """Rows of a TSV file with a header. Raises UserError when it has not the columns wanted."""
-    (_, names), *rows = read_rows(lines, where, logging.DEBUG) or [(1, [""])]
+    with parsing(Path(where)):
+        (_, names), *rows = read_rows(lines, where, logging.DEBUG) or [(1, [""])]
     if missing := set(wanted) - set(names):
         raise UserError(f"{where}: has no column {', '.join(sorted(missing))}; is it the right file?")
     for _, cells in rows:

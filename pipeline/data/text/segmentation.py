@@ -1,5 +1,7 @@
 """Split text without spaces into words or characters, and measure text in units that languages share."""
 
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,9 @@ LETTERS = regex.compile(r"\p{L}")
 WORDS = {letters: regex.compile(any_of(scripts), regex.V1) for letters, scripts in SCRIPTS.items()}
 SPACED_WORD = regex.compile(rf"[[\p{{L}}\p{{M}}\p{{N}}]--{ALL}]+|[\p{{P}}\p{{S}}]", regex.V1)
 
+LONG_RUN = re.compile(r"[\u4e00-\u9fd5]{500}")
+"""So many ideographs without any mark are no sentence. jieba takes quadratic time for them."""
+
 
 def segment(line: str, segmenter: str) -> str:
     """Separate the words of a line by single spaces; only white space is lost.
@@ -39,9 +44,10 @@ def segment(line: str, segmenter: str) -> str:
         line: Text.
         segmenter: `jieba`, a dictionary of Chinese with a hidden Markov model for unknown words, or `characters`.
     """
+    words: Iterable[str]
     match segmenter:
         case "jieba":
-            words = dictionary().cut(line)
+            words = (word for part in parts(line) for word in dictionary().cut(part))
         case "characters":
             words = CHARACTER.findall(line)
         case _:
@@ -59,6 +65,15 @@ def lacks_spaces(lines: list[str]) -> bool:
     """Return whether most letters of the lines are of a script without spaces between words."""
     text = "".join(lines)
     return 2 * len(UNSPACED.findall(text)) > len(LETTERS.findall(text)) > 0
+
+
+def parts(line: str) -> Iterator[str]:
+    """Yield the line cut after every 500 ideographs in a row: as a rule, whole."""
+    start = 0
+    for run in LONG_RUN.finditer(line):
+        yield line[start : run.end()]
+        start = run.end()
+    yield line[start:]
 
 
 @cache

@@ -1,5 +1,6 @@
 """The subword models that turn tokenised text into ids and back."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import sentencepiece
 
 from pipeline.core.errors import UserError
+from pipeline.core.shown_text import shown
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
 
 MODEL = "subwords.model"
@@ -16,6 +18,7 @@ TGT_MODEL = "subwords.tgt.model"
 
 
 UNKNOWN_WORD = "<unk>"
+LINE_BREAK = re.compile(r"[\0\n]")
 WORD_START = "\u2581"
 """How sentencepiece marks an entry that begins a word."""
 
@@ -43,21 +46,29 @@ class Subwords:
     make neighbouring unknown words one.
 
     Raises:
-        UserError: the file is missing, is not a sentencepiece model, or was trained with other reserved ids.
+        UserError: The file is missing, is no sentencepiece model, has other reserved ids, or has a piece that is no
+            text of one line.
     """
 
     def __init__(self, path: Path):
         try:
             content = Path(path).read_bytes()
-            self.model = sentencepiece.SentencePieceProcessor(model_proto=content)
         except FileNotFoundError as error:
             raise UserError(f"{path}: no such subword model; run the stage `subwords` first") from error
-        except RuntimeError as error:
+        try:
+            self.model = sentencepiece.SentencePieceProcessor()
+            self.model.LoadFromSerializedProto(content)
+            pieces = [self.model.id_to_piece(number) for number in range(len(self))]
+        except (
+            Exception
+        ) as error:  # what it raises is not documented: a piece that is not UTF-8 is a UnicodeDecodeError
             raise UserError(f"{path}: not a sentencepiece model; remove it and run `subwords` again") from error
         ids = (self.model.pad_id(), self.model.unk_id(), self.model.bos_id(), self.model.eos_id())
         if ids != (PAD, UNK, BOS, EOS):
             raise UserError(f"{path}: pad, unk, bos, eos are {ids}, not {(PAD, UNK, BOS, EOS)}; train it by `subwords`")
-        pieces = [self.model.id_to_piece(number) for number in range(EOS + 1, len(self))]
+        if broken := next((piece for piece in pieces if LINE_BREAK.search(piece)), None):
+            raise UserError(f"{path}: the piece {shown(broken)} breaks lines; train the model by `subwords`")
+        pieces = pieces[EOS + 1 :]
         whole = all(piece.startswith(WORD_START) for piece in pieces)
         self.words = [with_reserved(piece.removeprefix(WORD_START)) for piece in pieces] if whole else None
 

@@ -93,7 +93,7 @@ def rebuild(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, Repairs
 
 def close(builder: Builder, label: str, repairs: Repairs) -> None:
     """Close the innermost open phrase of that label, if there is one."""
-    if label not in builder.labels:
+    if not builder.open_labels[label]:
         repairs.surplus_closers += 1
         return
     while True:

@@ -8,6 +8,7 @@ Nothing here recurses, so that a parser's output may nest as deep as it likes.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,8 @@ TRACE = "-NONE-"
 BRACKETS = frozenset("()")
 SYMBOL = re.compile(r"[()]|[^ \t\r\n()]+")  # not \s: a treebank's word may hold a no-break space
 FUNCTION = re.compile(r"[-=].*")
+MOST_SYMBOLS = 200_000
+"""In one tree; a tree with more has a bracket missing, as no sentence is that long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,12 @@ class Builder:
 
     def __init__(self):
         self.labels: list[str] = []
+        self.open_labels: Counter[str] = Counter()
         self.parts: list[list[Tree]] = [[]]
 
     def open(self, label: str) -> None:
         self.labels.append(label)
+        self.open_labels[label] += 1
         self.parts.append([])
 
     def tag(self, label: str, word: str) -> None:
@@ -88,6 +93,7 @@ class Builder:
     def close(self, keep_empty: bool = False) -> bool:
         """Close the innermost phrase; one without parts is left out, and the answer is then False."""
         label, parts = self.labels.pop(), self.parts.pop()
+        self.open_labels[label] -= 1
         if parts or keep_empty:
             self.parts[-1].append(Tree(label, tuple(parts)))
         return bool(parts)
@@ -112,6 +118,8 @@ def bracketings(lines: Iterable[str], where: str) -> Iterator[tuple[int, str]]:
             if depth < 0 or (depth == 0 and symbol != ")"):
                 raise UserError(f"{where}: line {number}: {symbol!r} stands outside a tree; is this Penn bracketing?")
             symbols.append(symbol)
+            if len(symbols) > MOST_SYMBOLS:
+                raise UserError(f"{where}: line {begin}: this tree has over {MOST_SYMBOLS:,} symbols; is it closed?")
             if depth == 0:
                 yield begin, joined(symbols)
                 symbols.clear()

@@ -1,0 +1,129 @@
+"""Read files that anyone may have made: whatever a library raises on them becomes one clear error.
+
+Parsers raise more than they document: struct.error, IndexError, LookupError, SyntaxError … A list of these would
+never be complete, so `parsing` takes every exception for damage, except those of the disk that holds the file.
+"""
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from pipeline.core.errors import UnreadableError, UserError
+
+LONGEST_LINE = 1 << 26
+"""Bytes; a compressed file of a megabyte can hold a line of a gigabyte."""
+OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+
+
+@contextlib.contextmanager
+def parsing(path: Path, remedy: str = "remove it and fetch it again") -> Iterator[None]:
+    """Report what a parser raises in the block.
+
+    Keep the block to calls of the parser: an error of the surrounding code would be reported as damage.
+
+    Args:
+        path: The file that is parsed, opened by `opened`.
+        remedy: What the user can do about damage.
+
+    Raises:
+        UserError: The file is damaged.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        fault = str(error) or type(error).__name__
+        raise UserError(f"{path}: damaged ({fault}); {remedy}") from error
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file so that faults of the disk stay distinct from damage.
+
+    Raises:
+        UnreadableError: The system can't read the file.
+        FileNotFoundError: There is no such file.
+    """
+    with DiskFile(path) as raw, io.BufferedReader(raw, 1 << 18) as file:
+        yield file
+
+
+class DiskFile(io.FileIO):
+    """A file whose read errors are UserErrors: libraries take an OSError for a sign of another format."""
+
+    def readinto(self, buffer: Any) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise UnreadableError(
+                f"{self.name}: can't be read: {error.strerror}; nothing was removed: check the disk, then run the same "
+                "command again"
+            ) from error
+
+
+@contextlib.contextmanager
+def decompressed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    """Undo compression by gzip, bzip2 or xz, which the first bytes show; other content passes unchanged."""
+    start = file.read(6)
+    file.seek(0)
+    opener = next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), None)
+    if opener is None:
+        yield file
+    else:
+        with parsing(path):
+            stream = opener(file)
+        with contextlib.closing(stream):
+            yield stream
+
+
+def gunzipped(stream: IO[bytes], name: str) -> IO[bytes]:
+    """Undo gzip if the file's name ends in `.gz`."""
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if name.endswith(".gz") else stream
+
+
+class UntrustedStream(io.BufferedReader):
+    """Content of an archive's member; raises UserError for damage."""
+
+    def __init__(self, content: Any, path: Path):
+        super().__init__(RawContent(content, path), 1 << 17)
+
+
+class RawContent(io.RawIOBase):
+    """The unbuffered side of `UntrustedStream`."""
+
+    def __init__(self, content: Any, path: Path):
+        self.content, self.path = content, path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with parsing(self.path):
+            block = self.content.read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def lines_in(stream: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Yield the lines of a stream with their ends.
+
+    Raises:
+        UserError: The stream is damaged, or a line is longer than any text.
+    """
+    with parsing(path):
+        while line := stream.readline(LONGEST_LINE + 1):
+            if len(line) > LONGEST_LINE:
+                raise UserError(f"{path}: has a line of more than {LONGEST_LINE} bytes; is it the right file?")
+            yield line
+
+
+def decoded_lines(stream: IO[bytes], path: Path) -> Iterator[str]:
+    """Yield the lines of UTF-8 text without their ends and byte order marks. Raises UserError as `lines_in` does."""
+    with parsing(path):
+        yield from (line.decode("utf-8-sig").removesuffix("\n") for line in lines_in(stream, path))

@@ -1,0 +1,175 @@
+"""Archives that hold more than plain files, and archives with false headers."""
+
+import gzip
+import random
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pipeline.core.errors import UserError
+from pipeline.data.fetch.archives import members, unpack
+
+RNG = random.Random()
+
+
+@pytest.fixture(autouse=True)
+def seeded(seed):
+    RNG.seed(seed)
+
+
+def entry(name: str, content: bytes = b"", pax: dict[str, str] | None = None, **fields) -> bytes:
+    """One tar entry with its content; `pax` headers may be false."""
+    header = tarfile.TarInfo(name)
+    header.size, header.pax_headers = len(content), pax or {}
+    for field, value in fields.items():
+        setattr(header, field, value)
+    return header.tobuf(tarfile.PAX_FORMAT) + content + bytes(-len(content) % 512)
+
+
+def hard_link(name: str, target: str) -> bytes:
+    return entry(name, type=tarfile.LNKTYPE, linkname=target)
+
+
+def symbolic_link(name: str, target: str) -> bytes:
+    return entry(name, type=tarfile.SYMTYPE, linkname=target)
+
+
+def tar(path: Path, *entries: bytes) -> Path:
+    content = b"".join(entries) + bytes(1024)
+    path.write_bytes(RNG.choice([gzip.compress, bytes])(content))
+    return path
+
+
+def read(archive: Path, wanted=lambda name: True) -> dict[str, bytes]:
+    return {name: content.read() for name, _, content in members(archive, wanted)}
+
+
+def noise() -> bytes:
+    return RNG.randbytes(RNG.randrange(1, 2000))
+
+
+def test_hard_links_have_the_content_of_their_target(tmp_path):
+    first, second = noise(), noise()
+    archive = tar(
+        tmp_path / "a.tar",
+        entry("d/one", first),
+        hard_link("d/two", "d/one"),
+        hard_link("d/three", "./d/two"),
+        entry("d/one", second),
+        hard_link("d/four", "d/one"),
+        hard_link("d/nothing", "d/none"),
+    )
+    assert read(archive) == {"d/one": second, "d/two": first, "d/three": first, "d/four": second}
+    assert read(archive, "d/two".__eq__) == {"d/two": first}
+    found = unpack(archive, "a", {"d/three", "d/four"}, tmp_path / "out")
+    assert {name: path.read_bytes() for (_, name), path in found.items()} == {"d/three": first, "d/four": second}
+
+
+def test_symbolic_links_inside_a_tar_are_read(tmp_path):
+    content = noise()
+    links = {"d/up": "../e/file", "d/chain": "up", "loop": "loop", "d/out": "../../etc/passwd", "abs": "/etc/passwd"}
+    entries = [symbolic_link(name, target) for name, target in links.items()]
+    archive = tar(tmp_path / "a.tar", *entries, entry("e/file", content))
+    assert read(archive) == {"e/file": content, "d/up": content, "d/chain": content}
+
+
+def test_symbolic_links_inside_a_zip_are_read(tmp_path):
+    content = noise()
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("e/file", content)
+        for name, target in (("d/up", "../e/file"), ("out", "../../etc/passwd")):
+            link = zipfile.ZipInfo(name)
+            link.external_attr = 0o120777 << 16
+            archive.writestr(link, target)
+    assert read(tmp_path / "a.zip") == {"e/file": content, "d/up": content}
+
+
+def test_files_that_macos_adds_are_passed_over(tmp_path):
+    content = noise()
+    archive = tar(tmp_path / "a.tar", entry("d/._x", noise()), entry("d/Icon\r", b""), entry("d/x", content))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("d/x", content)
+        packed.writestr("__MACOSX/d/._x", noise())
+    assert read(archive) == read(tmp_path / "a.zip") == {"d/x": content}
+
+
+def test_zip_names_of_windows_and_macos_are_found(tmp_path):
+    content = noise()
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("corpus\\", b"")
+        archive.writestr("corpus\\train.en", content)
+        archive.writestr("u\u0308ber/train.en", content)
+    found = unpack(tmp_path / "a.zip", "a", {"corpus/train.en", "über/train.en"}, tmp_path / "out")
+    assert [path.read_bytes() for path in found.values()] == [content, content]
+    assert unpack(tmp_path / "a.zip", "a", {"corpus\\train.en"}, tmp_path / "out")
+
+
+def test_zip_members_without_a_name_are_passed_over(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        nameless = zipfile.ZipInfo("x")
+        nameless.filename = ""
+        with archive.open(nameless, "w") as file:
+            file.write(noise())
+        archive.writestr("named", b"1")
+    assert read(tmp_path / "a.zip") == {"named": b"1"}
+
+
+@pytest.mark.parametrize("version", ["0.0", "0.1", "1.0"])
+def test_sparse_files_are_filled_up_with_zeros(tmp_path, version):
+    data = noise()[:400]
+    hole = RNG.randrange(1, 5000)
+    pieces = [hole, len(data)]
+    size = hole + len(data) + RNG.randrange(5000)
+    match version:
+        case "0.0":
+            pax = {"GNU.sparse.size": f"{size}", "GNU.sparse.numblocks": "1"}
+            pax |= {"GNU.sparse.offset": f"{hole}", "GNU.sparse.numbytes": f"{len(data)}"}
+            stored = data
+        case "0.1":
+            pax = {"GNU.sparse.size": f"{size}", "GNU.sparse.map": ",".join(map(str, pieces))}
+            stored = data
+        case "1.0":
+            pax = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": f"{size}"}
+            stored = "".join(f"{number}\n" for number in (1, *pieces)).encode().ljust(512, b"\0") + data
+    archive = tar(tmp_path / "a.tar", entry("sparse", stored, pax), entry("after", b"1"))
+    expected = {"sparse": bytes(hole) + data + bytes(size - hole - len(data)), "after": b"1"}
+    assert read(archive) == expected
+
+
+FALSE_HEADERS = {
+    "huge size": {"size": "99999999999999"},
+    "negative size": {"size": "-5000"},
+    "size is no number": {"size": "nan"},
+    "sparse map is no list": {"GNU.sparse.map": "1,x", "GNU.sparse.size": "9"},
+    "sparse size is no number": {"GNU.sparse.size": "x"},
+    "sparse map is missing": {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "9" * 14},
+    "long header": {"comment": "9" * 50_000},
+}
+
+
+@pytest.mark.parametrize("pax", FALSE_HEADERS.values(), ids=FALSE_HEADERS)
+def test_false_tar_headers_end_in_one_line(tmp_path, pax):
+    archive = tar(tmp_path / "a.tar", entry("first", b"1"), entry("false", noise(), pax), entry("last", b"2"))
+    began = time.monotonic()
+    for wanted in ((lambda name: True), "last".__eq__):
+        with pytest.raises(UserError, match=r"a\.tar: damaged \(.+\); remove it"):
+            read(archive, wanted)
+    assert time.monotonic() - began < 5
+
+
+def test_damaged_header_is_no_end_of_the_archive(tmp_path):
+    bad = bytearray(entry("second", b"2"))
+    bad[RNG.randrange(100)] ^= 1
+    archive = tar(tmp_path / "a.tar", entry("first", b"1"), bytes(bad), entry("third", b"3"))
+    with pytest.raises(UserError, match="bad header"):
+        read(archive)
+
+
+def test_disk_fault_is_not_taken_for_damage():
+    unreadable = Path("/proc/self/mem")  # the system answers EIO at its first byte
+    with pytest.raises(UserError, match="can't be read: Input/output error; nothing was removed") as raised:
+        read(unreadable)
+    assert isinstance(raised.value.__cause__, OSError)

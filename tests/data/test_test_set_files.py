@@ -1,0 +1,78 @@
+"""SGML and XML test sets that are damaged, or that someone wrote to make a parser hang."""
+
+import random
+import time
+
+import pytest
+
+from pipeline.core.errors import UserError
+from pipeline.data.dataset.parallel import Side
+from pipeline.data.fetch.raw_text import read_lines
+
+TRANSLATORS = ["A", "O'Brien", 'the "second"', "]|//ref", "ü"]
+
+
+def lines(path, content: bytes, translator=None) -> list[bytes]:
+    path.write_bytes(content)
+    return list(read_lines(Side(source=path.name, translator=translator), path))
+
+
+def xml(declaration: str = "") -> str:
+    refs = "".join(
+        f"<ref translator={name.replace('&', '&amp;')!r}><seg>by {number}</seg></ref>".replace("'the \"", "'the &quot;")
+        for number, name in enumerate(TRANSLATORS)
+    )
+    return f'{declaration}<dataset><doc id="d1"><src><seg>text</seg></src>{refs}</doc></dataset>'
+
+
+@pytest.mark.parametrize("number", range(len(TRANSLATORS)), ids=TRANSLATORS)
+def test_translators_with_quotes_are_found(tmp_path, number):
+    assert lines(tmp_path / "x.xml", xml().encode(), TRANSLATORS[number]) == [f"by {number}".encode()]
+
+
+@pytest.mark.parametrize("translator", ["x'y", "']", '"', "none"])
+def test_missing_translators_with_quotes_are_named(tmp_path, translator):
+    with pytest.raises(UserError, match=r"x\.xml: document d1 has 0 of ref by translator "):
+        lines(tmp_path / "x.xml", xml().encode(), translator)
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "utf-7", "shift_jis", "cp65001", "base64", "ucs-4", "\u00fcnicode"])
+def test_xml_in_unknown_encodings_is_refused_in_one_line(tmp_path, encoding):
+    content = xml(f'<?xml version="1.0" encoding="{encoding}"?>').encode()
+    with pytest.raises(UserError, match=r"x\.xml: damaged \(.+\); remove it"):
+        lines(tmp_path / "x.xml", content)
+
+
+def test_entities_of_entities_are_refused(tmp_path):
+    inner = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(12))
+    content = f'<!DOCTYPE x [<!ENTITY e0 "ha">{inner}]><x><doc><src><seg>&e12;</seg></src></doc></x>'
+    began = time.monotonic()
+    with pytest.raises(UserError, match=r"x\.xml: damaged"):
+        lines(tmp_path / "x.xml", content.encode())
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("unit", [b"<seg id='1'> text ", b"<seg ", b"<seg", b"</seg>", b"<", b"<seg x='<seg>'>"])
+def test_sgml_without_closing_tags_takes_linear_time(tmp_path, unit):
+    began = time.monotonic()
+    try:
+        assert not any(lines(tmp_path / "x.sgm", unit * 200_000))
+    except UserError as error:
+        assert "is not closed by </seg>" in str(error)
+    assert time.monotonic() - began < 5
+
+
+def test_unclosed_segment_is_named_by_its_number(tmp_path, seed):
+    rng = random.Random(seed)
+    segments = [f'<seg id="{n}">line {n}</seg>' for n in range(1, 20)]
+    broken = rng.randrange(len(segments))
+    segments[broken] = segments[broken].removesuffix("</seg>")
+    with pytest.raises(UserError, match=rf"x\.sgm: segment {broken + 1} is not closed"):
+        lines(tmp_path / "x.sgm", "\n".join(segments).encode())
+
+
+def test_line_of_a_gigabyte_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.data.fetch.untrusted.LONGEST_LINE", 1000)
+    with pytest.raises(UserError, match="has a line of more than 1000 bytes"):
+        lines(tmp_path / "x.txt", b"short\n" + b"x" * 1001)
+    assert lines(tmp_path / "x.txt", b"short\n" + b"x" * 999 + b"\n")[0] == b"short"
