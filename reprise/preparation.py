@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline.core.schema import Closed
-from pipeline.data.dataset import AnyDataset, SampleRate
+from pipeline.data.dataset import AnyDataset, SampleRate, Segmenter, TokeniserName
 from pipeline.data.text.cleaning import BadPairError, decode, tokenised
-from pipeline.data.text.moses import detokenise
+from pipeline.data.text.tokenisation import Tokenisation
 
 BRACKETS = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 """What treebanks write in the place of words that could be taken for a tree's own brackets."""
@@ -21,7 +21,8 @@ class Preparation(Closed):
     form: Form = Field(description="What a training reads of the dataset")
     src: str = Field(description="Source language, or `speech`")
     tgt: str = Field(description="Target language, or `brackets`")
-    segmenter: Literal["jieba", "characters"] | None = Field(default=None, description="What parts Chinese into words")
+    tokeniser: TokeniserName = Field(default="moses", description="What splits text into tokens")
+    segmenter: Segmenter | None = Field(default=None, description="What splits Chinese into words")
     lowercase: bool = Field(default=False, description="Whether tokenised text is lower-cased")
     sample_rate: SampleRate | None = Field(default=None, description="Of the speech it was trained on, in Hz")
     high_hz: Annotated[float, Field(ge=1000, le=500_000)] | None = Field(
@@ -35,6 +36,11 @@ class Preparation(Closed):
         named = {name: getattr(dataset, name) for name in cls.model_fields if hasattr(dataset, name)}
         return cls.model_validate(named | {"src": src, "tgt": tgt})
 
+    @property
+    def tokenisation(self) -> Tokenisation:
+        """How text becomes tokens."""
+        return Tokenisation(self.tokeniser, self.segmenter, self.lowercase)
+
     def tokens(self, line: str) -> str:
         """Of a line of source text, separated by single spaces; empty where there is nothing to read.
 
@@ -44,10 +50,10 @@ class Preparation(Closed):
             text = decode(line.encode("utf-8", "replace"))
             if self.form == "trees":
                 return " ".join(text.translate(BRACKETS).split())
-            return tokenised(text, self.src, self.segmenter, self.lowercase)
+            return tokenised(text, self.src, self.tokenisation)
         except BadPairError:
             return ""
 
     def text(self, tokens: Sequence[str]) -> list[str]:
         """Lines of the target side as one reads them."""
-        return [detokenise(line, self.tgt) for line in tokens]
+        return [self.tokenisation.text(line, self.tgt) for line in tokens]

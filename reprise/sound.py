@@ -1,5 +1,6 @@
 """Recordings of any rate and number of channels, as features of the rate that a model was trained on."""
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -7,11 +8,17 @@ import soundfile
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
-from pipeline.data.speech.audio import LARGEST
+from pipeline.data.speech.audio import LARGEST, LOUDEST, in_unit_range
 from pipeline.data.speech.cmvn import Moments, normalised
 from pipeline.data.speech.mel import MelFilters
 from pipeline.data.store.frame_store import STORED
 
+log = logging.getLogger(__name__)
+
+CANCELLED = 0.5
+"""Power of the mean of channels, as a share of that of unrelated ones, below which they cancel out."""
+QUIETEST = 1e-4
+"""Largest sample of silence: three steps of 16 bits."""
 HIGHEST_RATE = 1_000_000
 """Hz, above which nobody records; what a damaged header says would be filled up with gigabytes of silence."""
 
@@ -36,13 +43,32 @@ def features(name: str, samples: np.ndarray, rate: int, model_rate: int, high_hz
         raise UserError(f"{name}: says that it has {rate:,} samples a second, which no recording has; is it damaged?")
     if samples.ndim not in (1, 2) or rate < 1:
         raise UserError(f"{name}: samples of shape {samples.shape} at {rate} Hz; give (n,) or (n, channels)")
-    mono = samples.astype(np.float64).reshape(len(samples), -1).mean(axis=1) if len(samples) else np.zeros(0)
-    if not np.isfinite(mono).all() or np.abs(mono).max(initial=0) > LARGEST:
+    samples = samples.astype(np.float64)
+    loudest = np.abs(samples).max(initial=0)
+    if not np.isfinite(samples).all() or loudest > LARGEST:
         raise UserError(f"{name}: has samples that are no sound (not finite, or far beyond ±1)")
+    if loudest > LOUDEST:
+        log.warning("%s: is in the units of 16 bits, not in [-1, 1]; it is scaled", name)
+    if loudest < QUIETEST and len(samples):
+        log.warning("%s: is silent", name)
+    mono = mixed(name, in_unit_range(samples))
     frames = MelFilters(model_rate, high_hz)(resampled(mono, rate, model_rate).astype(np.float32))
     if not len(frames):
         raise UserError(f"{name}: {len(mono) / rate:.3f} s long, too short for a single frame of 25 ms")
     return frames.astype(STORED)
+
+
+def mixed(name: str, samples: np.ndarray) -> np.ndarray:
+    """Return one channel (n,) of samples (n,) or (n, channels): their mean, or the loudest if they cancel out."""
+    if not len(samples):
+        return np.zeros(0)
+    channels = samples.reshape(len(samples), -1)
+    mean, power = channels.mean(axis=1), (channels**2).mean(axis=0)
+    if (mean**2).mean() >= CANCELLED * power.mean() / channels.shape[1]:
+        return mean
+    loudest = int(power.argmax())
+    log.warning("%s: its channels cancel out; channel %d alone is heard", name, loudest + 1)
+    return channels[:, loudest]
 
 
 def of_one_speaker(utterances: list[np.ndarray], wanted: Statistics) -> list[np.ndarray]:

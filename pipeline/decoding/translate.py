@@ -12,9 +12,10 @@ from pathlib import Path
 
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
+from pipeline.core.records.corpus import ParallelCorpus
 from pipeline.data.batches.batches import ParallelSplit
 from pipeline.data.batches.split_batches import WholeSplit
-from pipeline.data.text.moses import detokenise
+from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
 from pipeline.decoding.decode_split import decode_split, parse_decoding, write_lines, write_outputs
@@ -51,7 +52,9 @@ def translate_split(
     decoded = decode_split(trained, WholeSplit(ParallelSplit(corpus, split), config.batch_tokens), search)
     tokenised = subwords.decode(decoded.outputs)
     if text:
-        write_lines(text, [detokenise(line, trained.corpus.tgt) for line in tokenised])
+        known = trained.corpus
+        how = Tokenisation(known.tokeniser) if isinstance(known, ParallelCorpus) else Tokenisation()
+        write_lines(text, [how.text(line, known.tgt) for line in tokenised])
     write_outputs(out, tokenised, decoded.report(trained, split, config))
 
 

@@ -1,6 +1,6 @@
 """Score the translation of a split by every metric of translations, with 95 % intervals.
 
-    python -m pipeline score --dataset workflow/datasets/multi30k-en-de.yaml \\
+    python -m pipeline score-text --dataset workflow/datasets/multi30k-en-de.yaml \\
         --prepared work/corpora/multi30k-en-de/prepared --split test \\
         --tokenised translations/final/test.tok --text translations/final/test.txt --out scores/final/test.json
 
@@ -14,15 +14,20 @@ The test set has to be the one that the dataset file describes, by line count an
 """
 
 import argparse
+import logging
 from pathlib import Path
 
 from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.text.checked_lines import check_untokenised, read_lines
+from pipeline.data.text.round_trip import round_trip
 from pipeline.data.text.test_sets import check_references
+from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.metric import Texts, Translations
 from pipeline.metrics.score_file import write_score
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,21 +58,36 @@ def score_text(
     raw_references = [prepared / f"{split}.{suffix}" for suffix in suffixes]
     tokenised_references = [prepared / f"{split}.tok.{suffix}" for suffix in suffixes]
     lines = check_references(dataset, split, prepared)
+    raw = read_texts(detokenised, raw_references, lines)
+    tokens = read_texts(hypotheses, tokenised_references, lines)
+    how = Tokenisation.of(dataset)
     translations = Translations(
-        raw=read_texts(detokenised, raw_references, lines),
-        tokenised=read_texts(hypotheses, tokenised_references, lines),
+        raw=raw,
+        tokenised=scored_tokens(how, dataset.tgt, raw, tokens),
         compound_split=dataset.compound_split,
         nist=dataset.bleu == "nist",
         tgt=dataset.tgt,
-        tokeniser=(dataset.tgt == "zh" and dataset.segmenter) or dataset.tokeniser,
+        tokeniser=how.scored_as(dataset.tgt),
         case="lc" if dataset.lowercase else "mixed",
     )
-    raw = translations.raw
+    returned = round_trip(how, dataset.tgt, raw.references[0], tokens.references[0])
+    if returned.is_lossy:
+        log.warning("a perfect translation reaches sacreBLEU %.1f: the tokeniser loses the rest", returned.ceiling)
     for path, text in zip([detokenised, *raw_references], [raw.hypotheses, *raw.references], strict=True):
         check_untokenised(path, text)
     read = [hypotheses, detokenised, *raw_references, *tokenised_references]
-    record = scored(dataset, split, lines, digest_of(raw_references), read)
+    record = scored(dataset, split, lines, digest_of(raw_references), read, ceiling=returned.ceiling)
     write_score(out, translations, record)
+
+
+def scored_tokens(how: Tokenisation, language: str, raw: Texts, tokens: Texts) -> Texts:
+    """Return hypotheses and references as metrics of tokenised text compare them."""
+
+    def both(texts: list[str], lines: list[str]) -> list[str]:
+        return [how.scored(*pair, language) for pair in zip(texts, lines, strict=True)]
+
+    references = zip(raw.references, tokens.references, strict=True)
+    return Texts(both(raw.hypotheses, tokens.hypotheses), [both(*pair) for pair in references])
 
 
 def digest_of(references: list[Path]) -> str:

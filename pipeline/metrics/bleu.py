@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pipeline.data.languages import BleuTokenizer, bleu_tokenizer
 from pipeline.metrics.metric import Metric, Translations
 
 Smoothing = Literal["none", "exp"]
@@ -26,7 +27,7 @@ class Recipe:
 
     text: Literal["tokenised", "raw"]
     """Lines as the training data is tokenised, or raw lines."""
-    tokenizer: Literal["none", "13a", "zh"] = "none"
+    tokenizer: BleuTokenizer | Literal["none"] = "none"
     lowercase: bool = False
     compound_split: bool = False
     reference_length: Literal["closest", "shortest"] = "closest"
@@ -50,8 +51,11 @@ def paper_recipe(texts: Translations) -> Recipe:
 
 
 def sacrebleu_recipe(texts: Translations) -> Recipe:
-    """Return sacreBLEU's default recipe (Post 2018): raw text against the raw reference."""
-    return Recipe("raw", "zh" if texts.tgt == "zh" else "13a")
+    """Return sacreBLEU's default recipe (Post 2018): raw text against the raw reference.
+
+    Case is ignored if the corpus is lower-cased.
+    """
+    return Recipe("raw", bleu_tokenizer(texts.tgt), lowercase=texts.case == "lc")
 
 
 def bleu_metric(

@@ -14,11 +14,11 @@ from pipeline.metrics.metric import Metric, Translations, percentage
 BETA = 2
 
 
-def counter() -> Any:
-    """Build sacreBLEU's chrF counter."""
+def counter(texts: Translations) -> Any:
+    """Build sacreBLEU's chrF counter, which ignores case if the corpus is lower-cased."""
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF(beta=BETA)
+    return CHRF(beta=BETA, lowercase=texts.case == "lc")
 
 
 def statistics(texts: Translations) -> np.ndarray:
@@ -27,7 +27,7 @@ def statistics(texts: Translations) -> np.ndarray:
     Returns:
         Shape (N, 18); of several references, the counts of the best one.
     """
-    rows = counter()._extract_corpus_statistics(texts.raw.hypotheses, texts.raw.references)
+    rows = counter(texts)._extract_corpus_statistics(texts.raw.hypotheses, texts.raw.references)
     return np.array(rows, dtype=np.int32)
 
 
@@ -43,7 +43,7 @@ def chrf(totals: np.ndarray) -> np.ndarray:
 
 def signature(texts: Translations) -> str:
     """Describe how the score is counted; ends with sacreBLEU's own signature."""
-    theirs = counter()
+    theirs = counter(texts)
     theirs.num_refs = len(texts.raw.references)
     return f"text:raw|beta:{BETA}|{theirs.get_signature().format()}"
 

@@ -24,6 +24,7 @@ from pipeline.core.files import atomic_write
 from pipeline.core.shown_text import one_line
 from pipeline.core.yaml_file import yaml_text
 from pipeline.data.dataset import load_dataset
+from pipeline.data.languages import canonical
 from pipeline.papers.project import load_project
 from reprise.named_run import find_root
 from reprise.new_data import recordings, text, trees
@@ -32,7 +33,14 @@ from reprise.scaffold import SCAFFOLD, filled, undone_on_failure, write_paper
 
 log = logging.getLogger(__name__)
 LONGEST_NAME = 60
-NAME, LANGUAGE = re.compile(rf"[a-z][a-z0-9-]{{0,{LONGEST_NAME - 1}}}"), re.compile(r"[a-z]{2,3}")
+NAME = re.compile(rf"[a-z][a-z0-9-]{{0,{LONGEST_NAME - 1}}}")
+FILE_KINDS = frozenset(
+    (
+        *("bak", "csv", "doc", "ids", "log", "low", "new", "old", "org", "raw", "seg"),
+        *("sgm", "src", "srt", "tex", "tgt", "trg", "trn", "tsv", "txt", "val", "xml"),
+    )
+)
+"""Endings of files that say nothing about a language, although ISO 639 has such codes."""
 SPLIT = "0.98/0.01/0.01"
 UNSAID = {"licence": "not known; ask its owner before you pass it on", "citation": "none given"}
 OF_DATASETS = (
@@ -136,9 +144,15 @@ def facts_of(args: argparse.Namespace, folder: Path) -> tuple[str, dict[str, Any
 def languages_of(args: argparse.Namespace) -> tuple[str, str]:
     if args.pairs and not args.languages:
         raise UserError("--languages: say those of the two columns of --pairs, such as en de")
-    src, tgt = args.languages or (path.suffix.removeprefix(".") for path in (args.src, args.tgt))
-    if not (LANGUAGE.fullmatch(src) and LANGUAGE.fullmatch(tgt)) or src == tgt:
-        raise UserError(f"--languages: two ISO 639 codes, such as en de, are needed; the files say {src!r} and {tgt!r}")
+    named = args.languages or [path.suffix.removeprefix(".") for path in (args.src, args.tgt)]
+    if kinds := [one for one in named if one in FILE_KINDS and not args.languages]:
+        raise UserError(f"--languages: name the two languages, such as en de; a file's ending says {kinds[0]!r}")
+    try:
+        src, tgt = map(canonical, named)
+    except ValueError as error:
+        raise UserError(f"--languages: {error}") from error
+    if src == tgt:
+        raise UserError(f"--languages: two languages are needed, such as en de; got {' and '.join(named)}")
     return src, tgt
 
 

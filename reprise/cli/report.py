@@ -15,6 +15,7 @@ from pipeline.core.records.corpus import read_corpus
 from pipeline.core.schema import known
 from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
+from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.papers.arguments import add_settings_argument
 from pipeline.papers.project import Project
 from pipeline.papers.settings import parse_settings
@@ -53,6 +54,8 @@ def report(project: Project, dataset: AnyDataset) -> Iterator[str]:
             if tokens := size.get(f"{side}_tokens"):
                 unknown = f", {100 * size.get(f'{side}_unknown', 0) / tokens:.2f} % of them unknown"
                 yield f"  {side}: {tokens:,} symbols, {tokens / size['pairs']:.1f} a sentence{unknown}"
+        if (ceiling := found.get("ceiling")) is not None:
+            yield f"  a perfect translation has a sacreBLEU of {ceiling:.1f}; {found['changed']:,} references change"
         for reason, count in found["rejected"].items():
             yield f"  {count:,} left out: {reason}"
             numbers = found.get("rejected_lines", {}).get(reason, [])
@@ -68,7 +71,7 @@ def line_at(path: Path, number: int) -> str:
 
 
 def overlaps(dataset: AnyDataset, prepared: Path) -> Iterator[str]:
-    """How many sentences of a split are in one before it, by their source side, or by what is said."""
+    """How many sentences of a split are in one before it, in any form, by their source side, or by what is said."""
     names = {"speech": "{}.en", "trees": f"{{}}.tok.{dataset.languages[0]}"}
     before: dict[str, set[str]] = {}
     for split in dataset.split_names:
@@ -77,7 +80,8 @@ def overlaps(dataset: AnyDataset, prepared: Path) -> Iterator[str]:
             yield f"{split}: how much of it is elsewhere too is not known, as its text was removed to free the disk"
             continue
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        keys = [comparison_key(line) for line in lines]
         for other, there in before.items():
-            if shared := sum(line in there for line in lines):
+            if shared := sum(key in there for key in keys):
                 yield f"{split}: {shared:,} of {len(lines):,} sentences are in {other} too"
-        before[split] = set(lines)
+        before[split] = set(keys)

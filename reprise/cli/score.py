@@ -33,10 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, silenced(logging.getLogger("pipeline.metrics")):
-        metrics = scored(args, Path(folder)).metrics
-    for name, metric in metrics.items():
+        found = scored(args, Path(folder))
+    for name, metric in found.metrics.items():
         interval = "" if metric.low is None else f"({metric.low:.2f} to {metric.high:.2f})"
         print(f"{name:12} {metric.value:7.2f}  {interval:18} {metric.signature}")
+    if found.ceiling is not None:
+        print(f"a perfect translation has a sacrebleu of {found.ceiling:.2f}, after tokenising and detokenising")
 
 
 @contextlib.contextmanager

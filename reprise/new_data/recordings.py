@@ -5,6 +5,7 @@ known `speaker`, `start` and `seconds` of an utterance within a longer file. Wit
 utterances of one are in one split; else all that say the same.
 """
 
+import logging
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -16,11 +17,17 @@ import soundfile
 
 from pipeline.core.errors import UserError
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
-from reprise.new_data.shares import SPLITS, by_split
+from pipeline.data.spreadsheets import read_rows
+from pipeline.data.text.shared_sentences import comparison_key
+from reprise.new_data.shares import SPLITS, by_split, by_weight
 from reprise.new_data.text import flow
 from reprise.own_files import beside_own, lines_of, place_of
 
+log = logging.getLogger(__name__)
+
 BYTES_A_SAMPLE = 2
+LARGEST_DIFFERENCE = 0.05
+"""Between the share of a split that was asked for, and the one it has."""
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}
 HIGHEST_HZ, BELOW_HALF_THE_RATE = 7600, 0.95
 """Upper edge of the mel filters: of wideband speech, and as a share of half the rate."""
@@ -34,17 +41,16 @@ def read_table(path: Path, name: str) -> list[Utterance]:
     """
     place_of(path)
     try:
-        first, *lines = [line.rstrip("\r\n") for line in lines_of(path)] or [""]
+        (_, columns), *rows = read_rows(lines_of(path), str(path)) or [(1, [""])]
     except UserError as error:
         raise UserError(f"can't be read as a table: {error}") from error
-    columns = first.split("\t")
     if missing := NEEDED - set(columns):
         raise UserError(f"{path}: its first line must name the columns, by tabs; missing: {', '.join(sorted(missing))}")
     if wrong := [column for column, count in Counter(columns).items() if count > 1 or column not in KNOWN]:
         raise UserError(f"{path}: unknown or double columns {', '.join(wrong)}; known: {', '.join(sorted(KNOWN))}")
     found = []
-    for number, line in enumerate(lines, start=2):
-        if fields := line and line.split("\t"):
+    for number, fields in rows:
+        if fields != [""]:
             where = f"{path}: line {number}"
             if len(fields) != len(columns):
                 raise UserError(f"{where}: {len(fields)} fields, the first line names {len(columns)} columns")
@@ -81,13 +87,16 @@ def seconds_of(audio: Path, where: str) -> float:
 
 def split_recordings(utterances: list[Utterance], shares: Sequence[float], folder: Path) -> dict[str, Any]:
     """Write `<folder>/<split>.tsv`; returns what the template of recordings asks of them."""
-    speakers = {one.speaker for one in utterances}
+    speakers = {comparison_key(one.speaker) for one in utterances}
     apart = len(speakers) >= len(SPLITS)
     by_key: dict[str, list[Utterance]] = defaultdict(list)
     for one in utterances:
-        by_key[one.speaker if apart else one.text].append(one)
+        by_key[comparison_key(one.speaker if apart else one.text)].append(one)
+    weights = {key: sum(one.seconds for one in of_key) for key, of_key in by_key.items()}
+    chosen = by_weight(weights, shares, "speakers") if apart else by_split(by_key, shares, "transcripts")
+    warn_of_shares(chosen, weights, shares)
     counts = []
-    for split, keys in by_split(by_key, shares, "transcripts").items():
+    for split, keys in chosen.items():
         counts.append(sum(len(by_key[key]) for key in keys))
         with beside_own(folder / f"{split}.tsv") as new:
             write_manifest(new, [one for key in keys for one in by_key[key]])
@@ -105,6 +114,17 @@ def split_recordings(utterances: list[Utterance], shares: Sequence[float], folde
             raw_bytes=round(seconds * rate * BYTES_A_SAMPLE),
         ),
     }
+
+
+def warn_of_shares(chosen: dict[str, list[str]], weights: dict[str, float], shares: Sequence[float]) -> None:
+    """Log the shares of seconds that the splits have if they are not those that were asked for."""
+    total = sum(weights.values())
+    found = [sum(weights[key] for key in keys) / total for keys in chosen.values()]
+    if max(abs(one - share) for one, share in zip(found, shares, strict=True)) > LARGEST_DIFFERENCE:
+        log.warning(
+            "train, dev and test have %s %% of the sound: no speaker or transcript is in two of them, and they are few",
+            "/".join(f"{100 * one:.0f}" for one in found),
+        )
 
 
 def common_rate(utterances: list[Utterance]) -> int:

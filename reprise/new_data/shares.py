@@ -4,7 +4,7 @@ Decided by a digest of what must not be in two splits (a sentence, a speaker): t
 """
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pipeline.core.errors import UserError
 
@@ -22,10 +22,47 @@ def read_shares(text: str) -> list[float]:
     return shares
 
 
-def by_split(keys: Collection[str], shares: Sequence[float], what: str) -> dict[str, list[str]]:
-    """Distinct keys by split, in the order of digests, at least one to each. Raises UserError for fewer than three."""
-    ranked = sorted(set(keys), key=lambda key: hashlib.sha256(key.encode()).digest())
+def ranked_keys(keys: Collection[str], what: str) -> list[str]:
+    """Return distinct keys in the order of their digests. Raises UserError for fewer than three."""
+    ranked = sorted(set(keys), key=lambda key: hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest())
     if len(ranked) < len(SPLITS):
         raise UserError(f"{len(ranked)} distinct {what} are too few to be split in three")
-    dev, test = (max(1, round(share * len(ranked))) for share in shares[1:])
+    return ranked
+
+
+def by_split(keys: Collection[str], shares: Sequence[float], what: str) -> dict[str, list[str]]:
+    """Return the distinct keys of each split, at least one, drawn by their digests.
+
+    Raises:
+        UserError: There are fewer than three.
+    """
+    ranked = ranked_keys(keys, what)
+    dev, test = (min(max(1, round(share * len(ranked))), len(ranked) - 2) for share in shares[1:])
+    test = min(test, len(ranked) - dev - 1)
     return {"train": ranked[dev + test :], "dev": ranked[:dev], "test": ranked[dev : dev + test]}
+
+
+def by_weight(weights: Mapping[str, float], shares: Sequence[float], what: str) -> dict[str, list[str]]:
+    """Return the keys of each split, at least one, so that the sums of their weights come near the shares.
+
+    The heaviest keys are placed first, each where most is missing; equals in the order of their digests.
+
+    Args:
+        weights: What each key weighs, such as the seconds that a speaker speaks.
+        shares: Of train, dev and test; they sum to 1.
+        what: The keys, for the error.
+
+    Raises:
+        UserError: There are fewer than three keys.
+    """
+    waiting = sorted(ranked_keys(weights, what), key=lambda key: -weights[key])
+    missing = {split: share * sum(weights.values()) for split, share in zip(SPLITS, shares, strict=True)}
+    found: dict[str, list[str]] = {split: [] for split in SPLITS}
+    while waiting:
+        empty = [split for split in SPLITS if not found[split]]
+        key = waiting.pop(0)
+        # Each split needs a key: the last ones go where there is none yet.
+        split = max(empty if len(waiting) < len(empty) else SPLITS, key=lambda one: missing[one])
+        found[split].append(key)
+        missing[split] -= weights[key]
+    return found

@@ -1,6 +1,9 @@
 """Sentences and their translations: two files that go line by line, or one of two columns."""
 
 import json
+import logging
+import math
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
@@ -10,15 +13,22 @@ from typing import Any
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.text.checked_lines import check_untokenised
+from pipeline.data.spreadsheets import is_certain, read_rows
+from pipeline.data.text.checked_lines import check_script, check_untokenised
+from pipeline.data.text.shared_sentences import comparison_key
 from reprise.new_data.shares import by_split
 from reprise.own_files import beside_own, lines_of, place_of, source_name
+
+log = logging.getLogger(__name__)
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
 """Entries beside characters: four ids, and the mark of a word's start."""
 LOOKED_AT = 200_000
 """Lines whose words are counted, to know how large a vocabulary may be."""
+ENOUGH = 1000
+"""Test sentences that tell 1 BLEU between two systems: a paired difference has a standard error of about 0.5 then."""
+WORD = re.compile(r"\w+")
 BYTES_A_SUBWORD = 4.7
 """As the corpora here have it, of whatever language; of trees, of words alone."""
 Pair = tuple[str, str]
@@ -44,7 +54,12 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
     }
     lines = {split: counted(sides, split) for split, sides in splits.items()}
     for split in sorted({*splits} - {"train"}):
-        require_raw(splits[split][1], (tgt for _, tgt in read_pairs(splits[split])), languages[1])
+        path = splits[split][1]
+        require_raw(path, (tgt for _, tgt in read_pairs(splits[split])), languages[1])
+        check_script([tgt for _, tgt in read_pairs(splits[split])], languages[1], str(path))
+    for path in (path for sides in splits.values() for path in sides):
+        warn_of_quoted_lines(path)
+    warn_of_few(name, lines["test"])
     largest = LARGEST_VOCABULARY[lines["train"] >= MANY_PAIRS]
     return {
         "sources": indented(sources),
@@ -56,9 +71,27 @@ def described(name: str, languages: tuple[str, str], splits: dict[str, Sides], f
             tgt_subwords=subwords(splits["train"][1].stat().st_size, lines["train"]),
             raw_bytes=sum(path.stat().st_size for sides in splits.values() for path in sides),
         ),
-        "segmenter": "\nsegmenter: jieba" if "zh" in languages else "",
         "vocab_size": min(largest, fitting_vocabulary(islice(read_pairs(splits["train"]), LOOKED_AT))),
     }
+
+
+def warn_of_quoted_lines(path: Path) -> None:
+    """Log the first line that is quoted as spreadsheets do it, which is read as it stands."""
+    for number, line in enumerate(islice(lines_of(path), LOOKED_AT), start=1):
+        if is_certain(line.strip()):
+            log.warning("%s: line %d has the quotation marks of a spreadsheet; take them away", path, number)
+            return
+
+
+def warn_of_few(name: str, sentences: int) -> None:
+    """Log that a test set is too small, and by how much."""
+    if sentences < ENOUGH:
+        least = math.sqrt(ENOUGH / sentences)
+        log.warning(
+            "%s: %d test sentences are too few: two systems must differ by about %.1f BLEU to be told apart; "
+            "%s sentences tell 1 BLEU",
+            *(name, sentences, least, f"{ENOUGH:,}"),
+        )
 
 
 def require_raw(path: Path, lines: Iterable[str], language: str, reads: str = "cat") -> None:
@@ -113,14 +146,17 @@ def counted(sides: Sides, split: str) -> int:
 
 def fitting_vocabulary(pairs: Iterator[Pair]) -> int:
     """Entries that a byte-pair encoding of this text surely has: its characters, and half as many more as words."""
-    words = {word for pair in pairs for side in pair for word in side.split()}
-    return len(set("".join(words))) + RESERVED + len(words) // 2
+    words, characters = set[str](), set[str]()
+    for side in (side for pair in pairs for side in pair):
+        words.update(WORD.findall(side))
+        characters.update(side)
+    return len({*characters} - {" "}) + RESERVED + len(words) // 2
 
 
 def read_columns(path: Path) -> Iterator[Pair]:
     """Pairs of a file of two columns, a tab between them. Raises UserError when a line has more or fewer."""
-    for number, line in enumerate(lines_of(path), start=1):
-        if len(fields := line.rstrip("\r\n").split("\t")) != 2:
+    for number, fields in read_rows(lines_of(path), str(path)):
+        if len(fields) != 2:
             raise UserError(f"{path}: line {number}: {len(fields)} columns; two with a tab between are expected")
         yield fields[0].strip(), fields[1].strip()
 
@@ -128,13 +164,14 @@ def read_columns(path: Path) -> Iterator[Pair]:
 def split_pairs(pairs: Iterator[Pair], shares: Sequence[float], folder: Path, languages: Sequence[str]):
     """Write `<folder>/<split>.<language>` by shares; the files of each split, and how many pairs were left out.
 
-    Pairs of one source sentence stay together; those with an empty side are left out.
+    Pairs of one source sentence stay together, also if it is written in another form (`comparison_key`); those with
+    an empty side are left out.
     """
     by_source: dict[str, list[Pair]] = {}
     empty = 0
     for pair in pairs:
         if all(pair):
-            by_source.setdefault(pair[0], []).append(pair)
+            by_source.setdefault(comparison_key(pair[0]), []).append(pair)
         else:
             empty += 1
     files: dict[str, Sides] = {}

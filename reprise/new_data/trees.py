@@ -10,6 +10,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import EOS
+from pipeline.data.text.shared_sentences import comparison_key
 from pipeline.data.trees.linearisation import linearise
 from pipeline.data.trees.trees import bracketings, clean, parse_tree, words
 from reprise.new_data.shares import by_split
@@ -39,7 +40,7 @@ def split_trees(path: Path, shares: Sequence[float], folder: Path) -> dict[str, 
     """Write `<folder>/<split>.trees`, a tree a line; no sentence is in two splits."""
     by_sentence: dict[str, list[str]] = defaultdict(list)
     for sentence, tree in sentences_and_trees(path):
-        by_sentence[sentence].append(tree)
+        by_sentence[comparison_key(sentence)].append(tree)
     files: dict[str, Path] = {}
     for split, chosen in by_split(by_sentence, shares, "sentences").items():
         files[split] = folder / f"{split}.trees"

@@ -72,7 +72,9 @@ def test_tedlium_is_listed_by_segments_and_test_talks_are_kept_out_of_training(t
         for talk in talks:
             lines = [("0.25", "1.50", "it 's the <sil> end{SMACK} of(2) it"), ("1.5", "1.9", "<unk> word")]
             lines.append(("1.9", "2.0", "ignore_time_segment_in_scoring"))
-            text = "".join(head.format(talk=talk, start=a, end=b, text=t) for a, b, t in lines)
+            text = ";; the second listener on day 3 of it\n;;\n" + "".join(
+                head.format(talk=talk, start=a, end=b, text=t) for a, b, t in lines
+            )
             members |= {f"T/{folder}/stm/{talk}.stm": text, f"T/{folder}/sph/{talk}.sph": audio(2, "NIST")}
     path = archive(tmp_path / "ted.tgz", members)
     folders = {"train": "T/data/*", "dev": "T/legacy/dev/*", "test": "T/legacy/test/*"}
@@ -144,7 +146,12 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
     part = TextPart(source="t.tgz", member="T/LM/*.en.gz", layout="tedlium")
     assert [line.strip() for line in lines_of(part, path)] == ["it's a test", "we don't know"]
     assert joined_clitics("you 'll see 'em") == "you'll see 'em"
-    segments = ["T 1 S 0.1 0.9 <o> what 's up", "T 1 S 1 2 <o>", "T 1 S 2 3 <o> ignore_time_segment_in_scoring"]
+    segments = [
+        ";; a comment of six words and more",
+        "T 1 S 0.1 0.9 <o> what 's up",
+        "T 1 S 1 2 <o>",
+        "T 1 S 2 3 <o> ignore_time_segment_in_scoring",
+    ]
     stm = archive(tmp_path / "s.tgz", {"a.stm": "".join(f"{line}\n" for line in segments)})
     assert list(lines_of(TextPart(source="s", member="*.stm", layout="stm"), stm)) == ["what's up"]
 

@@ -11,6 +11,7 @@ from own_speech import RATE, own, write_noise
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
 from pipeline.data.batches.noise_mixing import NOISE_STEM
+from pipeline.data.speech.audio import read_audio
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
 from pipeline.data.store.frame_store import FEATURES, FrameStore
@@ -95,3 +96,12 @@ def test_utterances_of_two_splits_are_reported_and_refused_if_one_is_train(tmp_p
 def test_rates_that_no_recording_has_are_refused_by_key(fault):
     with pytest.raises(UserError, match=rf"{next(iter(fault))}.*: Input should be (greater|less) than or equal to"):
         own(**fault)
+
+
+def test_recordings_in_units_of_16_bits_are_scaled(tmp_path):
+    samples = np.random.default_rng(1).normal(0, 0.1, RATE)
+    found = []
+    for name, scale in (("plain", 1.0), ("units", 2.0**15)):
+        soundfile.write(tmp_path / f"{name}.wav", samples * scale, RATE, subtype="DOUBLE")
+        found.append(read_audio(Utterance(tmp_path / f"{name}.wav", "a", "me", "x", 1.0), RATE))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)

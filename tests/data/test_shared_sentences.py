@@ -9,7 +9,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedSpeech
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
-from pipeline.data.text.shared_sentences import shared_sentences
+from pipeline.data.text.shared_sentences import comparison_key, shared_sentences
 
 
 def test_shared_sentences_are_those_that_sets_of_lines_have_in_common(tmp_path, caplog):
@@ -44,3 +44,32 @@ def test_speakers_of_several_splits_are_reported_and_refused_where_the_dataset_s
     assert PreparedSpeech.read(tmp_path / "corpus/prepared/report.json").shared_speakers == ["ann: train, test"]
     with pytest.raises(UserError, match=r"1 speakers are in several splits \(ann: train, test\).*disjoint_speakers"):
         compute_features(own(disjoint_speakers=True), manifests, tmp_path / "corpus", 1)
+
+
+FORMS = {
+    "white space": ("two  dogs\u00a0run .", "two dogs run."),
+    "invisible characters": ("two\u200b dogs\u00ad run\ufeff", "two dogs run"),
+    "Unicode form": ("cafe\u0301 \u2167 \ufb01n", "café VIII fin"),
+    "full width": ("ＡＢＣ１２３", "abc123"),
+    "case": ("STRASSE İ ΣΑΣ", "straße i̇ σας"),
+    "quotes and dashes": ("“It’s” – `no`", "\"It's\" - 'no'"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_one_sentence_have_one_key(form):
+    one, other = FORMS[form]
+    assert comparison_key(one) == comparison_key(other)
+
+
+def test_sentences_of_other_letters_have_other_keys(seed):
+    letters = "abcdeéèêabcя你好123.!?"
+    rng = random.Random(seed)
+    lines = {"".join(rng.choices(letters, k=6)) for _ in range(300)}
+    assert len({comparison_key(line) for line in lines}) == len(lines)
+
+
+def test_sentences_shared_in_another_form_are_counted(tmp_path):
+    (tmp_path / "train").write_text("My  neighbour WAITS.\ncafe\u0301\nother\n")
+    (tmp_path / "test").write_text("My neighbour waits.\ncafé\nnew\n")
+    assert shared_sentences("toy", {split: tmp_path / split for split in ("train", "test")}) == {"test and train": 2}

@@ -55,6 +55,7 @@ def corpus(tmp_path_factory):
         "kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en", "dev_set": "d",
         "test_set": "toy", "generator": {"domain": "film", "sizes": {"train": 1, "dev": 1, "test": 120}, "seed": 5},
         "expected": {"test": {"lines": 120}}, "cleaning": {"max_tokens": 50, "max_ratio": 9}, "tokeniser": "moses",
+        "segmenter": "jieba",
         "lowercase": True, "compound_split": False, "subwords": {"kind": "word", "vocab_size": 9},
     }  # fmt: skip
     (folder / "toy.yaml").write_text(json.dumps(dataset))

@@ -104,7 +104,7 @@ def test_a_registered_metric_is_in_every_score_file(toy, tmp_path):
             path.write_text("\n".join(text) + "\n")
     files = ["--tokenised", str(tmp_path / "hyp.tok"), "--text", str(tmp_path / "hyp.txt")]
     files += ["--dataset", str(tmp_path / "d.yaml"), "--prepared", str(tmp_path / "prepared")]
-    assert main(["score", *files, "--out", str(tmp_path / "out.json")]) == 0
+    assert main(["score-text", *files, "--out", str(tmp_path / "out.json")]) == 0
     found = json.loads((tmp_path / "out.json").read_text())["metrics"]["toy"]
     assert (found["value"], found["signature"]) == (75.0, "whole-lines")
     assert 50 < found["low"] < 75 < found["high"] < 95

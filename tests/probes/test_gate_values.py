@@ -71,7 +71,8 @@ def corpus(tmp_path_factory):
     dataset = {
         "kind": "grammar", "title": "t", "licence": "l", "citation": "c", "src": "zh", "tgt": "en", "dev_set": "d",
         "test_set": "toy", "further_test_sets": ["toy2"], "generator": {"domain": "film", "sizes": sizes, "seed": 5},
-        "expected": {}, "cleaning": {"max_tokens": 50, "max_ratio": 9}, "tokeniser": "moses", "lowercase": True,
+        "expected": {}, "cleaning": {"max_tokens": 50, "max_ratio": 9}, "tokeniser": "moses",
+        "segmenter": "jieba", "lowercase": True,
         "compound_split": False, "subwords": {"kind": "word", "vocab_size": 9},
     }  # fmt: skip
     (folder / "toy.yaml").write_text(json.dumps(dataset))

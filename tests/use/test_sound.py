@@ -45,3 +45,35 @@ def test_a_header_that_says_an_absurd_length_is_refused(tmp_path):
     path = recorded(tmp_path / "a.flac", AT_FLAC_SAMPLES, b"\xff" * 5)
     with pytest.raises(UserError, match=r"a\.flac: no audio that can be read"):
         read_sound(path)
+
+
+def heard(samples: np.ndarray) -> np.ndarray:
+    return features("a.wav", samples, RATE, RATE, 7600.0).astype(np.float64)
+
+
+@pytest.mark.parametrize("gain", [-1.0, -0.9, -0.5])
+def test_channels_that_cancel_out_leave_the_loudest(caplog, gain):
+    voice = np.random.default_rng(1).normal(0, 0.1, RATE)
+    np.testing.assert_array_equal(heard(np.stack([voice, gain * voice], 1)), heard(voice))
+    assert "a.wav: its channels cancel out; channel 1 alone is heard" in caplog.text
+
+
+@pytest.mark.parametrize("gain", [1.0, 0.5, 0.0])
+def test_channels_in_phase_are_mixed(caplog, gain):
+    voice = np.random.default_rng(1).normal(0, 0.1, RATE)
+    np.testing.assert_allclose(heard(np.stack([voice, gain * voice], 1)), heard(voice * (1 + gain) / 2), atol=0.02)
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int16])
+def test_samples_in_units_of_16_bits_are_scaled(caplog, kind):
+    voice = np.round(np.random.default_rng(1).uniform(-1, 1, RATE) * 2**15)
+    np.testing.assert_allclose(heard(voice.clip(-(2**15), 2**15 - 1).astype(kind)), heard(voice / 2**15), atol=0.02)
+    assert "a.wav: is in the units of 16 bits" in caplog.text
+    with pytest.raises(UserError, match="samples that are no sound"):
+        heard(voice * 256)
+
+
+def test_silence_is_said(caplog):
+    heard(np.zeros(RATE))
+    assert "a.wav: is silent" in caplog.text

@@ -63,6 +63,7 @@ class ParallelCorpus(EncodedCorpus):
 
     kind: Literal["parallel"] = "parallel"
     src: str
+    tokeniser: Literal["moses", "none"] = Field(default="moses", description="What split the text into tokens")
     tgt_vocab_size: Count
     tgt_vocab_digest: str
     splits: dict[str, ParallelSplit]

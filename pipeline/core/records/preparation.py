@@ -25,6 +25,11 @@ class PairsReport(SplitReport):
     repaired: dict[str, int]
     src_words: int
     tgt_words: int
+    ceiling: float | None = Field(
+        default=None,
+        description="sacreBLEU of the references, tokenised and detokenised: that of a perfect translation",
+    )
+    changed: int = Field(default=0, description="References that come back otherwise than they were")
 
 
 class PreparedPairs(Record):
@@ -32,8 +37,10 @@ class PreparedPairs(Record):
 
     dataset: str
     tokeniser: str
+    unit: str = Field(default="tokens", description="What src_words, tgt_words and the limits of `cleaning` count")
     splits: dict[str, PairsReport]
     shared: dict[str, int] = Field(default={}, description="Source sentences in two splits, by their names")
+    shared_targets: dict[str, int] = Field(default={}, description="Target sentences in two splits, likewise")
 
 
 class TreesReport(SplitReport):

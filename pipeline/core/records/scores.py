@@ -30,6 +30,10 @@ class Scored(Closed):
     left_out: int = Field(default=0, description="Of speech: utterances of the split that could not be used")
     references: str = Field(description="SHA-256 of the references: scores of different ones are never compared")
     inputs: dict[str, str] = Field(default={}, description="SHA-256 of each file that was read")
+    ceiling: float | None = Field(
+        default=None,
+        description="sacreBLEU of the references, tokenised and detokenised: that of a perfect translation",
+    )
     recall: float | None = Field(default=None, description="Of brackets, per cent")
     precision: float | None = Field(default=None, description="Of brackets, per cent")
     repairs: dict[str, int] | None = Field(default=None, description="Of written trees, by kind")

@@ -3,12 +3,23 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pipeline.core.schema import Bytes, Closed, Count, Positive, Seed, nearest
+from pipeline.data.languages import canonical
 
-Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
-"""A code of ISO 639; Moses has rules for most languages of Europe, and splits others at spaces and punctuation."""
+
+def no_yaml_word(value: Any) -> Any:
+    """Raise ValueError for what YAML makes of `no`, the code of Norwegian."""
+    if isinstance(value, bool):
+        raise ValueError('a language; YAML reads no as false, so write "no" in quotation marks')
+    return value
+
+
+Language = Annotated[str, AfterValidator(canonical), BeforeValidator(no_yaml_word)]
+"""A code of ISO 639, shortened where there is a shorter one (`zho` is `zh`)."""
+TokeniserName = Literal["moses", "none"]
+Segmenter = Literal["jieba", "characters"]
 SplitName = Literal["train", "dev", "test", "test2", "test3", "test4", "test5"]
 FURTHER_TESTS: tuple[SplitName, ...] = ("test2", "test3", "test4", "test5")
 

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from pipeline.core.schema import Closed, Count, Number
 from pipeline.data.dataset import base
 from pipeline.data.dataset.files import Sha256, Sources
+from pipeline.data.languages import is_unspaced
 
 Written = Literal["en", "de", "fr", "zh"]
 """Languages of the grammar."""
@@ -74,7 +75,8 @@ class Expected(Closed):
 
 
 class Cleaning(Closed):
-    """Which training pairs are left out; counts are of Moses tokens. Empty sides always are."""
+    """Which training pairs are left out, besides those with an empty side; counts are of tokens, or of words if
+    `tokeniser: none`."""
 
     max_tokens: Count = Field(description="A pair with a longer side is left out")
     max_ratio: Number = Field(ge=1, description="Longer side over shorter side; above it, left out")
@@ -88,9 +90,12 @@ class CorpusRecord(base.TokenisedRecord):
     tgt: base.Language = Field(description="Target language")
     expected: dict[base.SplitName, Expected] = Field(default={}, description="Asserted of the raw splits")
     cleaning: Cleaning = Field(description="Which training pairs are left out")
-    tokeniser: Literal["moses"] = Field(description="sacremoses, no escaping, no splitting of dashes")
-    segmenter: Literal["jieba", "characters"] | None = Field(
-        default=None, description="What parts Chinese into words, in the place of Moses; null = nothing"
+    tokeniser: base.TokeniserName = Field(
+        description="moses: sacremoses, no escaping, no splitting of dashes, as papers have it; "
+        "none: subwords of the text as it is, for any language, so that translations keep its spacing"
+    )
+    segmenter: base.Segmenter | None = Field(
+        default=None, description="What splits Chinese into words, in place of Moses; null = nothing"
     )
     lowercase: bool = Field(default=False, description="Lower-case the tokenised text")
     compound_split: bool = Field(description="Whether the paper's BLEU splits compounds (`-` -> `##AT##-##AT##`)")
@@ -111,6 +116,18 @@ class CorpusRecord(base.TokenisedRecord):
     def segmenter_has_chinese(self):
         if self.segmenter and "zh" not in self.languages:
             raise ValueError("segmenter is for Chinese, which is on neither side")
+        if self.segmenter and self.tokeniser == "none":
+            raise ValueError("segmenter has no effect beside tokeniser: none")
+        return self
+
+    @model_validator(mode="after")
+    def tokeniser_knows_the_languages(self):
+        unknown = [one for one in self.languages if is_unspaced(one) and not (self.segmenter and one == "zh")]
+        if unknown and self.tokeniser == "moses":
+            raise ValueError(f"tokeniser: moses splits at spaces, which {unknown[0]} does not have; write none")
+        whole_words = (self.subwords, self.tgt_subwords)
+        if self.tokeniser == "none" and any(isinstance(one, base.WordVocabulary) for one in whole_words):
+            raise ValueError("a vocabulary of kind `word` needs the words of a tokeniser; write bpe")
         return self
 
 

@@ -4,26 +4,22 @@ Of archives only the members named in the dataset file are read; what is written
 """
 
 import logging
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import IO
-from xml.etree import ElementTree
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.core.shown_text import one_line, shown
 from pipeline.data.dataset import DownloadedDataset, Part, Side
 from pipeline.data.fetch.archives import unpack
-from pipeline.data.fetch.untrusted import gunzipped, lines_in, opened, parsing
+from pipeline.data.fetch.segments import Segments, aligned, sgml_segments, xml_segments
+from pipeline.data.fetch.untrusted import gunzipped, lines_in, opened
 
 log = logging.getLogger(__name__)
-
-SEGMENT_TAG = re.compile(rb"<(?:seg(?:\s[^<>]*)?|/seg\s*)>", re.IGNORECASE)
 
 
 def write_raw_splits(dataset: DownloadedDataset, files: dict[str, Path], corpus: Path) -> None:
@@ -62,79 +58,51 @@ def path_of(side: Side, files: dict[str, Path], members: dict[tuple[str, str], P
 
 def append_part(part: Part, paths: list[Path], outputs: list[IO[bytes]], where: str) -> None:
     """Append all sides of a part; raises UserError when they differ in lines, or from the count expected."""
+    names = [side.file_name for side in part.sides]
+    if all(is_segmented(side) for side in part.sides):
+        sides = [segments(side, path) for side, path in zip(part.sides, paths, strict=True)]
+        columns: Iterable[Iterable[bytes]] = [*zip(*aligned(sides, names, where), strict=True)] or [()] * len(paths)
+    else:
+        columns = (read_lines(side, path) for side, path in zip(part.sides, paths, strict=True))
     counts = []
-    for side, path, output in zip(part.sides, paths, outputs, strict=True):
+    for column, output in zip(columns, outputs, strict=True):
         count = 0
-        for line in islice(read_lines(side, path), part.first - 1, None, part.every):
+        for line in islice(column, part.first - 1, None, part.every):
             output.write(line + b"\n")
             count += 1
         counts.append(count)
-    names = " and ".join(side.file_name for side in part.sides)
+    files = " and ".join(names)
     if len(set(counts)) > 1:
         lines = " and ".join(map(str, counts))
-        raise UserError(f"{where}: {names} have {lines} lines; their sides are not aligned")
-    if part.lines not in (None, counts[0]):
-        raise UserError(f"{where}: {names} have {counts[0]} lines, expected {part.lines}; fetch the file again")
-    log.info("%s: %s, %s lines", where, names, f"{counts[0]:,}")
+        raise UserError(f"{where}: {files} have {lines} lines; their sides are not aligned")
+    if part.lines is not None and counts != [part.lines] * len(paths):
+        found = counts[0] if counts else 0
+        raise UserError(f"{where}: {files} have {found} lines, expected {part.lines}; fetch the file again")
+    log.info("%s: %s, %s lines", where, files, f"{counts[0] if counts else 0:,}")
+
+
+def stem_of(side: Side) -> str:
+    """Return the name of a side's file without `.gz`."""
+    return side.file_name.removesuffix(".gz")
+
+
+def is_segmented(side: Side) -> bool:
+    """Return whether a side is SGML or XML, in which documents and segments have ids."""
+    return stem_of(side).endswith((".xml", ".sgm"))
+
+
+def segments(side: Side, path: Path) -> Segments:
+    """Return the segments of an SGML or XML file. Raises UserError if it is damaged, or has no such translator."""
+    if stem_of(side).endswith(".xml"):
+        return xml_segments(path, side.translator)
+    with opened(path) as file:
+        return sgml_segments(b"".join(lines_in(gunzipped(file, side.file_name), path)), path)
 
 
 def read_lines(side: Side, path: Path) -> Iterator[bytes]:
-    """Lines of a side without their "\\n"; of an SGML file the segments, entities left as BLEU scripts leave them.
-
-    Raises:
-        UserError: the file is damaged, or has no such translator.
-    """
-    stem = side.file_name.removesuffix(".gz")
-    if stem.endswith(".xml"):
-        yield from xml_segments(path, side.translator)
+    """Yield the lines of a side without their "\\n", or its segments. Raises UserError as `segments` does."""
+    if is_segmented(side):
+        yield from segments(side, path).values()
         return
     with opened(path) as file:
-        lines = lines_in(gunzipped(file, side.file_name), path)
-        yield from segments(lines, path) if stem.endswith(".sgm") else (line.removesuffix(b"\n") for line in lines)
-
-
-def segments(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """Yield the text of each <seg>, which may span lines, with white space collapsed.
-
-    Raises:
-        UserError: A <seg> is not closed before the next one or the end.
-    """
-    text = b" ".join(b"".join(lines).split())
-    number, start = 0, None
-    for tag in SEGMENT_TAG.finditer(text):
-        is_end = tag.group().startswith(b"</")
-        if is_end and start is not None:
-            yield text[start : tag.start()].strip()
-            start = None
-        elif not is_end:
-            if start is not None:
-                break
-            number, start = number + 1, tag.end()
-    if start is not None:
-        raise UserError(f"{path}: segment {number} is not closed by </seg>; fetch the file again")
-
-
-def xml_segments(path: Path, translator: str | None) -> Iterator[bytes]:
-    """Yield the segments of a WMT test set in XML, without its test suites.
-
-    Args:
-        path: The file.
-        translator: Whose <ref> is read; None = the <src>.
-
-    Raises:
-        UserError: The file is damaged, or a document lacks that translator.
-    """
-    with opened(path) as file, parsing(path):
-        documents = [found for found in ElementTree.parse(file).iter("doc") if "testsuite" not in found.attrib]
-    for document in documents:
-        sides = document.findall("src" if translator is None else "ref")
-        if translator is not None:
-            sides = [side for side in sides if side.get("translator") == translator]
-        if len(sides) != 1:
-            name = one_line(document.get("id", "without id"), 80)
-            wanted = "src" if translator is None else f"ref by translator {shown(translator)}"
-            raise UserError(
-                f"{path}: document {name} has {len(sides)} of {wanted}; correct `translator` in the dataset"
-            )
-        for segment in sides[0].iter("seg"):
-            yield " ".join("".join(segment.itertext()).split()).encode()
+        yield from (line.removesuffix(b"\n") for line in lines_in(gunzipped(file, side.file_name), path))

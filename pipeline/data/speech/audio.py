@@ -16,7 +16,9 @@ from pipeline.data.speech.manifest import Utterance
 Found = TypeVar("Found")
 TOLERANCE_S = 0.02  # two frames: manifests round
 LARGEST = 2.0**15
-"""Of a sample: files of floats may be in the units of 16 bits, and nothing sound is beyond them."""
+"""Largest sample of files of floats in the units of 16 bits, which are scaled."""
+LOUDEST = 8.0
+"""Largest sample of files of floats in [-1, 1], which may be clipped later; what is beyond has other units."""
 
 
 class RejectedError(Exception):
@@ -24,7 +26,7 @@ class RejectedError(Exception):
 
 
 def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
-    """Samples (n,) float32, finite, in [-1, 1] but for files of floats that go beyond.
+    """Samples (n,) float32, finite, in [-1, 1] but for files of floats that go slightly beyond.
 
     Raises:
         RejectedError: the file is missing, damaged, of another rate, of several channels, or too short, or has a
@@ -42,6 +44,13 @@ def read_audio(utterance: Utterance, sample_rate: int) -> np.ndarray:
         raise RejectedError("samples that are not finite")
     if len(samples) and np.abs(samples).max() > LARGEST:
         raise RejectedError("absurd samples")
+    return in_unit_range(samples)
+
+
+def in_unit_range(samples: np.ndarray) -> np.ndarray:
+    """Return samples of at most `LARGEST`, of any shape, scaled to [-1, 1] if they are in the units of 16 bits."""
+    if samples.size and np.abs(samples).max() > LOUDEST:
+        return (samples / LARGEST).astype(samples.dtype)
     return samples
 
 

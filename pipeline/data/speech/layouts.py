@@ -10,7 +10,7 @@ import soundfile
 from pipeline.core.errors import UserError
 from pipeline.data.speech.audio import decoded
 from pipeline.data.speech.manifest import Utterance, number_of
-from pipeline.data.speech.text_lines import segment_text, table
+from pipeline.data.speech.text_lines import is_comment, segment_text, table
 from pipeline.data.text.text_files import lines_of
 
 UNPACK = "run the stage `collect-recordings` again"
@@ -47,6 +47,8 @@ def tedlium(folder: Path, members: str, domain: str, listing: Path | None) -> It
     for transcripts in fitting(folder, members, ".stm"):
         audio = transcripts.parents[1] / "sph" / f"{transcripts.stem}.sph"
         for number, line in enumerate(lines_of(transcripts, UNPACK), start=1):
+            if is_comment(line) or not line.strip():
+                continue
             fields = line.split(None, 6)
             if len(fields) < 6:
                 raise UserError(f"{transcripts}: line {number}: no segment; fetch the archive again")

@@ -14,6 +14,7 @@ Lines may end as on Windows, a byte order mark may come first, and empty lines a
 `<corpus>/manifests/<split>.tsv` lists what was collected or read aloud.
 """
 
+import logging
 import math
 import os
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
+from pipeline.data.spreadsheets import read_rows
 from pipeline.data.text.text_files import lines_of
 
 UNNAMED = "unnamed"
@@ -65,27 +67,26 @@ def read_manifest(path: Path) -> Iterator[Utterance]:
     Raises:
         UserError: the file is missing or no manifest: a column is missing, unknown or no number, by line.
     """
-    lines = (line.rstrip("\r") for line in lines_of(path, f"a manifest lists {', '.join(REQUIRED)} of each utterance"))
-    columns = header(path, next(lines, ""))
-    for number, line in enumerate(lines, start=2):
-        if line:
-            yield utterance(path, number, columns, line)
+    lines = lines_of(path, f"a manifest lists {', '.join(REQUIRED)} of each utterance")
+    (_, columns), *rows = read_rows(lines, str(path), logging.DEBUG) or [(1, [""])]
+    check_header(path, columns)
+    for number, fields in rows:
+        if fields != [""]:
+            yield utterance(path, number, columns, fields)
 
 
-def header(path: Path, line: str) -> list[str]:
-    columns = line.split("\t")
+def check_header(path: Path, columns: list[str]) -> None:
+    """Raise UserError for columns that are missing, unknown or double."""
     missing, unknown = set(REQUIRED) - set(columns), set(columns) - set(COLUMNS)
     if missing or unknown or len(set(columns)) != len(columns):
         raise UserError(
             f"{path}: its first line must name the columns {', '.join(REQUIRED)} and perhaps start, by tabs; "
             f"missing: {', '.join(sorted(missing)) or 'none'}; unknown: {', '.join(sorted(unknown)) or 'none'}"
         )
-    return columns
 
 
-def utterance(path: Path, number: int, columns: list[str], line: str) -> Utterance:
+def utterance(path: Path, number: int, columns: list[str], fields: list[str]) -> Utterance:
     where = f"{path}: line {number}"
-    fields = line.split("\t")
     if len(fields) != len(columns):
         raise UserError(f"{where}: {len(fields)} fields, expected {len(columns)}; a text must not hold tabs")
     values = dict(zip(columns, fields, strict=True))

@@ -1,6 +1,6 @@
 """Raw text of a dataset: sentences of the grammar, or lines of fetched files, one a line of raw/<split>.en."""
 
-import csv
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
@@ -13,6 +13,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.dataset import FetchedText, GrammarDomain, GrammarText, SplitName, TextPart
 from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened, parsing
+from pipeline.data.spreadsheets import read_rows
 
 CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
 NOT_SPOKEN = re.compile(r"\([^ ()]*\)|\{[^ {}]*\}|<sil>")
@@ -95,18 +96,25 @@ def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Itera
         case "transcripts":
             yield from (line.partition(" ")[2] for line in lines)
         case "stm":
-            yield from (text for line in lines if (text := segment_text(line)))
+            yield from (text for line in lines if not is_comment(line) and (text := segment_text(line)))
         case "tedlium":
             yield from (joined_clitics(line.removesuffix("</s>")) for line in lines)
 
 
 def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
     """Rows of a TSV file with a header. Raises UserError when it has not the columns wanted."""
-    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, restval="")  # of a row that is cut: no text
     with parsing(Path(where)):
-        if missing := set(wanted) - set(rows.fieldnames or ()):
-            raise UserError(f"{where}: has no column {', '.join(sorted(missing))}; is it the right file?")
-        yield from rows
+        (_, names), *rows = read_rows(lines, where, logging.DEBUG) or [(1, [""])]
+    if missing := set(wanted) - set(names):
+        raise UserError(f"{where}: has no column {', '.join(sorted(missing))}; is it the right file?")
+    for _, cells in rows:
+        if cells != [""]:
+            yield dict(zip_longest(names, cells[: len(names)], fillvalue=""))  # a row that is cut has no text
+
+
+def is_comment(line: str) -> bool:
+    """Return whether a line of an .stm file is a comment."""
+    return line.lstrip().startswith(";;")
 
 
 def segment_text(line: str) -> str:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Decoded
+from pipeline.data.languages import is_unspaced
+from pipeline.data.text.segmentation import lacks_spaces
 from pipeline.data.text.text_files import lines_of
 
 # Marks that only Moses' tokeniser leaves: escaped characters, joined hyphens, a full stop on its own.
@@ -48,4 +50,13 @@ def check_untokenised(path: Path, lines: list[str]) -> None:
         raise UserError(
             f"{path}: looks tokenised ({apart} of {len(stops)} final stops stand apart, {escaped} lines hold escaped "
             "characters), but sacreBLEU wants raw text; give the raw file"
+        )
+
+
+def check_script(text: list[str], language: str, where: str) -> None:
+    """Raise UserError if text has no spaces between words, but the language is said to have."""
+    if lacks_spaces(text) and not is_unspaced(language):
+        raise UserError(
+            f"{where}: is in a script without spaces between words, which {language} has; name its language, "
+            "e.g. zh, ja or th: translations are scored by it"
         )

@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pipeline.data.dataset import Cleaning, CorpusRecord
-from pipeline.data.text.moses import tokenise
-from pipeline.data.text.segmentation import segment
+from pipeline.data.text.tokenisation import Tokenisation
 
 RawPair = tuple[bytes, bytes]
 
@@ -33,22 +32,23 @@ def prepare_chunk(pairs: list[RawPair], dataset: CorpusRecord, drop_outliers: bo
         drop_outliers: apply the dataset's limits on length and ratio.
     """
     done = PreparedChunk(len(pairs))
+    how = Tokenisation.of(dataset)
     kept = []
     for place, pair in enumerate(pairs):
         try:
             text = [decode(side) for side in pair]
-            how = dataset.segmenter, dataset.lowercase
-            src, tgt = (tokenised(*side, *how) for side in zip(text, dataset.languages, strict=True))
-            check_pair(src.count(" ") + 1, tgt.count(" ") + 1, dataset.cleaning if drop_outliers else None)
+            src, tgt = (tokenised(*side, how) for side in zip(text, dataset.languages, strict=True))
+            words = how.words(src), how.words(tgt)
+            check_pair(*words, dataset.cleaning if drop_outliers else None)
         except BadPairError as fault:
             done.rejected.append((place, str(fault)))
             continue
         if any(b"\r" in side for side in pair):
             done.repaired["carriage return"] += 1
         kept.append((*text, src, tgt))
+        done.words = done.words[0] + words[0], done.words[1] + words[1]
     columns = [list(column) for column in zip(*kept, strict=True)] or [[]] * 4
     done.text, done.tokens = join_lines(columns[:2]), join_lines(columns[2:])
-    done.words = tuple(sum(line.count(" ") + 1 for line in column) for column in columns[2:])
     return done
 
 
@@ -63,12 +63,12 @@ def decode(line: bytes) -> str:
     return text
 
 
-def tokenised(text: str, language: str, segmenter: str | None, lowercase: bool) -> str:
-    """segmenter: of Chinese. Raises BadPairError when no token is left, as of a line of control characters."""
-    tokens = segment(text, segmenter) if segmenter and language == "zh" else tokenise(text, language)
+def tokenised(text: str, language: str, how: Tokenisation) -> str:
+    """Return the tokens of a line. Raises BadPairError when none is left, as of a line of control characters."""
+    tokens = how.tokens(text, language)
     if not tokens:
         raise BadPairError("empty")
-    return tokens.lower() if lowercase else tokens
+    return tokens
 
 
 def check_pair(src_words: int, tgt_words: int, limits: Cleaning | None) -> None:

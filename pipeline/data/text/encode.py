@@ -26,7 +26,7 @@ from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit
 from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import UNK
 from pipeline.data.corpus_arguments import corpus_arguments
-from pipeline.data.dataset import TokenisedDataset, TokenisedRecord, load_one_of
+from pipeline.data.dataset import CorpusRecord, TokenisedDataset, TokenisedRecord, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.store.encoded_files import encoded_stores
 from pipeline.data.store.sequence_store import digest_of
@@ -81,6 +81,7 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
         dataset=dataset.name,
         src=dataset.src,
         tgt=dataset.tgt,
+        tokeniser=dataset.tokeniser if isinstance(dataset, CorpusRecord) else "moses",
         vocab_size=src_size,
         vocab_digest=sha256_file(src_model),
         tgt_vocab_size=tgt_size,

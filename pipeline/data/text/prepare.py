@@ -4,7 +4,7 @@
 
 reads   <corpus>/raw/{train,dev,test}.<lang>
 writes  <corpus>/prepared/<split>.<lang>       cleaned text
-        <corpus>/prepared/<split>.tok.<lang>   tokenised text: by Moses, Chinese by the dataset's segmenter
+        <corpus>/prepared/<split>.tok.<lang>   tokens: of Moses, of the dataset's segmenter of Chinese, or the text
         <corpus>/prepared/<split>.<lang>2 …    further references of a dev or test set, likewise
         <corpus>/prepared/report.json          pairs read and kept, those left out and repaired, by reason
 
@@ -17,9 +17,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-
-import sacremoses
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
@@ -29,9 +28,12 @@ from pipeline.core.sha256 import require_digest
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
+from pipeline.data.text.checked_lines import check_script
 from pipeline.data.text.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
+from pipeline.data.text.round_trip import round_trip
 from pipeline.data.text.shared_sentences import shared_sentences
-from pipeline.data.text.text_files import count_lines
+from pipeline.data.text.text_files import count_lines, lines_of
+from pipeline.data.text.tokenisation import Tokenisation
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +60,17 @@ def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPair
     raw = (path for split in splits for path in split_files(dataset, corpus, split) if path.exists())
     require_space(corpus, WRITTEN_OVER_READ * sum(path.stat().st_size for path in raw), "prepared text")
     counts: dict[str, PairsReport] = {split: prepare_split(dataset, corpus, split, processes) for split in splits}
+
+    def text(language: str) -> dict[str, Path]:
+        return {split: corpus / f"prepared/{split}.{language}" for split in splits}
+
     report = PreparedPairs(
         dataset=dataset.name,
-        tokeniser=f"sacremoses {sacremoses.__version__}",
+        tokeniser=f"sacremoses {version('sacremoses')}" if dataset.tokeniser == "moses" else dataset.tokeniser,
+        unit=Tokenisation.of(dataset).unit,
         splits=counts,
-        shared=shared_sentences(dataset.name, {one: corpus / f"prepared/{one}.{dataset.src}" for one in splits}),
+        shared=shared_sentences(f"{dataset.name} {dataset.src}", text(dataset.src)),
+        shared_targets=shared_sentences(f"{dataset.name} {dataset.tgt}", text(dataset.tgt)),
     )
     for split in splits:
         for reference in dataset.references(split)[1:]:
@@ -78,7 +86,7 @@ def prepare_reference(dataset: CorpusRecord, corpus: Path, raw: str, tokens: str
         for number, line in enumerate(lines, start=1):
             try:
                 text = decode(line)
-                words = tokenised(text, dataset.tgt, dataset.segmenter, dataset.lowercase)
+                words = tokenised(text, dataset.tgt, Tokenisation.of(dataset))
             except BadPairError as fault:
                 raise UserError(f"{corpus / 'raw' / raw}: line {number}: {fault}; no reference is left out") from fault
             text_file.write(f"{text}\n")
@@ -113,7 +121,26 @@ def prepare_split(dataset: CorpusRecord, corpus: Path, split: str, processes: in
     if counts.rejected:
         why = ", ".join(f"{count} {reason}" for reason, count in counts.rejected.items())
         log.info("%s %s: left out %s", dataset.name, split, why)
-    return counts.record()
+    record = counts.record()
+    return record if split == "train" else with_ceiling(record, dataset, corpus, split)
+
+
+def with_ceiling(record: PairsReport, dataset: CorpusRecord, corpus: Path, split: str) -> PairsReport:
+    """Return the report with what a perfect translation of the split would score.
+
+    Raises:
+        UserError: The references have no spaces between words, and the dataset names a language that has.
+    """
+    text, tokens = (list(lines_of(corpus / f"prepared/{split}.{kind}{dataset.tgt}", MISSING)) for kind in ("", "tok."))
+    check_script(text, dataset.tgt, f"{corpus}/raw/{split}.{dataset.tgt}")
+    found = round_trip(Tokenisation.of(dataset), dataset.tgt, text, tokens)
+    if found.is_lossy:
+        log.warning(
+            "%s %s: a perfect translation reaches sacreBLEU %.1f, since %d of %d references come back from the "
+            "tokeniser otherwise, the first of line %d; `tokeniser: none` loses nothing",
+            *(dataset.name, split, found.ceiling, len(found.changed), len(text), found.changed[0]),
+        )
+    return record.model_copy(update={"ceiling": found.ceiling, "changed": len(found.changed)})
 
 
 class SplitCounts:

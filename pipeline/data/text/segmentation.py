@@ -1,22 +1,48 @@
-"""Where a Chinese word ends, which its writing does not say."""
+"""Split text without spaces into words or characters, and measure text in units that languages share."""
 
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
-from jieba import Tokenizer
+import regex
 
-# One ideograph, or one run of letters and digits of another script, or one other mark.
-CHARACTER = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[^\W_\u3400-\u9fff\uf900-\ufaff]+|\S")
+if TYPE_CHECKING:
+    from jieba import Tokenizer
+
+SCRIPTS = {
+    2: ("Han", "Hiragana", "Katakana"),
+    4: (
+        *("Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "New_Tai_Lue"),
+        *("Tai_Tham", "Tai_Le", "Tai_Viet", "Balinese", "Javanese"),
+    ),
+}
+"""Scripts without spaces between words, by about how many of their letters and marks a word has."""
+
+
+def any_of(scripts: tuple[str, ...]) -> str:
+    """Return a pattern for the letters and marks of some scripts."""
+    return "[{}--[\\p{{P}}\\p{{N}}]]".format("".join(f"\\p{{Script={script}}}" for script in scripts))
+
+
+ALL = any_of(tuple(script for scripts in SCRIPTS.values() for script in scripts))
+UNSPACED = regex.compile(ALL, regex.V1)
+# A letter of a script without spaces, or a run of letters and digits of another script, or another mark.
+CHARACTER = regex.compile(rf"{ALL}|[[\p{{L}}\p{{M}}\p{{N}}]--{ALL}]+|\S", regex.V1)
+LETTERS = regex.compile(r"\p{L}")
+WORDS = {letters: regex.compile(any_of(scripts), regex.V1) for letters, scripts in SCRIPTS.items()}
+SPACED_WORD = regex.compile(rf"[[\p{{L}}\p{{M}}\p{{N}}]--{ALL}]+|[\p{{P}}\p{{S}}]", regex.V1)
 
 LONG_RUN = re.compile(r"[\u4e00-\u9fd5]{500}")
 """So many ideographs without any mark are no sentence. jieba takes quadratic time for them."""
 
 
 def segment(line: str, segmenter: str) -> str:
-    """The words of a line, separated by single spaces; nothing but white space is lost.
+    """Separate the words of a line by single spaces; only white space is lost.
 
-    segmenter: `jieba`, a dictionary with a hidden Markov model for words that it lacks, or `characters`.
+    Args:
+        line: Text.
+        segmenter: `jieba`, a dictionary of Chinese with a hidden Markov model for unknown words, or `characters`.
     """
     words: Iterable[str]
     match segmenter:
@@ -29,6 +55,18 @@ def segment(line: str, segmenter: str) -> str:
     return " ".join(word for word in words if word.strip())
 
 
+def length(line: str) -> int:
+    """Count words and punctuation marks; in scripts without spaces a word is so many letters (`SCRIPTS`)."""
+    unspaced = sum(-(-len(pattern.findall(line)) // letters) for letters, pattern in WORDS.items())
+    return unspaced + len(SPACED_WORD.findall(line))
+
+
+def lacks_spaces(lines: list[str]) -> bool:
+    """Return whether most letters of the lines are of a script without spaces between words."""
+    text = "".join(lines)
+    return 2 * len(UNSPACED.findall(text)) > len(LETTERS.findall(text)) > 0
+
+
 def parts(line: str) -> Iterator[str]:
     """Yield the line cut after every 500 ideographs in a row: as a rule, whole."""
     start = 0
@@ -39,8 +77,10 @@ def parts(line: str) -> Iterator[str]:
 
 
 @cache
-def dictionary() -> Tokenizer:
-    """jieba, its dictionary read from the package: by itself it would load a cache from a folder that all may write."""
+def dictionary() -> "Tokenizer":
+    """Return jieba with the dictionary of its package: by default it loads a cache from a world-writable folder."""
+    from jieba import Tokenizer
+
     tokenizer = Tokenizer()
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True

@@ -1,22 +1,46 @@
-"""Sentences that several splits of a corpus have: what is measured on them is partly what was learnt by heart."""
+"""Sentences that several splits of a corpus have: a score on them partly measures memory."""
 
 import logging
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from pipeline.data.text.text_files import lines_of
+
 log = logging.getLogger(__name__)
 
 TRAIN = "train"
+ALIKE = dict.fromkeys("‘’‚‛ʼ`´′", "'") | dict.fromkeys("“”„‟«»″", '"') | dict.fromkeys("‐‑‒–—−", "-")
+"""Shapes of quotes and dashes."""
+UNSEEN = "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
+"""Characters that leave no mark."""
+FORM = re.compile(f"[{''.join(ALIKE)}{UNSEEN}]")
 
 
-def shared_sentences(dataset: str, splits: Mapping[str, Path]) -> dict[str, int]:
-    """Of each two splits that share any, as `dev and train`, the number of distinct sentences; told in the log.
+def comparison_key(sentence: str) -> str:
+    """Return what sentences have in common that differ in form alone.
 
-    Held-out sets are kept in memory, training data are read past.
+    That is in white space, invisible characters, Unicode form (NFKC), case, or the shape of quotes and dashes.
+    """
+    key = sentence.lower()
+    if not key.isascii():
+        key = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", sentence).casefold())
+    return "".join(FORM.sub(lambda found: ALIKE.get(found[0], ""), key).split())
+
+
+def shared_sentences(what: str, splits: Mapping[str, Path]) -> dict[str, int]:
+    """Count the distinct sentences that two splits share, compared by `comparison_key`; log them as warnings.
+
+    Held-out sets are kept in memory, training data are streamed.
 
     Args:
-        splits: file of prepared sentences, a line each, of each split.
+        what: Dataset and side, for the log.
+        splits: File of prepared sentences, one a line, of each split.
+
+    Returns:
+        The number for each two splits that share any, such as `dev and train`.
     """
     held_out = {split: distinct(path) for split, path in splits.items() if split != TRAIN}
     shared: Counter[str] = Counter()
@@ -25,18 +49,17 @@ def shared_sentences(dataset: str, splits: Mapping[str, Path]) -> dict[str, int]
             shared[f"{other} and {split}"] = len(sentences & held_out[other])
     if TRAIN in splits:
         unseen = {split: set(sentences) for split, sentences in held_out.items()}
-        with open(splits[TRAIN], "rb") as lines:
-            for line in lines:
-                for split, sentences in unseen.items():
-                    if line in sentences:
-                        sentences.remove(line)
-                        shared[f"{split} and {TRAIN}"] += 1
+        for line in map(comparison_key, lines_of(splits[TRAIN], "run `prepare` again")):
+            for split, sentences in unseen.items():
+                if line in sentences:
+                    sentences.remove(line)
+                    shared[f"{split} and {TRAIN}"] += 1
     found = {pair: count for pair, count in shared.items() if count}
     for pair, count in found.items():
-        log.warning("%s: %d sentences are in both %s", dataset, count, pair)
+        log.warning("%s: %d sentences are in both %s", what, count, pair)
     return found
 
 
-def distinct(path: Path) -> set[bytes]:
-    with open(path, "rb") as lines:
-        return set(lines)
+def distinct(path: Path) -> set[str]:
+    """Return the distinct sentences of a file, by their `comparison_key`."""
+    return set(map(comparison_key, lines_of(path, "run `prepare` again")))

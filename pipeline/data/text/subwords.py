@@ -30,7 +30,7 @@ from pipeline.core.symbols import BOS, EOS, PAD, UNK
 from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
 from pipeline.data.text.text_files import count_lines, lines_of
-from pipeline.data.text.vocabulary import MODEL, TGT_MODEL
+from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, without_reserved
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,8 @@ TRAINER: dict[str, Any] = {
     "minloglevel": 2,
 }
 """What all models have in common: nothing in the text is changed, and every character is kept."""
+LONGEST_LINE = (1 << 18) - 1
+"""Characters of up to four bytes that fit into `max_sentence_length`."""
 add_arguments = corpus_arguments
 
 
@@ -83,6 +85,7 @@ def learn(
         case BpeSubwords():
             chosen = sample(pairs, settings)
             model = train("bpe", sampled_lines(files, chosen), settings.vocab_size, f"{where}.vocab_size")
+            warn_of_unlearnt(model, sampled_lines(files, chosen), where)
             sampled = Sampled(pairs=len(chosen), of=pairs, seed=settings.seed)
         case WordVocabulary():
             model = train("word", sampled_lines(files, np.arange(pairs)), settings.vocab_size, f"{where}.vocab_size")
@@ -127,7 +130,11 @@ def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -
     model, unread = io.BytesIO(), list[UserError | OSError]()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=until_unread(lines, unread), model_writer=model, model_type=kind, **size, **TRAINER
+            sentence_iterator=until_unread(learnable(lines), unread),
+            model_writer=model,
+            model_type=kind,
+            **size,
+            **TRAINER,
         )
     except RuntimeError as error:
         if not unread:
@@ -137,6 +144,22 @@ def train(kind: str, lines: Iterator[str], vocab_size: int | None, where: str) -
     if vocab_size is not None and (found := entries(model.getvalue())) != vocab_size:
         raise UserError(f"{where} = {vocab_size}, but the text has only {found} distinct pieces; ask for no more")
     return model.getvalue()
+
+
+def learnable(lines: Iterator[str]) -> Iterator[str]:
+    """Yield lines as sentencepiece can learn from them: it skips those that are too long or hold its own symbols."""
+    for line in map(without_reserved, lines):
+        for begin in range(0, max(1, len(line)), LONGEST_LINE):
+            yield line[begin : begin + LONGEST_LINE]
+
+
+def warn_of_unlearnt(model: bytes, lines: Iterator[str], where: str) -> None:
+    """Log the characters of the sample that the vocabulary lacks, if any."""
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
+    known = {pieces.id_to_piece(number) for number in range(pieces.vocab_size())}
+    characters = set[str]().union(*map(without_reserved, lines))
+    if unlearnt := sorted(characters - known - {" "}):
+        log.warning("%s: the vocabulary lacks %d characters of the sample: %s", where, len(unlearnt), ascii(unlearnt))
 
 
 def until_unread(lines: Iterator[str], unread: list[UserError | OSError]) -> Iterator[str]:

@@ -25,6 +25,22 @@ WORD_START = "\u2581"
 """How sentencepiece marks an entry that begins a word."""
 
 
+STAND_INS = {"\x00": "\ufdd0", "\u2581": "\ufdd1", "\u2585": "\ufdd5", "\x1f": "\ufddf"}
+"""For characters that sentencepiece uses for itself, and skips or changes in text: noncharacters of Unicode."""
+RESERVED = str.maketrans(STAND_INS)
+RESTORED = str.maketrans({stand_in: character for character, stand_in in STAND_INS.items()})
+
+
+def without_reserved(line: str) -> str:
+    """Return a line with stand-ins for the characters that sentencepiece uses for itself."""
+    return line.translate(RESERVED)
+
+
+def with_reserved(line: str) -> str:
+    """Return a line with its own characters for their stand-ins."""
+    return line.translate(RESTORED)
+
+
 class Subwords:
     """A trained sentencepiece model. Text in and out is tokenised, words separated by single spaces.
 
@@ -56,7 +72,7 @@ class Subwords:
             raise UserError(f"{path}: the piece {shown(broken)} breaks lines; train the model by `subwords`")
         pieces = pieces[EOS + 1 :]
         whole = all(piece.startswith(WORD_START) for piece in pieces)
-        self.words = [piece.removeprefix(WORD_START) for piece in pieces] if whole else None
+        self.words = [with_reserved(piece.removeprefix(WORD_START)) for piece in pieces] if whole else None
 
     def __len__(self) -> int:
         return self.model.vocab_size()
@@ -64,15 +80,18 @@ class Subwords:
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Ids of each line, without BOS and EOS."""
         if self.words is not None:
-            return [self.model.piece_to_id([WORD_START + word for word in line.split(" ")]) for line in lines]
-        return self.model.encode(list(lines), num_threads=1)
+            words = (without_reserved(line).split(" ") for line in lines)
+            return [self.model.piece_to_id([WORD_START + word for word in line]) for line in words]
+        return self.model.encode([without_reserved(line) for line in lines], num_threads=1)
 
     def decode(self, sentences: Sequence[Sequence[int]] | Sequence[np.ndarray]) -> list[str]:
         """Tokenised text of each sentence; reserved ids but UNK leave no trace."""
         if self.words is not None:
             table = {UNK: UNKNOWN_WORD} | dict(enumerate(self.words, start=EOS + 1))
             return [" ".join(table[number] for number in map(int, ids) if number in table) for ids in sentences]
-        return self.model.decode([list(map(int, ids)) for ids in sentences], num_threads=1)
+        return [
+            with_reserved(line) for line in self.model.decode([list(map(int, ids)) for ids in sentences], num_threads=1)
+        ]
 
 
 def load_vocabularies(corpus: Path) -> tuple[Subwords, Subwords]:

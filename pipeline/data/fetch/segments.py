@@ -1,0 +1,151 @@
+"""Read test sets in SGML and XML, and align their sides by document and segment."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from pipeline.core.errors import UserError
+from pipeline.core.shown_text import one_line, shown
+from pipeline.data.fetch.untrusted import opened, parsing
+
+TAG = re.compile(rb"<(/?)(doc|seg)\b([^<>]*)>", re.IGNORECASE)
+ATTRIBUTE = re.compile(rb"""([\w-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
+
+
+class Key(NamedTuple):
+    """Names a segment in every language; what has no id, or one twice, is numbered."""
+
+    document: str
+    nth_document: int
+    segment: str
+    nth_segment: int
+
+
+Segments = dict[Key, bytes]
+
+
+class Keys:
+    """Gives the segments of a file their keys, in order."""
+
+    def __init__(self) -> None:
+        self.documents: Counter[str] = Counter()
+        self.segments: Counter[str] = Counter()
+        self.document = ""
+
+    def begin(self, document: str) -> None:
+        """Begin a document."""
+        self.document, self.segments = document, Counter()
+        self.documents[document] += 1
+
+    def of(self, segment: str) -> Key:
+        """Return the key of the next segment."""
+        self.segments[segment] += 1
+        return Key(self.document, self.documents[self.document], segment, self.segments[segment])
+
+
+def sgml_segments(content: bytes, path: Path) -> Segments:
+    """Return the text of each <seg>, which may span lines, white space collapsed, entities as they are.
+
+    Raises:
+        UserError: A segment does not end.
+    """
+    found, keys = Segments(), Keys()
+    begin, key = 0, None
+    for tag in TAG.finditer(content):
+        closes, name = bool(tag[1]), tag[2].lower()
+        if name == b"seg" and closes and key:
+            found[key], key = b" ".join(content[begin : tag.start()].split()), None
+        elif key and not closes:
+            break
+        elif name == b"seg" and not closes:
+            begin, key = tag.end(), keys.of(attribute(tag[3], b"id"))
+        elif not closes:
+            keys.begin(attribute(tag[3], b"docid"))
+    if key:
+        raise UserError(f"{path}: segment {len(found) + 1} is not closed by </seg>; fetch the file again")
+    return found
+
+
+def attribute(text: bytes, name: bytes) -> str:
+    """Return an attribute of a tag, or nothing."""
+    for found in ATTRIBUTE.finditer(text):
+        if found[1].lower() == name:
+            return found[2].strip(b"\"'").decode("utf-8", "replace").strip()
+    return ""
+
+
+def xml_segments(path: Path, translator: str | None) -> Segments:
+    """Return the text of each <seg> of a WMT test set in XML, without its test suites.
+
+    Args:
+        path: The file.
+        translator: Whose <ref> is read; None = the <src>.
+
+    Raises:
+        UserError: The file is damaged, or a document has not one text by this translator.
+    """
+    with opened(path) as file, parsing(path):
+        documents = [found for found in ElementTree.parse(file).iter("doc") if "testsuite" not in found.attrib]
+    found, keys = Segments(), Keys()
+    for document in documents:
+        sides = document.findall("src" if translator is None else "ref")
+        if translator is not None:
+            sides = [side for side in sides if side.get("translator") == translator]
+        if len(sides) != 1:
+            name = one_line(document.get("id", "without id"), 80)
+            wanted = "src" if translator is None else f"ref by translator {shown(translator)}"
+            raise UserError(
+                f"{path}: document {name} has {len(sides)} of {wanted}; correct `translator` in the dataset"
+            )
+        keys.begin(document.get("id", ""))
+        for segment in sides[0].iter("seg"):
+            found[keys.of(segment.get("id", ""))] = " ".join("".join(segment.itertext()).split()).encode()
+    return found
+
+
+def aligned(sides: Sequence[Segments], names: Sequence[str], where: str) -> Iterator[tuple[bytes, ...]]:
+    """Yield each segment of all sides, in the order of the first one.
+
+    Sides that name no documents are aligned by position if their documents are of equal lengths.
+
+    Args:
+        sides: Segments by their keys.
+        names: Files of the sides, for errors.
+        where: Dataset and split, for errors.
+
+    Raises:
+        UserError: A side lacks a segment, or has another one.
+    """
+    first = sides[0]
+    rows = []
+    for side, name in zip(sides, names, strict=True):
+        if side.keys() == first.keys():
+            rows.append([side[key] for key in first])
+        elif (is_unnamed(side) or is_unnamed(first)) and shape(side) == shape(first):
+            rows.append([*side.values()])
+        else:
+            other = next(iter([*(first.keys() - side.keys()), *(side.keys() - first.keys())]))
+            has, lacks = (names[0], name) if other in first else (name, names[0])
+            raise UserError(
+                f"{where}: {names[0]} and {name} have {len(first)} and {len(side)} lines; they are not aligned: "
+                f"segment {named(other)} of {has} is not in {lacks}"
+            )
+    yield from zip(*rows, strict=True)
+
+
+def is_unnamed(side: Segments) -> bool:
+    """Return whether no document has an id."""
+    return not any(key.document for key in side)
+
+
+def shape(side: Segments) -> list[int]:
+    """Return the number of segments of each document, in order."""
+    return [*Counter((key.document, key.nth_document) for key in side).values()]
+
+
+def named(key: Key) -> str:
+    """Return a key in words."""
+    return f"{shown(key.segment)} of document {shown(key.document)}"

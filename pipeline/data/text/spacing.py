@@ -1,0 +1,202 @@
+"""Decide where a space stands between the tokens of Moses, whose own detokeniser knows ASCII alone.
+
+Tables of languages follow their typographic rules as Unicode's CLDR and the usual style guides have them.
+"""
+
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+from pipeline.data.languages import is_unspaced
+from pipeline.data.text.segmentation import UNSPACED
+
+SPACED_GUILLEMETS = frozenset({"fr", "br"})
+"""Languages that write `« oui »`."""
+ELISIONS = frozenset({"fr", "it", "ca", "oc", "ga", "br", "co", "fur", "lij", "mt", "pms", "sc", "scn", "vec", "wa"})
+"""Languages that end a word in an apostrophe before the next one: `l’eau`."""
+CLITICS = frozenset({"s", "t", "d", "m", "re", "ve", "ll", "em", "cause", "clock", "n"})
+"""What follows an apostrophe in English words."""
+QUOTES = {"„": "“”„", "“": "”", "”": "”", "«": "»", "»": "«", "‚": "‘’", "‘": "’", "‹": "›", "›": "‹", "「": "」"}
+"""Quotation marks that open, each with those that close it."""
+GLUE = frozenset("\u200b\u200c\u200d\u00ad\u2060\u2010\u2011\u05be·‧་׳״፡_")
+"""Marks inside words: joiners, hyphens, and the points and separators of some scripts."""
+LEFT = frozenset("™®ºª°\u200e\u200f")
+"""Symbols that follow what they belong to, besides final punctuation."""
+NOT_FINAL = frozenset("§¶†‡•※‖¿¡@#&/*\\\"'")
+"""Punctuation of Unicode's class Po that does not end anything."""
+LONGEST_ENCLITIC = 3
+"""Letters of a word that follows an apostrophe, as in `geht's`."""
+FRENCH_SPACED = frozenset("?!:;%")
+
+
+def respaced(tokens: list[str], text: str, language: str) -> str:
+    """Return `text`, the tokens as Moses joined them, with spaces corrected at marks that Moses does not know.
+
+    Args:
+        tokens: Tokens of one line.
+        text: The same, some spaces removed.
+        language: ISO 639 code.
+    """
+    if text.isascii() and not UNKNOWN_ASCII & set(text):
+        return text
+    spaces = spaces_in(tokens, text)
+    if spaces is None:  # more than spaces was changed
+        return text
+    for place, space in decided(tokens, language):
+        spaces[place] = space
+    return "".join(f"{token}{' ' * space}" for token, space in zip(tokens, [*spaces, False], strict=True))
+
+
+UNKNOWN_ASCII = frozenset("_/$'")
+
+
+def spaces_in(tokens: list[str], text: str) -> list[bool] | None:
+    """Return whether a space follows each token but the last in `text`; None if it holds other text."""
+    spaces, end = [], 0
+    for token in tokens:
+        begin = end + (text[end : end + 1] == " " and bool(end))
+        if not text.startswith(token, begin):
+            return None
+        spaces.append(begin > end)
+        end = begin + len(token)
+    return spaces[1:] if end == len(text) else None
+
+
+def decided(tokens: list[str], language: str) -> Iterator[tuple[int, bool]]:
+    """Yield (number of the token before it, whether it is a space) of each gap that is decided here."""
+    opened: list[str] = []
+    unspaced = is_unspaced(language)
+    for place, token in enumerate(tokens):
+        left = tokens[place - 1] if place else ""
+        right = tokens[place + 1] if place + 1 < len(tokens) else ""
+        before, after = sides(token, left, right, tokens[place + 1 :], language, opened)
+        if unspaced and left and (borders(left[-1]) or borders(token[0])):
+            before = False
+        if before is not None and place:
+            yield place - 1, before
+        if after is not None and right:
+            yield place, after
+
+
+def borders(character: str) -> bool:
+    """Return whether no space stands beside a character in a script without spaces."""
+    return bool(UNSPACED.match(character)) or unicodedata.east_asian_width(character) in "WF" or character in "“”‘’…—·"
+
+
+def sides(
+    token: str, left: str, right: str, rest: list[str], language: str, opened: list[str]
+) -> tuple[bool | None, bool | None]:
+    """Return whether a space stands before and after a token; None = as Moses has it.
+
+    Args:
+        token: The token.
+        left: The token before it, or nothing.
+        right: The token after it, or nothing.
+        rest: All tokens after it.
+        language: ISO 639 code.
+        opened: Quotation marks that wait for their second half; changed here.
+    """
+    if token == "'":
+        return straight_apostrophe(left, right, rest, language)
+    if token.isascii() and token not in UNKNOWN_ASCII:
+        return None, None
+    if token == "’" and (found := apostrophe(left, right, language, opened)):
+        return found
+    if token in QUOTES or token in CLOSING:
+        before, after = quotation(token, rest, language, opened)
+        return (not is_opening(left) if before is None else before), after
+    if token == "/":
+        joined = word_like(left[-1:]) and word_like(right[:1])
+        return (False, False) if joined else (None, None)
+    if token in GLUE and not (token == "·" and language == "el"):
+        return False, False
+    if all(kind_of(character) == "currency" for character in token):
+        return currency(left, right)
+    if token == "–" and left.isdecimal() and right.isdecimal():
+        return False, False
+    if token == "−" and right[:1].isdecimal():
+        return (True, False) if not left[-1:].isdecimal() else (None, None)
+    kinds = {kind_of(character) for character in token}
+    if kinds == {"opening"}:
+        return not is_opening(left), False
+    if kinds <= {"closing", "mark"}:
+        spaced = language == "fr" and kinds == {"closing"} and token in FRENCH_SPACED
+        return spaced, None
+    return None, None
+
+
+def straight_apostrophe(left: str, right: str, rest: list[str], language: str) -> tuple[bool | None, bool | None]:
+    """Return the spaces around `'`, which Moses knows in English and where words are elided: `geht's`."""
+    known = language == "en" or language in ELISIONS
+    if known or not (word_like(left[-1:]) and word_like(right[:1])):
+        return None, None
+    quoted = "'" in rest
+    return (False, False) if len(right) <= (1 if quoted else LONGEST_ENCLITIC) else (None, None)
+
+
+def apostrophe(left: str, right: str, language: str, opened: list[str]) -> tuple[bool, bool] | None:
+    """Return the spaces around `’` if it is an apostrophe, None if it is a quotation mark."""
+    if not (word_like(left[-1:]) and word_like(right[:1])):
+        return None
+    quoted = bool(opened) and "’" in QUOTES[opened[-1]]
+    if language == "en":
+        clitic = right.lower() in CLITICS or (len(left) == 1 and left.isupper())
+        possessive = left[-1:].lower() == "s" and not quoted
+        return (False, False) if clitic else (False, True) if possessive else None if quoted else (False, False)
+    return None if quoted and language not in ELISIONS else (False, False)
+
+
+def is_opening(token: str) -> bool:
+    """Return whether no space follows a token, such as a bracket."""
+    return bool(token) and (token in "([{/" or kind_of(token[-1]) == "opening")
+
+
+CLOSING = frozenset("".join(QUOTES.values()))
+
+
+def quotation(token: str, rest: list[str], language: str, opened: list[str]) -> tuple[bool | None, bool | None]:
+    """Return the spaces around a quotation mark, which opens or closes by those before it."""
+    spaced = language in SPACED_GUILLEMETS and token in "«»‹›"
+    if opened and token in QUOTES[opened[-1]] and not (token == "„" and opened[-1] == "„" and "“" in rest):
+        opened.pop()
+        return spaced, None
+    if token in CLOSING and not opens(token, rest):
+        return spaced, None
+    opened.append(token)
+    return None, spaced
+
+
+def opens(token: str, rest: list[str]) -> bool:
+    """Return whether a mark that mostly closes opens here: `”so”`, `»so«`, `“so“`."""
+    if token in "“„‘":
+        return True
+    second = QUOTES.get(token, "")
+    following = next((one for one in rest if one in QUOTES or one in CLOSING), None)
+    return token != "’" and following is not None and following in second
+
+
+def currency(left: str, right: str) -> tuple[bool | None, bool | None]:
+    """Return the spaces around a sign of currency, which belongs to the number beside it."""
+    if right[:1].isdecimal() and not left[-1:].isdecimal():
+        return None, False
+    return True, True if right and (word_like(right[0])) else None
+
+
+def word_like(character: str) -> bool:
+    """Return whether a character, or none, is a letter, a digit or a mark of one."""
+    return bool(character) and unicodedata.category(character)[0] in "LNM"
+
+
+@cache
+def kind_of(character: str) -> str:
+    """Return the part that a character has in spacing: opening, closing, mark, currency or other."""
+    category = unicodedata.category(character)
+    if category == "Sc":
+        return "currency"
+    if category[0] == "M" or category == "No" or "\U0001f3fb" <= character <= "\U0001f3ff":
+        return "mark"
+    if category in ("Ps", "Pi") or character in "¿¡":
+        return "opening"
+    if category in ("Pe", "Pf") or character in LEFT or (category == "Po" and character not in NOT_FINAL):
+        return "closing"
+    return "other"

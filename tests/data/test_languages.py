@@ -1,0 +1,80 @@
+"""Language codes are shortened or refused, and the script of a language chooses the unit of its scores."""
+
+import pytest
+from toy_corpus import make_dataset
+
+from pipeline.core.errors import UserError
+from pipeline.data.languages import bleu_tokenizer, canonical, is_unspaced
+from pipeline.data.text.segmentation import lacks_spaces, length
+
+SHORTENED = {
+    "zh": ["zh", "zho", "chi", "cmn"],
+    "en": ["en", "eng"],
+    "de": ["de", "deu", "ger"],
+    "fr": ["fr", "fra", "fre"],
+    "ja": ["jpn"],
+    "fa": ["fas", "per", "pes"],
+    "ar": ["ara", "arb"],
+    "no": ["no", "nor"],
+    "cs": ["ces", "cze"],
+    "yue": ["yue"],
+    "xx": ["xx"],
+}
+
+
+@pytest.mark.parametrize("code", SHORTENED)
+def test_codes_of_one_language_are_one(code):
+    assert [canonical(one) for one in SHORTENED[code]] == [code] * len(SHORTENED[code])
+
+
+@pytest.mark.parametrize("code", ["zzq", "qq", "english", "EN", "e", "", "d3", "de-AT", "öö"])
+def test_codes_that_iso_639_lacks_are_refused(code):
+    with pytest.raises(ValueError, match="not an ISO 639 code"):
+        canonical(code)
+
+
+@pytest.mark.parametrize(
+    ("codes", "tokenizer"),
+    [
+        (["zh", "yue", "wuu"], "zh"),
+        (["ja", "th", "lo", "km", "my", "bo", "dz"], "char"),
+        (["en", "de", "fr", "cs", "ru", "ar", "fa", "hi", "ko", "vi", "he", "am", "xx"], "13a"),
+    ],
+)
+def test_the_script_of_a_language_chooses_the_tokenizer(codes, tokenizer):
+    assert [bleu_tokenizer(code) for code in codes] == [tokenizer] * len(codes)
+    assert all(is_unspaced(code) == (tokenizer != "13a") for code in codes)
+
+
+def test_datasets_have_the_short_code():
+    assert make_dataset(src="en", tgt="de").languages == ("en", "de")
+    other = {"kind": "grammar", "src": "zho"}
+    with pytest.raises(UserError, match="src"):  # the grammar's languages are a closed list
+        make_dataset(**other)
+
+
+ALIKE = {
+    "en": "My neighbour bought three old letters at the station.",
+    "zh": "我的邻居在车站买了三封旧信。",
+    "ja": "隣の人は駅で古い手紙を三通買いました。",
+    "th": "เพื่อนบ้านของฉันซื้อจดหมายเก่าสามฉบับที่สถานี",
+    "lo": "ເພື່ອນບ້ານຂອງຂ້ອຍຊື້ຈົດໝາຍເກົ່າສາມສະບັບຢູ່ສະຖານີ",
+    "km": "អ្នកជិតខាងរបស់ខ្ញុំបានទិញសំបុត្រចាស់បីនៅស្ថានីយ៍",
+    "my": "ကျွန်ုပ်၏အိမ်နီးချင်းသည်ဘူတာရုံတွင်စာဟောင်းသုံးစောင်ဝယ်ခဲ့သည်",
+    "hi": "मेरे पड़ोसी ने स्टेशन पर तीन पुराने पत्र खरीदे।",
+}
+
+
+def test_a_sentence_is_about_as_long_in_every_script():
+    lengths = {code: length(line) for code, line in ALIKE.items()}
+    assert max(lengths.values()) <= 2.5 * min(lengths.values()), lengths
+
+
+@pytest.mark.parametrize("code", ALIKE)
+def test_text_without_spaces_is_told_from_text_with(code):
+    assert lacks_spaces([ALIKE[code]] * 3) == is_unspaced(code)
+
+
+def test_letters_without_marks_decide_and_no_letters_do_not():
+    assert not lacks_spaces(["12 345", "!?"]) and not lacks_spaces([])
+    assert lacks_spaces(["他说 OK", "你好，Anna，你好吗"])

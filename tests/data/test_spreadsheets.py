@@ -1,0 +1,48 @@
+"""Tables are read as they are, or as spreadsheets quote them; every change and every doubt is logged."""
+
+import csv
+import io
+import random
+
+import pytest
+
+from pipeline.data.spreadsheets import read_rows
+
+CELLS = ['He said "yes".', '"Yes," he said. "No."', "plain", "a, b", '"', "", "two\nlines", "tab\there", '5" pipe']
+
+
+def saved(rows: list[list[str]], quoting: int) -> list[str]:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, delimiter="\t", quoting=quoting, lineterminator="\r\n").writerows(rows)
+    return buffer.getvalue().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_tables_of_spreadsheets_lose_their_quotation_marks(quoting, seed, caplog):
+    draw = random.Random(seed)
+    rows = [[draw.choice(CELLS), draw.choice(CELLS)] for _ in range(30)] + [['a "b" c', "d"]]
+    found = read_rows(saved(rows, quoting), "t.tsv")
+    assert [cells for _, cells in found] == [
+        [cell.replace("\n", " ").replace("\t", " ") for cell in row] for row in rows
+    ]
+    assert "t.tsv: quotation marks of a spreadsheet are undone" in caplog.text
+
+
+def test_tables_without_such_marks_stay_as_they_are(seed, caplog):
+    draw = random.Random(seed)
+    cells = ["plain", 'He said "yes".', '"Yes," he said. "No."', '5" pipe', '"open', "a, b"]
+    rows = [[draw.choice(cells), draw.choice(cells)] for _ in range(30)]
+    assert read_rows(["\t".join(row) + "\n" for row in rows], "t.tsv") == list(enumerate(rows, start=1))
+    assert not caplog.text
+
+
+def test_a_cell_in_doubt_stays_and_is_named(caplog):
+    rows = [["a", "b"], ['"No, thanks."', "c"]]
+    assert [cells for _, cells in read_rows(["\t".join(row) for row in rows], "t.tsv")] == rows
+    assert "t.tsv: line 2 begins and ends with a quotation mark, which stays" in caplog.text
+
+
+def test_a_table_of_both_kinds_is_undone_where_it_is_certain(caplog):
+    lines = ['"say ""a"" twice"\tx', '5" pipe\ty', '"So."\tz']
+    assert [cells[0] for _, cells in read_rows(lines, "t.tsv")] == ['say "a" twice', '5" pipe', '"So."']
+    assert "line 1 has the quotation marks of a spreadsheet, which are undone; line 2 has others" in caplog.text

@@ -1,0 +1,141 @@
+"""Own data in any language: `reprise new dataset` to scores, and what it refuses or warns of."""
+
+import json
+import random
+import unicodedata
+from pathlib import Path
+
+import pytest
+from copied_project import copy_project
+from written_languages import BEYOND_RULES, WRITTEN
+
+from pipeline.__main__ import main
+from pipeline.data.dataset import load_dataset
+from reprise.__main__ import main as reprise
+from reprise.preparation import Preparation
+
+SENTENCES = WRITTEN | BEYOND_RULES
+SHARES = ["--split", "0.4/0.3/0.3"]
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A copy of the project, which is the working folder."""
+    monkeypatch.chdir(copy_project(tmp_path))
+    return tmp_path
+
+
+def write(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def numbered(sentences: list[str], count: int) -> list[str]:
+    """Lines of sentences, each another one."""
+    return [f"{sentences[number % len(sentences)]} {number}" for number in range(count)]
+
+
+def pair_of_files(root: Path, lines: int, ending: str) -> list[str]:
+    """Options that name two files of a few words."""
+    tgt = write(root / f"a.{ending}", numbered(["c"], lines))
+    return ["--src", write(root / "a.en", numbered(["a b"], lines)), "--tgt", tgt]
+
+
+def prepared(name: str) -> Path:
+    stage = ["--dataset", f"workflow/datasets/{name}.yaml", "--corpus", f"corpus/{name}"]
+    assert main(["download", *stage, "--downloads", "downloads"]) == main(["prepare", *stage]) == 0
+    return Path(f"corpus/{name}/prepared")
+
+
+def score_of_perfect(name: str, folder: Path) -> dict:
+    """What a translation scores that is the reference, through tokens and the product's detokeniser."""
+    dataset = load_dataset(Path(f"workflow/datasets/{name}.yaml"))
+    tokens = (folder / f"test.tok.{dataset.tgt}").read_text(encoding="utf-8").split("\n")[:-1]
+    text = Preparation.of(dataset).text(tokens)
+    assert text == (folder / f"test.{dataset.tgt}").read_text(encoding="utf-8").split("\n")[:-1]
+    outputs = ["--tokenised", write(folder / "o.tok", tokens), "--text", write(folder / "o.txt", text)]
+    words = ["--dataset", f"workflow/datasets/{name}.yaml", "--prepared", str(folder), "--out", "score.json"]
+    assert main(["score-text", *words, *outputs]) == 0
+    return json.loads(Path("score.json").read_text())
+
+
+@pytest.mark.parametrize("code", SENTENCES)
+def test_a_perfect_translation_scores_100_in_any_language(root, code):
+    target = numbered(SENTENCES[code], 40)
+    source = [f"Line {number} of a text, as long as the other one." for number in range(40)]
+    files = ["--src", write(root / "a.en", source), "--tgt", write(root / f"a.{code}", target)]
+    if code == "en":
+        files = ["--src", write(root / "a.de", source), *files[2:]]
+    assert reprise(["new", "dataset", "own", *files, *SHARES]) == 0
+    folder = prepared("own")
+    assert json.loads((folder / "report.json").read_text())["splits"]["train"]["rejected"] == {}
+    found = score_of_perfect("own", folder)
+    assert found["ceiling"] == 100
+    assert {name: metric["value"] for name, metric in found["metrics"].items()} == pytest.approx(
+        dict.fromkeys(found["metrics"], 100)
+    )
+    unit = "zh" if code in ("zho", "yue") else "char" if code in ("ja", "tha", "lo", "km", "my", "bo") else "13a"
+    assert f"tok:{unit}" in found["metrics"]["sacrebleu"]["signature"]
+
+
+@pytest.mark.parametrize(("ending", "code"), [("no", "no"), ("deu", "de"), ("zho", "zh"), ("cmn", "zh"), ("on", None)])
+def test_language_codes_are_shortened_or_refused(root, capsys, ending, code):
+    files = [
+        "--src",
+        write(root / "a.en", numbered(["a b"], 9)),
+        "--tgt",
+        write(root / f"a.{ending}", numbered(["c"], 9)),
+    ]
+    assert reprise(["new", "dataset", "own", *files, *SHARES]) == (code is None)
+    if code:
+        assert load_dataset(Path("workflow/datasets/own.yaml")).languages == ("en", code)
+    else:
+        assert "--languages: 'on' is not an ISO 639 code" in capsys.readouterr().err
+
+
+def test_the_ending_of_a_text_file_is_no_language(root, capsys):
+    files = ["--src", write(root / "a.txt", numbered(["a"], 9)), "--tgt", write(root / "b.txt", numbered(["c"], 9))]
+    assert reprise(["new", "dataset", "own", *files]) == 1
+    assert "--languages: name the two languages, such as en de; a file's ending says 'txt'" in capsys.readouterr().err
+    assert reprise(["new", "dataset", "own", *files, "--languages", "en", "txt"]) == 0  # Citak, of Papua
+
+
+def forms(sentence: str, draw: random.Random) -> str:
+    """The sentence in another form of the same text."""
+    change = draw.choice(
+        [
+            lambda text: text.replace(" ", draw.choice(["  ", "\u00a0", " \t"])),
+            lambda text: unicodedata.normalize(draw.choice(["NFD", "NFKD"]), text),
+            str.upper,
+            lambda text: text.replace("'", "’"),
+            lambda text: text.replace(" ", " \u200b", 1),
+        ]
+    )
+    return change(sentence)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_form_of_a_sentence_is_in_two_splits(root, seed):
+    draw = random.Random(seed)
+    plain = [f"L'été n'est pas déjà fini à l'école {number}." for number in range(100)]
+    source = [*plain, *(forms(line, draw) for line in plain)]
+    target = [f"Satz {number} ist hier." for number in range(100)] * 2
+    files = ["--src", write(root / "a.fr", source), "--tgt", write(root / "a.de", target)]
+    assert reprise(["new", "dataset", "own", *files, "--split", "0.8/0.1/0.1"]) == 0
+    report = json.loads((prepared("own") / "report.json").read_text())
+    assert report["shared"] == report["shared_targets"] == {}
+
+
+def test_a_test_set_that_tells_little_is_said(root, caplog):
+    files = pair_of_files(root, 50, "de")
+    assert reprise(["new", "dataset", "own", *files, "--split", "0.3/0.3/0.4"]) == 0
+    assert "own: 20 test sentences are too few: two systems must differ by about 7.1 BLEU" in caplog.text
+
+
+def test_pairs_of_a_spreadsheet_lose_its_quotation_marks(root, caplog):
+    rows = [f'"He said ""no {number}"" twice."\t"Er sagte ""nein {number}"" zweimal."' for number in range(12)]
+    words = ["--pairs", write(root / "sheet.tsv", rows), "--languages", "en", "de", *SHARES]
+    assert reprise(["new", "dataset", "own", *words]) == 0
+    lines = (root / "data/own/test.de").read_text().split("\n")[:-1]
+    assert lines and all(line.startswith('Er sagte "nein ') and line.endswith('" zweimal.') for line in lines)
+    assert "sheet.tsv: quotation marks of a spreadsheet are undone" in caplog.text
