@@ -8,7 +8,7 @@ from typing import Annotated
 
 import yaml
 
-from pipeline.config import RunSpec
+from pipeline.config import RunSpec, run_folder_above
 from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
@@ -50,7 +50,8 @@ def continue_run(
         options: Device, threads and checkpoint interval.
         settings: Override a key of config.yaml. May be given several times.
     """
-    train_longer(find_run(name, parse_settings(settings)).folder, steps, prepare, options)
+    folder = run_folder_above(Path(name)) or find_run(name, parse_settings(settings)).folder
+    train_longer(folder, steps, prepare, options)
 
 
 def train_longer(run: Path, steps: int, prepare: bool, options: MachineOptions) -> None:
