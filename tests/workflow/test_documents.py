@@ -24,7 +24,7 @@ from pipeline.core.schema import validate
 from pipeline.papers.project import load_project
 from pipeline.papers.settings import Config
 from pipeline.stages import STAGES, parse
-from reprise.cli import COMMANDS, REPRISE
+from reprise.cli import REPRISE
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
 KINDS = ("", "tutorials", "how-to", "reference", "explanation")
@@ -127,7 +127,7 @@ def try_reprise(root: Path, arguments: list[str]) -> None:
         require(call(root, sys.executable, "-m", "reprise", *arguments))
         return
     if arguments[0] == "COMMAND" or len(arguments) == 1:
-        assert arguments == ["COMMAND", "--help"] or arguments[0] in COMMANDS
+        assert arguments in (["COMMAND", "--help"], ["--help"]) or arguments[0] in REPRISE.commands
         arguments = ["--help"]
     with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
         parse(arguments, REPRISE)
