@@ -1,6 +1,6 @@
 """Score the translation of a split by every metric of translations, with 95 % intervals.
 
-    python -m pipeline score --dataset workflow/datasets/multi30k-en-de.yaml \\
+    python -m pipeline score-text --dataset workflow/datasets/multi30k-en-de.yaml \\
         --prepared work/corpora/multi30k-en-de/prepared --split test \\
         --tokenised translations/final/test.tok --text translations/final/test.txt --out scores/final/test.json
 

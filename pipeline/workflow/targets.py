@@ -95,7 +95,7 @@ def set_options(project: Project, **other: str) -> str:
 
 def stage_command(project: Project, stage: str, **other: str) -> str:
     """What calls a stage with this configuration, but for some keys of it."""
-    return f"python -m pipeline {stage}{set_options(project, **other)}"
+    return f"reprise {stage}{set_options(project, **other)}"
 
 
 def command(project: Project, target: object) -> str:

@@ -18,7 +18,7 @@ from pipeline.core.errors import UserError
 from pipeline.data.speech.manifest import UNNAMED, Utterance, number_of, write_manifest
 from reprise.new_data.shares import SPLITS, by_split
 from reprise.new_data.text import flow
-from reprise.own_files import beside_own, lines_of, place_of
+from reprise.user_files import beside_own, lines_of, place_of
 
 BYTES_A_SAMPLE = 2
 NEEDED, KNOWN = {"audio", "text"}, {"audio", "text", "speaker", "start", "seconds"}

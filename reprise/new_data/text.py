@@ -12,7 +12,7 @@ from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.text.checked_lines import check_untokenised
 from reprise.new_data.shares import by_split
-from reprise.own_files import beside_own, lines_of, place_of, source_name
+from reprise.user_files import beside_own, lines_of, place_of, source_name
 
 LARGEST_VOCABULARY, MANY_PAIRS = (8000, 32000), 1_000_000
 RESERVED = 5
