@@ -1,19 +1,17 @@
 """Pages of the documentation site that are written from the code, or lie in the root: a hook of MkDocs."""
 
-import importlib
 import inspect
 import json
 import re
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File
 
-import pipeline
-from pipeline.stages import STAGES
-from reprise.cli import COMMANDS
+import reprise
+from pipeline.stages import PIPELINE, Program, parsers
+from reprise.cli import COMMANDS, REPRISE
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
@@ -21,8 +19,8 @@ ROOT_PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "ch
 
 def on_files(files: Any, config: Any) -> Any:
     pages = {name: of_root(ROOT / source) for name, source in ROOT_PAGES.items()}
-    pages["reference/commands.md"] = commands(COMMANDS, "reprise")
-    pages["reference/stages.md"] = commands(STAGES, "python -m pipeline")
+    pages["reference/commands.md"] = commands(REPRISE, list(COMMANDS))
+    pages["reference/stages.md"] = commands(PIPELINE, list(PIPELINE.commands))
     pages["reference/python.md"] = "\n".join(python())
     pages["reference/settings.md"] = "\n".join(settings())
     for name, text in pages.items():
@@ -60,26 +58,20 @@ def of_root(path: Path) -> str:
     return re.sub(r"\]\(([^)]+)\)", inside, path.read_text(encoding="utf-8"))
 
 
-def commands(table: Mapping[str, tuple[str, str]], program: str) -> str:
-    """What `--help` says of each."""
-    pages = [f"# `{program}`"]
-    for name, (module_name, _) in table.items():
-        module = importlib.import_module(module_name)
-        parser = ArgumentParser(
-            f"{program} {name}", description=module.__doc__, formatter_class=RawDescriptionHelpFormatter
-        )
-        module.add_arguments(parser)
-        pages.append(f"## {name}\n\n```text\n{parser.format_help()}```")
-    return "\n\n".join(pages)
+def commands(program: Program, names: list[str]) -> str:
+    """Return a page with the help of some commands of a program."""
+    _, by_name = parsers(program, names)
+    pages = [f"## {name}\n\n```text\n{by_name[name].format_help()}```" for name in names]
+    return "\n\n".join([f"# `{program.name}`", *pages])
 
 
 def python() -> Iterator[str]:
-    yield "# Python\n\n`import pipeline`, from the project's folder or for packed models anywhere.\n"
+    yield "# Python\n\n`import reprise`, from the project's folder or for packed models anywhere.\n"
     from reprise.model import Model
 
-    for owner, names in (("pipeline", pipeline.__all__), ("model", ("translate", "parse", "transcribe"))):
+    for owner, names in (("reprise", reprise.__all__), ("model", ("translate", "parse", "transcribe"))):
         for name in names:
-            function = getattr(pipeline if owner == "pipeline" else Model, name)
+            function = getattr(reprise if owner == "reprise" else Model, name)
             yield f"## {owner}.{name}\n\n```python\n{name}{inspect.signature(function)}\n```\n"
             yield f"```text\n{inspect.getdoc(function)}\n```\n"
 

@@ -1,5 +1,6 @@
-"""`python -m pipeline STAGE …`: one stage per workflow rule, each of which can be run by hand."""
+"""`python -m pipeline COMMAND …`: the commands that the rules run, each of which you can run by hand."""
 
+import gc
 import io
 import logging
 import os
@@ -10,7 +11,7 @@ from collections.abc import Callable
 
 from pipeline.core.errors import UserError
 from pipeline.core.shown_text import lines_shown, one_line
-from pipeline.stages import perform
+from pipeline.stages import PIPELINE, Program, parse, run
 
 
 def log_handler() -> logging.Handler:
@@ -31,9 +32,27 @@ def as_lines(record: logging.LogRecord) -> bool:
     return True
 
 
-def main(argv: list[str] | None = None) -> int:
-    """A stage; the exit status: 0, or 1 after one line that says what is wrong, or 2 where the arguments are."""
-    return status_of(lambda: perform(sys.argv[1:] if argv is None else argv))
+def main(argv: list[str] | None = None, program: Program = PIPELINE) -> int:
+    """Run a command.
+
+    Args:
+        argv: Command and arguments; by default those of this process.
+        program: Table of the commands.
+
+    Returns:
+        The exit status: 0; 1 after one line that says what is wrong; 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: The arguments are wrong (2), or a signal stopped the command.
+    """
+
+    def work() -> None:
+        args = parse(sys.argv[1:] if argv is None else argv, program)
+        if argv is None:
+            gc.freeze()  # loaded modules stay: garbage collection need not look through all of torch
+        run(args, program)
+
+    return status_of(work)
 
 
 def status_of(work: Callable[[], None]) -> int:

@@ -1,113 +1,215 @@
-"""The stages by name, and the arguments of each.
+"""The commands of the pipeline by name, and how one is parsed and run.
 
-A stage is a module with `add_arguments(parser)` and `run(args)`; only the one asked for is imported, so a stage
-that needs no torch starts without it.
+A command is a function whose signature and docstring say what it takes (pipeline/core/command_line.py). Only the
+module of the command that is asked for is imported, so that a command without torch starts without it.
 """
 
 import argparse
 import gc
 import importlib
-from collections.abc import Container, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Container, Mapping
 from types import ModuleType
+from typing import NamedTuple
 
 from pipeline.core.digests import recording
 from pipeline.core.intact import looking
 from pipeline.core.patience import persevere
 
-# stage -> (module, one-line help)
+
+class Command(NamedTuple):
+    """A command of a program.
+
+    Attributes:
+        target: `module:function`.
+        summary: First sentence of the function's docstring, so that the list of commands imports none.
+        is_stage: A step of the workflow: its inputs are checked, its outputs recorded, and a failed read is retried.
+    """
+
+    target: str
+    summary: str
+    is_stage: bool = True
+
+    def load(self) -> Callable[..., None] | ModuleType:
+        """Import the function; of a target without one, the module, with `add_arguments(parser)` and `run(args)`."""
+        _, _, name = self.target.partition(":")
+        return getattr(self.load_module(), name) if name else self.load_module()
+
+    def load_module(self) -> ModuleType:
+        """Import the module that holds the command."""
+        return loaded(self.target.partition(":")[0])
+
+
+class Program(NamedTuple):
+    """A command line: its name, what it is for, and its commands."""
+
+    name: str
+    about: str
+    commands: Mapping[str, Command]
+
+
 STAGES = {
-    "schemas": ("pipeline.planning.schemas", "write the JSON schemas of every YAML file"),
-    "claims": ("pipeline.report.claims", "set what was measured next to what a paper says, with a verdict"),
-    "figure": ("pipeline.report.figure", "draw a figure, with the numbers in it and a caption"),
-    "attention-maps": ("pipeline.probes.attention_maps", "attention of single heads on a sentence chosen by a rule"),
-    "alignments": ("pipeline.probes.alignments", "attention over speech at every kept checkpoint of a training"),
-    "gate-values": ("pipeline.probes.gate_values", "the gate between channels over kinds of words, on the grammar"),
-    "layer-table": ("pipeline.report.layer_table", "set layer types' times next to their printed complexities"),
-    "model-sizes": ("pipeline.probes.model_sizes", "count the parameters of a paper's systems at the paper's own size"),
-    "layer-times": ("pipeline.probes.layer_cost", "time layer types over sequence lengths and widths"),
-    "table": ("pipeline.report.table", "set scores next to the numbers a paper printed"),
-    "example-table": (
-        "pipeline.report.example_table",
-        "set every system's translation of one sentence side by side",
+    "schemas": Command(
+        "pipeline.planning.schemas:write_schemas",
+        "Write the JSON schemas of the YAML files that users edit",
     ),
-    "transcript-table": (
-        "pipeline.report.transcript_table",
-        "set what systems write down of a few utterances next to what a paper printed",
+    "claims": Command(
+        "pipeline.report.claims:write_claims",
+        "Compare the claims of a paper with the measured scores, and give verdicts",
     ),
-    # of `reprise`, which this package imports nothing of: who looks for them here finds them, too
-    "show": ("reprise.cli.show", "show a table in a terminal, with what it means"),
-    "free": ("reprise.cli.free", "remove what finished work no longer needs on disk"),
-    "status": ("reprise.cli.status", "say how far a campaign is, what failed and what to do"),
-    "check-data": ("pipeline.planning.check_data", "say which files of the data are here, and how to get the others"),
-    "calibrate": ("pipeline.planning.calibrate", "measure how fast this machine trains and decodes"),
-    "plan": ("pipeline.planning.plan", "forecast what the papers will cost"),
-    "cost": ("pipeline.planning.cost_table", "put what trainings took next to the forecast"),
-    "continue": ("reprise.longer", "train a run for more updates, from its last checkpoint"),
-    "unlock": ("reprise.status.unlock", "forget a snakemake that was killed"),
-    "verify": ("reprise.store.verify", "hash again all that was made or fetched, and set damaged files aside"),
-    "download": ("pipeline.data.fetch.download", "fetch and verify a dataset's files, and write its raw splits"),
-    "generate": ("pipeline.data.fetch.generate", "write a corpus with the embedded grammar"),
-    "prepare": ("pipeline.data.text.prepare", "clean and tokenise the raw splits"),
-    "collect-trees": ("pipeline.data.fetch.collect_trees", "bring together the trees of a treebank"),
-    "prepare-trees": ("pipeline.data.trees.prepare_trees", "clean and linearise the trees of a treebank"),
-    "subwords": ("pipeline.data.text.subwords", "learn the subword vocabulary"),
-    "collect-text": ("pipeline.data.speech.collect_text", "write or fetch the text of speech or a language model"),
-    "collect-recordings": ("pipeline.data.speech.collect_recordings", "fetch recordings and list their utterances"),
-    "speak": ("pipeline.data.speech.speak", "read text aloud"),
-    "features": ("pipeline.data.speech.features", "turn speech into memory-mapped features and characters"),
-    "encode-text": ("pipeline.data.speech.encode_text", "turn text into memory-mapped characters"),
-    "encode": ("pipeline.data.text.encode", "turn tokenised text into memory-mapped ids"),
-    "train": ("pipeline.training.job", "train a run, or go on with it"),
-    "launch": ("pipeline.cluster.launch", "have a job done on Slurm or here, and wait for it"),
-    "average": ("pipeline.decoding.averaging", "average the last checkpoints of a run"),
-    "translate": ("pipeline.decoding.translate", "translate a split by beam search"),
-    "transcribe": ("pipeline.decoding.transcribe", "write down the speech of a split"),
-    "tune": ("pipeline.decoding.tune", "choose the weights of shallow fusion on the development set"),
-    "score-speech": ("pipeline.evaluation.score_speech", "score transcripts: character and word error rate"),
-    "perplexity": ("pipeline.probes.perplexity", "perplexity of a split, without smoothing"),
-    "score-trees": ("pipeline.evaluation.score_trees", "score parses: labelled bracketing F1, with intervals"),
-    "score-text": ("pipeline.evaluation.score_text", "score translations: every BLEU, chrF and GLEU, with intervals"),
-    "score": ("pipeline.outputs.score", "score all that was decoded of a run under one decoding"),
-    "decode": ("pipeline.outputs.decode", "make all that reports want of a run under one decoding"),
-    "phenomena": ("pipeline.evaluation.phenomena", "count names, idioms and word order that are right, on the grammar"),
+    "figure": Command(
+        "pipeline.report.figure:write_figure",
+        "Draw one figure of a paper, with its numbers and a caption",
+    ),
+    "table": Command(
+        "pipeline.report.table:write_table",
+        "Compare the scores of a table with the numbers that the paper prints",
+    ),
+    "example-table": Command(
+        "pipeline.report.example_table:write_example_table",
+        "Compare the translations of one sentence by every system",
+    ),
+    "transcript-table": Command(
+        "pipeline.report.transcript_table:write_transcript_table",
+        "Compare transcripts of a few utterances with those that the paper prints",
+    ),
+    "layer-table": Command(
+        "pipeline.report.layer_table:write_layer_table",
+        "Compare measured layer times with the complexities that the paper prints",
+    ),
+    "site": Command(
+        "pipeline.report.site.build:write_site",
+        "Write the site of all results, to be opened from disk",
+        is_stage=False,
+    ),
+    "attention-maps": Command(
+        "pipeline.probes.attention_maps",
+        "Write the attention of single heads on a sentence chosen by a rule",
+    ),
+    "alignments": Command(
+        "pipeline.probes.alignments",
+        "Write the attention over speech at every kept checkpoint of a training",
+    ),
+    "gate-values": Command(
+        "pipeline.probes.gate_values",
+        "Measure the gate between channels over kinds of words, on the grammar",
+    ),
+    "model-sizes": Command(
+        "pipeline.probes.model_sizes:write_model_sizes",
+        "Count the parameters of a paper's systems at the paper's own size",
+    ),
+    "layer-times": Command(
+        "pipeline.probes.layer_cost:time_layers",
+        "Time the layer types of Attention Is All You Need, Table 1",
+    ),
+    "check-data": Command(
+        "pipeline.planning.check_data:check_data",
+        "List which files of the data are here, and how to get the others",
+    ),
+    "calibrate": Command("pipeline.planning.calibrate:calibrate", "Measure how fast this machine trains and decodes"),
+    "plan": Command(
+        "pipeline.planning.plan:write_plan",
+        "Forecast what the papers will cost: FLOPs, hours, disk and downloads",
+    ),
+    "cost": Command(
+        "pipeline.planning.cost_table:write_costs",
+        "Compare what trainings and decodings took with the forecast",
+    ),
+    "download": Command(
+        "pipeline.data.fetch.download:download",
+        "Fetch and verify the files of a dataset, and write its raw splits",
+    ),
+    "generate": Command("pipeline.data.fetch.generate:generate", "Write a corpus with the embedded grammar"),
+    "prepare": Command("pipeline.data.text.prepare:prepare_corpus", "Clean and tokenise the raw splits of a dataset"),
+    "collect-trees": Command("pipeline.data.fetch.collect_trees:collect_trees", "Collect the trees of a treebank"),
+    "prepare-trees": Command(
+        "pipeline.data.trees.prepare_trees:prepare_treebank",
+        "Clean and linearise the trees of a treebank",
+    ),
+    "subwords": Command("pipeline.data.text.subwords:learn_vocabulary", "Learn the subword vocabulary of a dataset"),
+    "collect-text": Command(
+        "pipeline.data.speech.collect_text:write_raw_text",
+        "Write or fetch the text of a corpus of speech or of a language model",
+    ),
+    "collect-recordings": Command(
+        "pipeline.data.speech.collect_recordings:collect_recordings",
+        "Fetch, verify and unpack the archives of a corpus of recordings, and list its utterances",
+    ),
+    "speak": Command("pipeline.data.speech.speak:speak_corpus", "Read the text of a corpus aloud with eSpeak NG"),
+    "features": Command(
+        "pipeline.data.speech.features:extract_features",
+        "Compute memory-mapped features and character ids of the utterances of a corpus",
+    ),
+    "encode-text": Command(
+        "pipeline.data.speech.encode_text:encode_text_corpus",
+        "Encode the text of a character language model as memory-mapped ids",
+    ),
+    "encode": Command("pipeline.data.text.encode:encode_corpus", "Encode tokenised text as memory-mapped ids"),
+    "train": Command("pipeline.training.job:train", "Train a run, or resume it from its last checkpoint"),
+    "launch": Command("pipeline.cluster.launch:launch", "Run a job on Slurm or here, and wait until it ends"),
+    "decode": Command("pipeline.outputs.decode:decode_run", "Make every output of a run under one decoding"),
+    "score": Command("pipeline.outputs.score:score_run", "Score every output of a run under one decoding"),
+    "average": Command("pipeline.decoding.averaging", "Average the last checkpoints of a run"),
+    "translate": Command("pipeline.decoding.translate", "Translate a split by beam search"),
+    "transcribe": Command("pipeline.decoding.transcribe", "Transcribe the speech of a split"),
+    "tune": Command("pipeline.decoding.tune", "Choose the weights of shallow fusion on the development set"),
+    "perplexity": Command("pipeline.probes.perplexity", "Measure the perplexity of a split, without smoothing"),
+    "score-text": Command(
+        "pipeline.evaluation.score_text",
+        "Score translations: every BLEU, chrF and GLEU, with intervals",
+    ),
+    "score-speech": Command("pipeline.evaluation.score_speech", "Score transcripts: character and word error rate"),
+    "score-trees": Command("pipeline.evaluation.score_trees", "Score parses: labelled bracketing F1, with intervals"),
+    "phenomena": Command(
+        "pipeline.evaluation.phenomena",
+        "Count names, idioms and word order that are right, on the grammar",
+    ),
 }
 
+PIPELINE = Program("python -m pipeline", "Run one step of the reproduction.", STAGES)
 
-def parse(
-    argv: list[str],
-    commands: Mapping[str, tuple[str, str]] = STAGES,
-    program: str = "python -m pipeline",
-    description: str = "One stage of the reproduction.",
-) -> argparse.Namespace:
-    """The arguments of a stage, which `stage_module` of them runs; only that stage is imported."""
-    argv = [*(word.replace("_", "-") for word in argv[:1]), *argv[1:]]  # rules are called so, with underscores
-    parser, stages = parsers(commands, program, description, argv[:1])
-    if commands is not STAGES and argv and argv[0] in stages:  # of a command, options may stand between files
-        return stages[argv[0]].parse_intermixed_args(argv[1:])
+
+def parse(argv: list[str], program: Program = PIPELINE) -> argparse.Namespace:
+    """Parse a command line.
+
+    Returns:
+        The arguments of the command by name, and the name of the command as `stage`.
+
+    Raises:
+        SystemExit: The arguments are wrong (2), or help was asked for (0).
+    """
+    argv = [*(word.replace("_", "-") for word in argv[:1]), *argv[1:]]  # rules are named with underscores
+    parser, by_name = parsers(program, argv[:1])
+    if argv and argv[0] in by_name and not program.commands[argv[0]].is_stage:
+        return by_name[argv[0]].parse_intermixed_args(argv[1:])  # options may stand between files
     return parser.parse_args(argv)
 
 
 def parsers(
-    commands: Mapping[str, tuple[str, str]], program: str, description: str, imported: Container[str]
+    program: Program, imported: Container[str]
 ) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Of a program, and of each of its commands; those that are not imported have no arguments."""
-    parser = argparse.ArgumentParser(prog=program, description=description)
-    stages = parser.add_subparsers(dest="stage", required=True, metavar="STAGE" if commands is STAGES else "COMMAND")
-    for name, (module_name, summary) in commands.items():
-        stage = stages.add_parser(name, help=summary)
+    """Return the parser of a program and those of its commands; commands not in `imported` have no arguments."""
+    parser = argparse.ArgumentParser(prog=program.name, description=program.about)
+    by_name = parser.add_subparsers(dest="stage", required=True, metavar="COMMAND")
+    for name, command in program.commands.items():
+        one = by_name.add_parser(name, help=command.summary.replace("%", "%%"))
         if name in imported:
-            module = loaded(module_name)
-            stage.description = module.__doc__
-            stage.formatter_class = argparse.RawDescriptionHelpFormatter
-            module.add_arguments(stage)
-            stage.set_defaults(stage_module=module, stage=name)
-    return parser, dict(stages.choices)
+            add_arguments(one, command.load())
+            one.set_defaults(stage=name)
+    return parser, dict(by_name.choices)
+
+
+def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None] | ModuleType) -> None:
+    """Give the parser of a command its arguments."""
+    if isinstance(function, ModuleType):
+        function.add_arguments(parser)
+        return
+    from pipeline.core.command_line import add_arguments  # brings inspect, 10 ms, which the list of commands needs not
+
+    add_arguments(parser, function)
 
 
 def loaded(name: str) -> ModuleType:
-    """A module, without a search for garbage meanwhile: loading torch makes much and frees nothing, and takes a fifth
-    less time so."""
+    """Import a module with garbage collection off: loading torch frees nothing, and is a fifth faster so."""
     gc.disable()
     try:
         return importlib.import_module(name)
@@ -115,16 +217,31 @@ def loaded(name: str) -> ModuleType:
         gc.enable()
 
 
-def perform(argv: list[str]) -> None:
-    """A stage in this process; what it makes is noted, what it reads is checked, unless it looks for damage itself.
+def run(args: argparse.Namespace, program: Program = PIPELINE) -> None:
+    """Run a command with the arguments that `parse` returned.
 
     Raises:
-        UserError: as the stage does.
+        UserError: As the command does.
     """
-    args = parse(argv)
+    if not program.commands[args.stage].is_stage:
+        invoke(args, program)
+        return
 
     def once() -> None:
-        with nullcontext() if args.stage == "verify" else looking(), recording():
-            args.stage_module.run(args)
+        with looking(), recording():
+            invoke(args, program)
 
     persevere(once)
+
+
+def invoke(args: argparse.Namespace, program: Program = PIPELINE) -> None:
+    """Call the function of a command, without the checks, records and retries of a stage."""
+    from pipeline.core.command_line import call
+
+    found = program.commands[args.stage].load()
+    found.run(args) if isinstance(found, ModuleType) else call(found, args)
+
+
+def perform(argv: list[str], program: Program = PIPELINE) -> None:
+    """Parse a command line and run its command in this process. Raises UserError as the command does."""
+    run(parse(argv, program), program)

@@ -11,7 +11,7 @@ from pipeline.core.symbols import BOS, EOS, UNK
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
 from pipeline.models.transformer.model import LAYER_NORM_EPS, Transformer
 from reprise.model import Model
-from reprise.whole_folder import whole_folder
+from reprise.user_files import whole_folder
 
 POSITIONS = 2048
 """Of a model whose positions have no end, the first so many are written down."""

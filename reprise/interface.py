@@ -1,12 +1,12 @@
-"""What `import pipeline` offers in Python: trained models, and what was measured of them as data frames.
+"""The Python API, as `import reprise` has it: trained models, and measured results as data frames.
 
-    import pipeline
-    model = pipeline.open_run("attention/base/wmt14-en-de/1", scale="small")
+    import reprise
+    model = reprise.open_run("attention/base/wmt14-en-de/1", scale="small")
     model.translate(["A dog sleeps."])
-    pipeline.table("attention", "table2", scale="small")
+    reprise.table("attention", "table2", scale="small")
 
-Keyword arguments are keys of config.yaml. torch is loaded with the first model, not before. What is wrong raises
-`pipeline.core.errors.UserError`, in a line that says what to do.
+Keyword arguments are keys of config.yaml. torch is loaded with the first model, not before. Errors raise
+`pipeline.core.errors.UserError`, with one line that says what to do.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from pipeline.analysis.view import PaperView
 from pipeline.papers.project import Project
 from pipeline.report.claims import row_of
 from pipeline.report.filled_table import fill
-from reprise.named_run import find_project, find_run
+from reprise.named import find_project, find_run
 
 if TYPE_CHECKING:
     from reprise.model import Model

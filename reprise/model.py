@@ -21,9 +21,9 @@ from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_lang
 from pipeline.decoding.decode_split import decode_split
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.decoding.translate import replace_branch_weights
-from reprise.given_input import GivenSpeech, GivenText
-from reprise.named_run import FoundRun, decoding_of
-from reprise.preparation import Preparation
+from reprise.model_input import GivenSpeech, GivenText, Preparation
+from reprise.named import FoundRun
+from reprise.opening import decoding_of
 
 log = logging.getLogger(__name__)
 

@@ -1,16 +1,71 @@
-"""From what somebody names to a model that is ready: a run, or a packed model."""
+"""Trained models by the names that users give them, with a decoding. Loads torch with the first model."""
 
-import argparse
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pipeline.papers.arguments import add_settings_argument
+from pipeline.config import DecodingConfig
+from pipeline.core.artifacts import Averaged, Score, Tuned
+from pipeline.core.command_line import Argument
+from pipeline.core.errors import UserError
+from pipeline.core.layout import WEIGHTS_FILE, path_in_run
+from pipeline.core.records.decoding import Tuned as TunedWeights
+from pipeline.core.schema import known, refuse_unread, validate
+from pipeline.core.yaml_file import parse_yaml
+from pipeline.papers.arguments import Settings
+from pipeline.papers.reports import table_products
 from pipeline.papers.settings import parse_settings
-from reprise.named_run import PACKED_FILE, find_run
+from pipeline.workflow.targets import command
+from reprise.named import PACKED_FILE, FoundRun, find_run
 
 if TYPE_CHECKING:
     from reprise.model import Model
+
+SHORT = {"beam": "beam_size", "alpha": "length_penalty"}
+"""Other names of settings, as in `--decoding beam=8,alpha=1.0`."""
+
+
+@dataclass(frozen=True)
+class DecodingOptions:
+    """Options of the commands that decode with a run.
+
+    Attributes:
+        decoding: Name of a decoding, settings that differ, or both, e.g. averaged, or beam=8,alpha=1.0.
+        settings: Override a key of config.yaml. May be given several times.
+    """
+
+    decoding: Annotated[str, Argument(metavar="NAME,KEY=VALUE,…")] = ""
+    settings: Settings = ()
+
+    def find(self, name: str) -> FoundRun:
+        """Find the run of that name. Raises UserError as `find_run` does."""
+        return find_run(name, parse_settings(self.settings))
+
+
+@dataclass(frozen=True)
+class ModelOptions(DecodingOptions):
+    """Options of the commands that open a model.
+
+    Attributes:
+        threads: CPU threads; by default all cores.
+    """
+
+    threads: int | None = None
+
+    def open(self, name: str) -> "Model":
+        """Open the model of that name. Raises UserError as `open_model` does."""
+        return open_model(name, self.decoding, parse_settings(self.settings), self.threads)
+
+
+@dataclass(frozen=True)
+class NamedDecoding:
+    """How a run is decoded, and with which weights."""
+
+    name: str
+    config: DecodingConfig
+    weights: Path
+    language_model: Path | None
 
 
 def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], threads: int | None) -> "Model":
@@ -32,27 +87,69 @@ def open_model(name: str | Path, decoding: str, settings: Mapping[str, Any], thr
     return Model.of_run(find_run(str(name), dict(settings)), decoding, threads)
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every command that opens a model is told."""
-    parser.add_argument("model", metavar="RUN", help="paper/system/dataset/seed, a run's folder, or a packed model's")
-    add_decoding_arguments(parser)
-    add_threads_argument(parser)
+def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
+    """The decoding `NAME`, `KEY=VALUE,…` that differ from the usual one, or `NAME,KEY=VALUE,…`.
+
+    Raises:
+        UserError: there is no such name or key, or weights that it needs have not been made.
+    """
+    spec, project = found.spec, found.project
+    name, changes = split_decoding(text)
+    known(name := name or usual_decoding(found), found.decodings, "--decoding")
+    config = changed(project.decoding(spec.paper, spec.system, name), changes)
+    if config.tuned:
+        chosen = TunedWeights.read(made(found, Tuned(found.id, name)))
+        weights = {"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus, "lm_weights": []}
+        config = config.model_copy(update=weights)
+    averages = config.reads_checkpoints
+    path = made(found, Averaged(found.id, name)) if averages else found.folder / WEIGHTS_FILE
+    other = project.decoding_language_model(found.id, name)
+    return NamedDecoding(name, config, path, project.layout.run(other) if other else None)
 
 
-def add_run_argument(parser: argparse.ArgumentParser) -> None:
-    """What every command that needs a run's own project is told."""
-    parser.add_argument("model", metavar="RUN", help="paper/system/dataset/seed, or a run's folder; no packed model")
-    add_decoding_arguments(parser)
+def split_decoding(text: str) -> tuple[str, dict[str, str]]:
+    """The name, or nothing, and the settings that differ, of `NAME,KEY=VALUE,…`. Raises UserError."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    name = parts.pop(0) if parts and "=" not in parts[0] else ""
+    if wrong := [part for part in parts if "=" not in part]:
+        raise UserError(f"--decoding: {wrong[0]!r}: write NAME, KEY=VALUE, or NAME,KEY=VALUE, such as beam=8,alpha=1.0")
+    pairs = [part.split("=", 1) for part in parts]
+    keys = [SHORT.get(key, key) for key, _ in pairs]
+    if double := [key for key in keys if keys.count(key) > 1]:
+        raise UserError(f"--decoding: {double[0]}: is given {keys.count(double[0])} times")
+    return name, dict(pairs)
 
 
-def add_decoding_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--decoding", default="", metavar="NAME,KEY=VALUE,…", help="e.g. averaged, or beam=8,alpha=1.0")
-    add_settings_argument(parser)
+def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
+    """Raises UserError for an unknown key or a bad value, or where other weights would be needed."""
+    if not changes:
+        return config
+    given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
+    if unfit := {"average_last", "averaged", "language_model", "lm_weights"} & set(given):
+        raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
+    settings = validate(DecodingConfig, config.model_dump() | given, "--decoding")
+    refuse_unread(settings, "--decoding", given)
+    if settings.unweighed and {"ngram_order", "lm_weight", "language_model_use"} & set(given):
+        raise UserError(f"--decoding: {settings.unweighed}")
+    return settings
 
 
-def add_threads_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+def made(found: FoundRun, product: Averaged | Tuned) -> Path:
+    """A product's file in the folder of the run, wherever that lies. Raises UserError when it is not made."""
+    path = found.folder / path_in_run(product)
+    if not path.exists():
+        making = command(found.project, found.project.layout.target(product))
+        raise UserError(f"{path}: not made yet; `{making}` makes it, or choose another --decoding")
+    return path
 
 
-def opened(args: argparse.Namespace) -> "Model":
-    return open_model(args.model, args.decoding, parse_settings(args.set), args.threads)
+def usual_decoding(found: FoundRun) -> str:
+    """That by which a table scores the run's output, if possible without another model beside it."""
+    project, run = found.project, found.id
+    papers = dict.fromkeys([run.paper, *project.papers])
+    tables = ((paper, table) for paper in papers for table in project.tables_here(paper))
+    products = (product for paper, table in tables for product in table_products(project, paper, table))
+    scored = (one for one in products if isinstance(one, Score) and one.measure != "perplexities")
+    names = [one.decoding for one in scored if (one.run.paper, one.run.system) == (run.paper, run.system)]
+    plain = (one for one in names if not project.decoding(run.paper, run.system, one).reads_language_model)
+    return next(plain, next(iter(names or found.decodings)))

@@ -40,10 +40,11 @@ from pipeline.training.machine import ready
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import DamagedFileError, load_into, read_tensor_file, tensors_of, write_tensor_file
 from reprise.model import Model
-from reprise.named_run import PACKED_FILE, FoundRun, NamedDecoding, changed, decoding_of, split_decoding
-from reprise.preparation import Preparation
+from reprise.model_input import Preparation
+from reprise.named import PACKED_FILE, FoundRun
+from reprise.opening import NamedDecoding, changed, decoding_of, split_decoding
 from reprise.scaffold import SCAFFOLD, filled
-from reprise.whole_folder import ANOTHER_PLACE, filling, whole_folder
+from reprise.user_files import ANOTHER_PLACE, filling, whole_folder
 
 CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
 ELSEWHERE = "packed"

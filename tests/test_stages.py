@@ -1,14 +1,18 @@
-"""Every stage asks for what it can't do without, by name, before it starts."""
+"""Commands: their options, help and names, and what the rules call them with."""
 
 import argparse
 import importlib
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from pipeline.stages import STAGES, parse
-from reprise.cli import COMMANDS
+from pipeline.core.command_line import documented
+from pipeline.stages import PIPELINE, STAGES, Program, parse, parsers
+from reprise.cli import COMMANDS, REPRISE
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = {"--threads", "--mirror", "--calibration", "--language-model", "--tuned"}
@@ -17,23 +21,63 @@ OF_A_STAGE = {
     "average": {"--last", "--best"},  # one of the two
     "launch": {"--run", "--folder", "--beside", "--spec"},
     "train": {"--spec"},
-    "show": {"--paper", "--table"},
     "translate": {"--text"},
     "perplexity": {"--corpus"},
 }
 
 
-def options(stage: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser()
-    importlib.import_module(STAGES[stage][0]).add_arguments(parser)
-    return parser
+def options(stage: str, program: Program = PIPELINE) -> argparse.ArgumentParser:
+    return parsers(program, [stage])[1][stage]
 
 
-def test_a_stage_that_the_code_tells_people_to_call_is_one():
+@pytest.mark.parametrize(("words", "program"), [("python -m pipeline", PIPELINE), ("(?:`|^    )reprise", REPRISE)])
+def test_commands_named_in_the_code_exist(words, program):
     folders = [ROOT / name for name in ("pipeline", "reprise", "workflow")]
     files = [path for folder in folders for ending in ("py", "smk") for path in folder.rglob(f"*.{ending}")]
-    called = [name for path in files for name in re.findall(r"python -m pipeline ([a-z][a-z_-]*)", path.read_text())]
-    assert len(called) > 30 and not set(called) - set(STAGES)
+    called = [name for path in files for name in re.findall(rf"{words} ([a-z][a-z_-]*)", path.read_text(), re.M)]
+    assert len(called) > 18 and not set(called) - set(program.commands)
+
+
+@pytest.mark.parametrize("name", REPRISE.commands)
+def test_summary_is_the_first_sentence_of_the_help(name):
+    command = REPRISE.commands[name]
+    first, _, _ = documented(command.load())[0].partition("\n")
+    assert first == f"{command.summary}." or ":" not in command.target
+
+
+def test_pipeline_names_no_module_of_reprise():
+    """In imports, strings, docstrings and templates; `reprise COMMAND` is the name of a program.
+
+    After a failure, workflow/start.py starts that program with the Python of the workflow.
+    """
+    module = re.compile(r"\b(from|import) reprise\b|\breprise[./:]\w|-m\W+reprise\b")
+    files = [path for path in (ROOT / "pipeline").rglob("*") if path.suffix in (".py", ".html", ".csv")]
+    named = [path for path in files if module.search(path.read_text().replace('"-m", "reprise", "results"', ""))]
+    assert len(files) > 300 and not named
+
+
+def test_entry_points_lead_downwards_only():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert set(scripts) == {"reprise"}
+    module, _, function = scripts["reprise"].partition(":")
+    assert callable(getattr(importlib.import_module(module), function))
+    assert all(one.target.startswith("pipeline.") for one in STAGES.values())
+    assert all(one.target.startswith("reprise.") for one in COMMANDS.values())
+
+
+def test_both_programs_share_the_commands_of_the_pipeline():
+    shared = {name: command for name, command in REPRISE.commands.items() if name not in COMMANDS}
+    assert shared.items() <= STAGES.items()
+    assert REPRISE.commands.keys() == COMMANDS.keys() | STAGES.keys()
+
+
+@pytest.mark.parametrize("program", [PIPELINE, REPRISE], ids=lambda program: program.name)
+def test_help_lists_every_command_and_imports_none(program):
+    words = f"import sys; sys.argv = ['x', '--help']; from {program.name.split()[-1]}.__main__ import main\n"
+    words += "try: main()\nfinally: print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", words], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    assert all(re.search(rf"^    {name}\b", said, re.MULTILINE) for name in program.commands)
+    assert not {"numpy", "pydantic", "yaml", "torch"} & set(said.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -50,11 +94,11 @@ def test_an_option_without_a_default_is_required(stage, capsys):
         assert all(name in said for name in required)
 
 
-@pytest.mark.parametrize("module", sorted({module for module, _ in (*STAGES.values(), *COMMANDS.values())}))
-def test_every_argument_is_explained(module):
-    parser = argparse.ArgumentParser()
-    importlib.import_module(module).add_arguments(parser)
-    assert not [action.option_strings or action.dest for action in parser._actions if not action.help]
+@pytest.mark.parametrize("program", [PIPELINE, REPRISE], ids=lambda program: program.name)
+def test_every_argument_is_explained(program):
+    for name in program.commands:
+        actions = options(name, program)._actions
+        assert not [action.option_strings or action.dest for action in actions if not action.help], name
 
 
 def called_by(block: str) -> set[str]:

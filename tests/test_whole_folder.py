@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.core.errors import UserError
-from reprise.whole_folder import whole_folder
+from reprise.user_files import whole_folder
 
 
 def test_a_filled_folder_takes_the_place_of_an_empty_one(tmp_path):

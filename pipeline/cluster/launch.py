@@ -1,21 +1,5 @@
-"""Have a job done, wherever it runs, and wait for its end; adopt it when it runs already.
+"""Launching of jobs: on Slurm or here, waiting for their end, adopting those that run already."""
 
-    python -m pipeline launch --run work/demo/runs/attention/base/grammar-en-de/seed1-… --launcher slurm \\
-        --cpus 2 --mem-mb 4000 --runtime-min 60 --sbatch='--partition=low'
-    python -m pipeline launch --folder jobs/test --makes test.tok --launcher slurm --gpus 1 --mem-mb 8000 \\
-        -- translate --weights model.safetensors --split test --out test.tok
-
-The first form trains a run, after writing its run.yaml with --spec. The second has any stage done, which
-makes the files named by --makes. In the folder lie the job's done.json or failed.json, starts.jsonl, its log (on Slurm:
-slurm/ID_0_log.out), and a run's checkpoints. This process may be killed at any time: the same command waits for the
-same job again. A job that is stopped by the cluster goes on by itself; one that fails by its own fault, or that is
-cancelled, ends this process with exit code 1 and the reason.
-
-A stage that can tell that nothing is left to do (its module has `is_complete`) is done here then, without a job. With
---beside RUN the job of that run's training is waited for first: at its end it does the same work.
-"""
-
-import argparse
 import logging
 import os
 import pkgutil
@@ -24,7 +8,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Literal
 
 from pipeline.cluster.cards import take_cards
 from pipeline.cluster.command import job_key, order_command
@@ -32,69 +18,115 @@ from pipeline.cluster.job_process import JobOrder, perform
 from pipeline.cluster.local import LocalJobs
 from pipeline.cluster.markers import is_done, read_submission
 from pipeline.cluster.queue import Queue
-from pipeline.cluster.resources import add_resource_arguments, resources_from
+from pipeline.cluster.resources import ResourceOptions
 from pipeline.cluster.slurm import SlurmJobs
 from pipeline.cluster.version import code_digest
 from pipeline.cluster.wait import Jobs, Waiter
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.files import made
 from pipeline.core.layout import DONE_FILE
-from pipeline.stages import parse
+from pipeline.stages import STAGES, parse
 from pipeline.stages import perform as perform_stage
 from pipeline.training.specification import write_specification
 
 log = logging.getLogger(__name__)
 
-LAUNCHERS, TRAIN = ("slurm", "local", "debug"), "pipeline.training.job:train_run"
-DECODE = "pipeline.outputs.after_training:decode_ready"
+TRAIN, DECODE = "pipeline.training.job:train_run", "pipeline.outputs.after_training:decode_ready"
+What = Argument[Path](exclusive="what", required=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--run", dest="run_folder", type=Path, help="folder of the run to train, holding run.yaml")
-    what.add_argument("--folder", type=Path, help="folder of the files about another stage's job")
-    parser.add_argument("command", nargs="*", metavar="-- STAGE …", help="that stage and its arguments")
-    parser.add_argument("--makes", type=Path, nargs="+", action="extend", default=[], help="files that it writes")
-    parser.add_argument("--beside", type=Path, metavar="RUN", help="run whose training job may do the same at its end")
-    parser.add_argument("--spec", metavar="JSON", help="the run's specification, written to its run.yaml")
-    parser.add_argument("--launcher", choices=LAUNCHERS, default="local", help="where (default: %(default)s)")
-    parser.add_argument("--function", default=TRAIN, help="module:function of a run folder (default: %(default)s)")
-    interval = float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60"))
-    about = "seconds between two squeue queries of all launchers together, at least (default: %(default)g)"
-    parser.add_argument("--queue-interval", type=float, default=interval, help=about)
-    add_resource_arguments(parser)
+def queue_interval() -> float:
+    """Return the interval that REPRISE_QUEUE_INTERVAL sets, else a minute."""
+    return float(os.environ.get("REPRISE_QUEUE_INTERVAL", "60"))
 
 
-def run(args: argparse.Namespace) -> None:
-    if args.run_folder:
-        if args.command:
-            raise UserError(f"launch --run trains a run; use --folder to have {args.command[0]!r} done")
-        if args.spec:
-            write_specification(args.run_folder, args.spec)
-        made(have_done(args, args.run_folder, args.function, DECODE if args.function == TRAIN else ""))
-    elif not args.command:
+@dataclass(frozen=True)
+class LaunchOptions(ResourceOptions):
+    """Options of a launcher: where the job runs, and what it asks for.
+
+    Attributes:
+        launcher: Where the job runs.
+        queue_interval: Least number of seconds between two squeue queries of all launchers together.
+    """
+
+    launcher: Literal["slurm", "local", "debug"] = "local"
+    queue_interval: float = field(default_factory=queue_interval)
+
+
+def launch(
+    command: Annotated[tuple[str, ...], Argument(metavar="-- STAGE …")] = (),
+    *,
+    run: Annotated[Path | None, What] = None,
+    folder: Annotated[Path | None, What] = None,
+    makes: tuple[Path, ...] = (),
+    beside: Annotated[Path | None, Argument(metavar="RUN")] = None,
+    spec: Annotated[str | None, Argument(metavar="JSON")] = None,
+    function: str = TRAIN,
+    options: LaunchOptions,
+) -> None:
+    """Run a job on Slurm or here, and wait until it ends.
+
+        python -m pipeline launch --run work/demo/runs/attention/base/grammar-en-de/seed1-… --launcher slurm \\
+            --cpus 2 --mem-mb 4000 --runtime-min 60 --sbatch='--partition=low'
+        python -m pipeline launch --folder jobs/test --makes test.tok --launcher slurm --gpus 1 --mem-mb 8000 \\
+            -- translate --weights model.safetensors --split test --out test.tok
+
+    The first form trains a run, after writing its run.yaml with --spec. The second runs any stage, which makes the
+    files named by --makes. The folder holds the job's done.json or failed.json, starts.jsonl, its log (on Slurm:
+    slurm/ID_0_log.out), and a run's checkpoints.
+
+    You may kill this process at any time: the same command waits for the same job again. A job that the cluster stops
+    resumes by itself. A job that fails, or that is cancelled, ends this process with exit code 1 and the reason.
+
+    If the stage reports that nothing is left to do (its module has `is_complete`), it runs here, without a job. With
+    --beside the launcher first waits for the training job of that run, which does the same work at its end.
+
+    Args:
+        command: Stage to run, with its arguments.
+        run: Folder of the run to train, with its run.yaml.
+        folder: Folder of the files about another stage's job.
+        makes: Files that the stage writes.
+        beside: Run whose training job may do the same work at its end.
+        spec: Specification of the run, written to its run.yaml.
+        function: Function of a run folder that the job calls, as module:function.
+        options: Where the job runs, and what it asks for.
+    """
+    if run:
+        if command:
+            raise UserError(f"launch --run trains a run; use --folder to have {command[0]!r} done")
+        if spec:
+            write_specification(run, spec)
+        made(have_done(options, run, function, DECODE if function == TRAIN else ""))
+        return
+    assert folder
+    if not command:
         raise UserError("launch --folder: name the stage after `--`, e.g. `-- translate --weights …`")
-    elif is_complete(args):
-        perform_stage(args.command)
-    elif args.launcher == "slurm":
-        order_command(args.folder, args.command, args.makes)
-        have_done(args, args.folder, "pipeline.cluster.command:perform_command")
+    if is_complete(options, folder, [*command], beside):
+        perform_stage([*command])
+    elif options.launcher == "slurm":
+        order_command(folder, [*command], [*makes])
+        have_done(options, folder, "pipeline.cluster.command:perform_command")
     else:
-        take_cards(args.gpus)
-        perform_stage(args.command)  # nothing to adopt, and nothing saved on the way: no process of its own
+        take_cards(options.gpus)
+        perform_stage([*command])  # nothing to adopt, and nothing saved on the way: no process of its own
 
 
-def is_complete(args: argparse.Namespace) -> bool:
-    """Return whether a stage says that nothing is left to do, at the latest when the job of its run's training ends."""
-    stage = parse(args.command)
-    asks = getattr(stage.stage_module, "is_complete", None)
+def is_complete(options: LaunchOptions, folder: Path, command: list[str], beside: Path | None) -> bool:
+    """Return whether a stage reports that nothing is left to do.
+
+    Args:
+        beside: Run whose training job is waited for first, while something is left to do.
+    """
+    stage = parse(command)
+    asks = getattr(STAGES[stage.stage].load_module(), "is_complete", None)
     if asks is None:
         return False
-    if args.launcher == "slurm" and args.beside:
-        wait_for_training(args.beside, Queue(args.queue_interval), lambda: asks(stage))
+    if options.launcher == "slurm" and beside:
+        wait_for_training(beside, Queue(options.queue_interval), lambda: asks(stage))
     if asks(stage):
         return True
-    (args.folder / DONE_FILE).unlink(missing_ok=True)  # of a job that made what is there no more
+    (folder / DONE_FILE).unlink(missing_ok=True)  # of a job that made what is there no more
     return False
 
 
@@ -108,7 +140,7 @@ def wait_for_training(run: Path, queue: Queue, is_done_already: Callable[[], boo
         time.sleep(min(10.0, queue.interval_s))  # each look hashes what was made
 
 
-def have_done(args: argparse.Namespace, folder: Path, function: str, then: str = "") -> Path:
+def have_done(options: LaunchOptions, folder: Path, function: str, then: str = "") -> Path:
     """Wait until `function` has done what `folder` is for; return its done.json.
 
     Args:
@@ -118,28 +150,28 @@ def have_done(args: argparse.Namespace, folder: Path, function: str, then: str =
         UserError: The job failed.
     """
     key = job_key(folder)
-    order = JobOrder(function, str(folder.resolve()), key, args.gpus, code_digest(), then)
+    order = JobOrder(function, str(folder.resolve()), key, options.gpus, code_digest(), then)
     if not is_done(folder, key):
-        if args.launcher == "debug":
+        if options.launcher == "debug":
             perform(order.function, folder, key)
             if then:
                 pkgutil.resolve_name(then)(folder)
         else:
-            watch(Waiter(folder, key, jobs_of(args, folder, order)))
+            watch(Waiter(folder, key, jobs_of(options, folder, order)))
     if not is_done(folder, key):
         raise UserError(f"{folder}: {function} returned without writing done.json")
     return folder / DONE_FILE
 
 
-def jobs_of(args: argparse.Namespace, folder: Path, order: JobOrder) -> Jobs:
+def jobs_of(options: LaunchOptions, folder: Path, order: JobOrder) -> Jobs:
     """Where the jobs are: on Slurm or here."""
-    resources = resources_from(args)
-    if args.launcher == "local":
-        take_cards(args.gpus)
+    resources = options.resources()
+    if options.launcher == "local":
+        take_cards(options.gpus)
         return LocalJobs(folder, order, resources.tasks, resources.cpus)
     if shutil.which("sbatch") is None:
         raise UserError("there is no sbatch on this machine; leave out --profile slurm, or go to a login node of Slurm")
-    return SlurmJobs(folder, order, resources, Queue(args.queue_interval))
+    return SlurmJobs(folder, order, resources, Queue(options.queue_interval))
 
 
 class Detached(BaseException):

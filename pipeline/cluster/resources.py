@@ -3,8 +3,10 @@
 import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 from pipeline.cluster.site import gres_of, parse_options
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 
 LONGEST_WARNING_S = 180  # how long before its time limit a job is asked to save
@@ -61,34 +63,8 @@ class Resources:
         }
 
 
-def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("resources")
-    group.add_argument("--gpus", type=count, default=0, help="GPUs in all (default: %(default)s)")
-    group.add_argument("--nodes", type=positive, default=1, help="nodes (default: %(default)s)")
-    group.add_argument("--tasks", type=count, default=0, help="processes in all; 0 = one a GPU, or one")
-    group.add_argument("--cpus", type=positive, default=1, help="CPU cores of each process (default: %(default)s)")
-    group.add_argument("--mem-mb", type=positive, default=8000, help="memory of each node, MB (default: %(default)s)")
-    group.add_argument("--runtime-min", type=positive, default=60, help="time limit, minutes (default: %(default)s)")
-    group.add_argument("--sbatch", default="", help="what else sbatch is told: '--partition=gpu --account=me'")
-
-
-def resources_from(args: argparse.Namespace) -> Resources:
-    """Raises UserError as `Resources` and `gres_of` do."""
-    on_a_node = gres_of(args.sbatch)[1]
-    gpus = min(args.gpus, on_a_node * args.nodes) if on_a_node else args.gpus
-    return Resources(
-        gpus=gpus,
-        nodes=args.nodes,
-        tasks=args.tasks or max(args.nodes, gpus),
-        cpus=args.cpus,
-        mem_mb=args.mem_mb,
-        runtime=args.runtime_min,
-        sbatch=args.sbatch,
-    )
-
-
 def count(text: str, least: int = 0) -> int:
-    """A whole number, at least 0 (an argparse type)."""
+    """Parse a whole number of at least 0."""
     number = int(text)
     if number < least:
         raise argparse.ArgumentTypeError(f"must be at least {least}, got {number}")
@@ -96,5 +72,46 @@ def count(text: str, least: int = 0) -> int:
 
 
 def positive(text: str) -> int:
-    """The same, at least 1."""
+    """Parse a whole number of at least 1."""
     return count(text, least=1)
+
+
+Count = Annotated[int, Argument(convert=count)]
+Positive = Annotated[int, Argument(convert=positive)]
+
+
+@dataclass(frozen=True)
+class ResourceOptions:
+    """Options that say what a job asks for.
+
+    Attributes:
+        gpus: GPUs in all.
+        nodes: Number of nodes.
+        tasks: Processes in all; by default one per GPU, or one.
+        cpus: CPU cores of each process.
+        mem_mb: Memory of each node, MB.
+        runtime_min: Time limit, minutes.
+        sbatch: Further options of sbatch, such as '--partition=gpu --account=me'.
+    """
+
+    gpus: Count = 0
+    nodes: Positive = 1
+    tasks: Count = 0
+    cpus: Positive = 1
+    mem_mb: Positive = 8000
+    runtime_min: Positive = 60
+    sbatch: str = ""
+
+    def resources(self) -> Resources:
+        """Return the resources of the job. Raises UserError as `Resources` and `gres_of` do."""
+        on_a_node = gres_of(self.sbatch)[1]
+        gpus = min(self.gpus, on_a_node * self.nodes) if on_a_node else self.gpus
+        return Resources(
+            gpus=gpus,
+            nodes=self.nodes,
+            tasks=self.tasks or max(self.nodes, gpus),
+            cpus=self.cpus,
+            mem_mb=self.mem_mb,
+            runtime=self.runtime_min,
+            sbatch=self.sbatch,
+        )

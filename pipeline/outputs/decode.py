@@ -1,16 +1,11 @@
-"""Make everything that reports want of a run under one decoding: translations, transcripts, perplexities, maps.
-
-    python -m pipeline decode --run work/demo/runs/attention/base/grammar-en-de/seed1-… --plan '{"name": "final", …}'
-
-Writes the outputs into the run's folder and lists them in `{decoding}/outputs.json`, each with the digests of its
-inputs, settings and files. Keeps what is there and unchanged. If one output fails, the others are still made, its
-cause is recorded in `{decoding}/outputs.part.json`, and the exit status is 1. Loads the model only if needed.
-"""
+"""Making of everything that reports read of a run under one decoding."""
 
 import argparse
 import logging
 from pathlib import Path
+from typing import Annotated
 
+from pipeline.core.command_line import Argument
 from pipeline.core.layout import OUTPUTS_FILE
 from pipeline.core.schema import parse_json
 from pipeline.outputs.manifest import ManifestWriter
@@ -19,20 +14,29 @@ from pipeline.outputs.plan import DecodingPlan, output_keys
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", dest="run_folder", type=Path, required=True, help="folder of a finished run")
-    parser.add_argument("--plan", required=True, metavar="JSON", help="the decoding and its outputs")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
+def decode_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")], threads: int | None = None) -> None:
+    """Make every output of a run under one decoding.
 
+        python -m pipeline decode --run work/demo/runs/attention/base/grammar-en-de/seed1-… \\
+            --plan '{"name": "final", …}'
 
-def run(args: argparse.Namespace) -> None:
-    decode(args.run_folder, parse_json(DecodingPlan, args.plan, "--plan"), args.threads)
+    Writes the translations, transcripts, perplexities and maps that reports read into the run's folder. Lists them in
+    `{decoding}/outputs.json`, each with the digests of its inputs, settings and files. Keeps what is there and
+    unchanged. If one output fails, the others are still made, its cause is recorded in `{decoding}/outputs.part.json`,
+    and the exit status is 1. Loads the model only if needed.
+
+    Args:
+        run: Folder of a finished run.
+        plan: Decoding and its outputs.
+        threads: CPU threads; by default all.
+    """
+    decode(run, parse_json(DecodingPlan, plan, "--plan"), threads)
 
 
 def is_complete(args: argparse.Namespace) -> bool:
     """Return whether nothing is left to be made, so that no job is needed. Needs no torch."""
     plan = parse_json(DecodingPlan, args.plan, "--plan")
-    return not missing(args.run_folder, plan, manifest_at(args.run_folder, plan))
+    return not missing(args.run, plan, manifest_at(args.run, plan))
 
 
 def decode(run_folder: Path, plan: DecodingPlan, threads: int | None = None) -> None:

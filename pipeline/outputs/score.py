@@ -1,17 +1,11 @@
-"""Score everything that was decoded of a run under one decoding. Needs no torch and no GPU.
+"""Scoring of everything that was decoded of a run under one decoding. Needs no torch."""
 
-    python -m pipeline score --run work/demo/runs/attention/base/grammar-en-de/seed1-… --plan '{"name": "final", …}'
-
-Writes a score file with the statistics of each sentence for every output, and lists them in `{decoding}/scores.json`,
-each with the digest of its inputs and its files. Keeps what is there and unchanged. If one output can't be scored, the
-others are, its cause is recorded in `{decoding}/scores.part.json`, and the exit status is 1.
-"""
-
-import argparse
 import contextlib
 import logging
 from pathlib import Path
+from typing import Annotated
 
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE, OUTPUTS_FILE, SCORES_FILE
 from pipeline.core.schema import parse_json
@@ -27,13 +21,21 @@ from pipeline.outputs.scoring_plan import PlannedScore, ScoringPlan
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", dest="run_folder", type=Path, required=True, help="folder of a decoded run")
-    parser.add_argument("--plan", required=True, metavar="JSON", help="the decoding and what is scored")
+def score_run(*, run: Path, plan: Annotated[str, Argument(metavar="JSON")]) -> None:
+    """Score every output of a run under one decoding.
 
+        python -m pipeline score --run work/demo/runs/attention/base/grammar-en-de/seed1-… \\
+            --plan '{"name": "final", …}'
 
-def run(args: argparse.Namespace) -> None:
-    score(args.run_folder, parse_json(ScoringPlan, args.plan, "--plan"))
+    Writes a score file with the statistics of each sentence for every output. Lists them in `{decoding}/scores.json`,
+    each with the digest of its inputs and its files. Keeps what is there and unchanged. If one output can't be scored,
+    the others are, its cause is recorded in `{decoding}/scores.part.json`, and the exit status is 1. Needs no GPU.
+
+    Args:
+        run: Folder of a decoded run.
+        plan: Decoding and what is scored.
+    """
+    score(run, parse_json(ScoringPlan, plan, "--plan"))
 
 
 def score(run_folder: Path, plan: ScoringPlan) -> None:

@@ -1,35 +1,42 @@
-"""Arguments of the stages that read a project, and the project that they name."""
+"""Options of the commands that read a project."""
 
-import argparse
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from pipeline.core.command_line import Argument
 from pipeline.papers.project import Project, load_project, require_project, require_work
 from pipeline.papers.settings import parse_settings
 
-
-def add_settings_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="replace a key of config.yaml")
-
-
-def add_project_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", type=Path, default=Path(), help="project root (default: the working directory)")
-    add_settings_argument(parser)
+Settings = Annotated[tuple[str, ...], Argument(name="--set", metavar="KEY=VALUE", repeated=True)]
+"""Keys of config.yaml with other values."""
 
 
-def add_report_arguments(parser: argparse.ArgumentParser, *, out: str, names: Iterable[str] = ()) -> None:
-    """Of a report on one paper; names: `table` or `figure`, of which it is. out: what is written."""
-    add_project_arguments(parser)
-    for name in ("paper", *names):
-        parser.add_argument(f"--{name}", required=True, help=f"which {name}, by its name in workflow/papers")
-    parser.add_argument("--out", type=Path, required=True, help=out)
+@dataclass(frozen=True)
+class ProjectOptions:
+    """Options that name a project and its settings.
 
+    Attributes:
+        root: Root folder of the project.
+        settings: Override a key of config.yaml. May be given several times.
+    """
 
-def project_of(args: argparse.Namespace, papers: Iterable[str] = ()) -> Project:
-    """Raises UserError as `load_project` does, and when it has no paper of `papers`, which --paper named."""
-    require_project(args.root, "name one with --root")
-    project = load_project(args.root, parse_settings(args.set))
-    require_work(project)
-    for paper in papers:
-        project.known(paper, project.papers, "--paper")
-    return project
+    root: Path = Path()
+    settings: Settings = ()
+
+    def load(self, papers: Iterable[str] = ()) -> Project:
+        """Load the project.
+
+        Args:
+            papers: Names given by `--paper`.
+
+        Raises:
+            UserError: `root` has no project, a setting is wrong, or a paper is unknown.
+        """
+        require_project(self.root, "name one with --root")
+        project = load_project(self.root, parse_settings(self.settings))
+        require_work(project)
+        for paper in papers:
+            project.known(paper, project.papers, "--paper")
+        return project

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
@@ -69,7 +70,7 @@ class Config(Closed):
         return self.seeds if isinstance(self.seeds, list) else list(range(1, self.seeds + 1))
 
 
-def parse_settings(pairs: list[str]) -> dict[str, Any]:
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """`KEY=VALUE`, with values as in config.yaml. Raises UserError when one has no `=`."""
     for pair in pairs:
         if "=" not in pair:

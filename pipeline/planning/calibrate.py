@@ -1,16 +1,5 @@
-"""Measure how fast this machine trains and decodes models of the shapes that the papers ask for, in about a minute.
+"""Speed of this machine in training and decoding, for models of the shapes that the papers ask for."""
 
-    python -m pipeline calibrate --set scale=demo --threads 1 --out work/demo/calibration.json
-
-reads   nothing of the corpora but their sizes
-writes  --out, for the stage `plan`: operations and seconds of an update and of a beam search, for each shape measured
-
-The widest and the narrowest shapes of each family of models come first; what is not reached in --seconds, the stage
-`plan` reads off between its neighbours. Run it where the trainings will run, on the same number of threads; what else
-runs there does not matter on a processor, of which only the time used is counted.
-"""
-
-import argparse
 import logging
 import statistics
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +16,7 @@ from pipeline.data.batches.text_only_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import build_decoder
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.random_batches import random_batch
@@ -49,31 +38,48 @@ REPEATS = 3
 DECODING = DecodingConfig(beam_size=4, max_extra_length=1)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_project_arguments(parser)
-    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="what is measured")
-    parser.add_argument("--threads", type=int, help="CPU threads; default: all")
-    parser.add_argument("--seconds", type=float, default=60, help="begin no shape after so many (default: %(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="what was measured")
+def calibrate(
+    *,
+    device: machine.DeviceChoice = "auto",
+    threads: int | None = None,
+    seconds: float = 60,
+    out: Path,
+    project: ProjectOptions,
+) -> None:
+    """Measure how fast this machine trains and decodes.
 
+        python -m pipeline calibrate --set scale=demo --threads 1 --out work/demo/calibration.json
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args)
-    device, threads = machine.choose_device(args.device, 0), machine.choose_threads(args.threads)
-    machine.prepare(device, threads, strict=False)
-    began = clock(device)
+    reads   nothing of the corpora but their sizes
+    writes  <out>, for `plan`: FLOPs and seconds of a training step and of a beam search, for each shape measured
+
+    The widest and the narrowest shapes of each family of models come first. `plan` interpolates the shapes that are not
+    reached in time. Run it on the machine that will train, with the same number of threads. Other load on a CPU does
+    not matter, because only the CPU time used is counted.
+
+    Args:
+        device: Device to measure. `auto` takes a GPU if there is one.
+        threads: CPU threads; by default all cores.
+        seconds: Begin no shape after so many seconds.
+        out: JSON file to write.
+        project: The project and its settings.
+    """
+    loaded = project.load()
+    chosen, used = machine.choose_device(device, 0), machine.choose_threads(threads)
+    machine.prepare(chosen, used, strict=False)
+    began = clock(chosen)
     points: list[Point] = []
-    for forecast, corpus in spread_out(shapes(project)):
-        if points and clock(device) - began > args.seconds:
+    for forecast, corpus in spread_out(shapes(loaded)):
+        if points and clock(chosen) - began > seconds:
             break
-        points.append(measure(forecast, corpus, device))
+        points.append(measure(forecast, corpus, chosen))
         log.info(
             "%s of %s: %.3f s an update, %.1f GFLOP/s; decoding %.1f GFLOP/s",
             *(forecast.spec.system, forecast.spec.paper, points[-1].update_s),
             *(points[-1].update_rate / 1e9, points[-1].decoding_rate / 1e9),
         )
-    facts = machine.facts(device, threads, 1)
-    Calibration(device=facts.device, threads=threads, points=tuple(points)).write(args.out)
+    facts = machine.facts(chosen, used, 1)
+    Calibration(device=facts.device, threads=used, points=tuple(points)).write(out)
 
 
 def shapes(project: Project) -> list[list[tuple[RunForecast, Corpus]]]:

@@ -1,26 +1,15 @@
-"""Say of every dataset that a paper needs which files are here, and how to get those that are not, in seconds.
+"""Which files of the data are here, and how to get the others."""
 
-    python -m pipeline check-data --set scale=paper
-    python -m pipeline check-data --set scale=small --paper weighted --offline
-
-reads   the dataset files, <work>/downloads, the mirror, and the folders of licensed packages
-writes  nothing but its log
-
-Ends with an error when a file of a licensed package is missing, or another file is and no address answers for it; with
---offline, when any file is missing; and when two domains of speech, whose files are here, do not differ as their
-dataset says (domain_gap.py). Files above 100 MB that were not verified yet are hashed with --verify, and in any case
-before they are used.
-"""
-
-import argparse
 import logging
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 from pipeline.core.artifacts import RunId
+from pipeline.core.command_line import Argument
 from pipeline.core.disk import size
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import AnyDataset, LicensedPackages, ReadAloudDataset, sources_of
-from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 from pipeline.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
 from pipeline.planning.domain_gap import faults_of_positions, faults_of_text, transcripts
@@ -32,23 +21,42 @@ SHOWN = 10
 CATALOGUE = "https://catalog.ldc.upenn.edu/"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_project_arguments(parser)
-    parser.add_argument("--paper", action="append", default=[], help="a paper whose data is checked; none = all")
-    parser.add_argument("--dataset", action="append", default=[], help="a dataset to check instead")
-    parser.add_argument("--offline", action="store_true", help="ask no address; a missing file is an error")
-    parser.add_argument("--verify", action="store_true", help="hash large files too")
+def check_data(
+    *,
+    paper: Annotated[tuple[str, ...], Argument(repeated=True)] = (),
+    dataset: Annotated[tuple[str, ...], Argument(repeated=True)] = (),
+    offline: bool = False,
+    verify: bool = False,
+    project: ProjectOptions,
+) -> None:
+    """List which files of the data are here, and how to get the others.
 
+        python -m pipeline check-data --set scale=paper
+        python -m pipeline check-data --set scale=small --paper weighted --offline
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, args.paper)
-    for dataset in args.dataset:
-        project.known(dataset, project.datasets, "--dataset")
-    graph = Graph(project)
-    products = graph.closure(graph.reports(args.paper or project.reproduced))
-    needed = args.dataset or datasets_in(products)
-    check(project, needed, args.offline, args.verify)
-    check_gaps(project, needed, runs_in(products))
+    reads   the dataset files, <work>/downloads, the mirror, and the folders of licensed packages
+    writes  nothing but its log
+
+    Takes seconds. Ends with an error if a file of a licensed package is missing, if another file is missing and no
+    address answers for it, or with --offline if any file is missing. It also fails if two domains of speech, whose
+    files are here, do not differ as their dataset says (domain_gap.py). Files above 100 MB that were not verified yet
+    are hashed with --verify, and in any case before they are used.
+
+    Args:
+        paper: Paper whose data is checked. May be given several times; by default all that are reproduced.
+        dataset: Dataset to check instead. May be given several times.
+        offline: Ask no address. A missing file is an error.
+        verify: Hash large files.
+        project: The project and its settings.
+    """
+    loaded = project.load(paper)
+    for name in dataset:
+        loaded.known(name, loaded.datasets, "--dataset")
+    graph = Graph(loaded)
+    products = graph.closure(graph.reports(paper or loaded.reproduced))
+    needed = dataset or datasets_in(products)
+    check(loaded, needed, offline, verify)
+    check_gaps(loaded, needed, runs_in(products))
 
 
 def check(project: Project, names: Iterable[str], offline: bool = False, verify: bool = False) -> None:

@@ -1,16 +1,5 @@
-"""Put what trainings and decodings took next to what was forecast.
+"""What trainings and decodings took, next to the forecast."""
 
-    python -m pipeline cost --set scale=demo --plan results/demo/plan.csv --out results/demo/cost.csv
-
-reads   --plan, as the stage `plan` wrote it, and of the runs cost.json, translations/ and transcripts/, where they are
-writes  --out, a row per training or decoding that has begun
-
-`ratio` is fact over forecast. Of a run that is not done, the forecast is taken for the updates done so far, those that
-were repeated after a kill included. On a processor the forecast is of its own time, so `processor_hours` is what it
-stands next to; `hours` passed on the wall, with whatever else ran there.
-"""
-
-import argparse
 import csv
 import logging
 from pathlib import Path
@@ -22,7 +11,7 @@ from pipeline.core.files import reading
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.decoding import Decoded
 from pipeline.core.records.training import TrainingCost
-from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 from pipeline.planning.devices import load_devices
 from pipeline.workflow.targets import command
@@ -35,20 +24,30 @@ COLUMNS = [
 ]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_project_arguments(parser)
-    parser.add_argument("--plan", type=Path, required=True, help="the forecast")
-    parser.add_argument("--out", type=Path, required=True, help="forecast and fact, as CSV")
+def write_costs(*, plan: Path, out: Path, project: ProjectOptions) -> None:
+    """Compare what trainings and decodings took with the forecast.
 
+        python -m pipeline cost --set scale=demo --plan results/demo/plan.csv --out results/demo/cost.csv
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args)
-    devices = list(load_devices(args.root / "workflow/devices.yaml"))
-    rows = [found for planned in read_plan(args.plan, project) if (found := compare(project, planned, devices))]
-    write_csv(args.out, rows, COLUMNS)
+    reads   the plan, and cost.json, translations/ and transcripts/ of the runs
+    writes  <out>, one row per training or decoding that has begun
+
+    `ratio` is measured over forecast. For an unfinished run, the forecast covers the training steps done so far,
+    including those that were repeated after a kill. On a CPU the forecast is of CPU time, so it is compared with
+    `processor_hours`; `hours` is wall-clock time, with whatever else ran there.
+
+    Args:
+        plan: Forecast that `plan` wrote.
+        out: CSV to write.
+        project: The project and its settings.
+    """
+    loaded = project.load()
+    devices = list(load_devices(project.root / "workflow/devices.yaml"))
+    rows = [found for planned in read_plan(plan, loaded) if (found := compare(loaded, planned, devices))]
+    write_csv(out, rows, COLUMNS)
     for row in rows:
         log.info("%s %s: ratio %s", row["job"], row["name"], row["ratio"] or "unknown")
-    log.info("%s: %d jobs", args.out, len(rows))
+    log.info("%s: %d jobs", out, len(rows))
 
 
 def read_plan(path: Path, project: Project) -> list[dict[str, str]]:

@@ -1,26 +1,15 @@
-"""Forecast what the tables, claims and figures of the papers will cost: operations, hours, disk, downloads.
+"""Forecasts of what the tables, claims and figures of the papers cost."""
 
-    python -m pipeline plan --set scale=paper --calibration work/paper/calibration.json --out results/paper/plan.csv
-
-reads   papers, scale, dataset files, the corpora where they are encoded, workflow/devices.yaml, and --calibration if it
-        is there
-writes  --out, a row per job, and its Markdown twin, a row per training with totals
-
-Operations are counted from the models and the updates of the trainings; nothing is trained. `gpu_hours_<device>` are by
-what workflow/devices.yaml says of the device and gpu_time.py of an update; `hours_here` comes from measurements of this
-machine. `done` is the share of a job that is done already, all other columns are of the whole job.
-"""
-
-import argparse
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pipeline.analysis.cells.cell import short
 from pipeline.core.artifacts import Calibration as Measured
+from pipeline.core.command_line import Argument
 from pipeline.core.disk import size
-from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 from pipeline.planning.designs import Design, designs
 from pipeline.planning.devices import Device, load_devices
@@ -34,23 +23,38 @@ from pipeline.workflow.targets import command, stage_command
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_project_arguments(parser)
-    parser.add_argument("--paper", action="append", default=[], help="a paper that is planned; none = all")
-    parser.add_argument(
-        "--calibration", type=Path, help="what the stage `calibrate` wrote; left out if it is not there"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="the plan, as CSV")
+def write_plan(
+    *,
+    paper: Annotated[tuple[str, ...], Argument(repeated=True)] = (),
+    calibration: Path | None = None,
+    out: Path,
+    project: ProjectOptions,
+) -> None:
+    """Forecast what the papers will cost: FLOPs, hours, disk and downloads.
 
+        python -m pipeline plan --set scale=paper --calibration work/paper/calibration.json \\
+            --out results/paper/plan.csv
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, args.paper)
-    calibration = Calibration.read(args.calibration) if args.calibration and args.calibration.exists() else None
-    jobs = Jobs(project, args.paper or project.reproduced, calibration)
-    devices = load_devices(args.root / "workflow/devices.yaml")
-    text = render(project, jobs, devices)
-    write_twins(args.out, [row(job, devices) for job in jobs.all], text)
-    log.info("%s\n%s", args.out, text)
+    reads   papers, scale, dataset files, the corpora that are encoded, workflow/devices.yaml, and the calibration
+    writes  <out>, one row per job, and its Markdown twin, one row per training with totals
+
+    Operations are counted from the models and their training steps; nothing is trained. `gpu_hours_<device>` come from
+    workflow/devices.yaml and the model of a training step in gpu_time.py. `hours_here` come from measurements of this
+    machine. `done` is the share of a job that is done already; all other columns are of the whole job.
+
+    Args:
+        paper: Paper to plan. May be given several times; by default all that are reproduced.
+        calibration: File that `calibrate` wrote. Ignored if it does not exist.
+        out: Plan to write, as CSV.
+        project: The project and its settings.
+    """
+    loaded = project.load(paper)
+    speed = Calibration.read(calibration) if calibration and calibration.exists() else None
+    jobs = Jobs(loaded, [*paper] or loaded.reproduced, speed)
+    devices = load_devices(project.root / "workflow/devices.yaml")
+    text = render(loaded, jobs, devices)
+    write_twins(out, [row(job, devices) for job in jobs.all], text)
+    log.info("%s\n%s", out, text)
 
 
 def row(job: Job, devices: dict[str, Device]) -> dict[str, Any]:

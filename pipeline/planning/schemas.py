@@ -1,11 +1,5 @@
-"""Write the JSON schemas of every YAML file a user may edit, with type, range, default and meaning of each key.
+"""JSON schemas of the YAML files that users edit, generated from the records in `pipeline/`."""
 
-    python -m pipeline schemas --out workflow/schemas
-
-They are generated from the records in `pipeline/`, so that a key is described once; a test keeps them fresh.
-"""
-
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -37,13 +31,18 @@ RECORDS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=Path("workflow/schemas"), help="folder of the schemas")
+def write_schemas(*, out: Path = Path("workflow/schemas")) -> None:
+    """Write the JSON schemas of the YAML files that users edit.
 
+        python -m pipeline schemas --out workflow/schemas
 
-def run(args: argparse.Namespace) -> None:
+    Each key has its type, range, default and meaning.
+
+    Args:
+        out: Folder of the schemas.
+    """
     for name, record in RECORDS.items():
-        with atomic_write(args.out / f"{name}.json") as handle:
+        with atomic_write(out / f"{name}.json") as handle:
             handle.write(schema_text(record))
 
 

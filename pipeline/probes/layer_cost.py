@@ -1,13 +1,5 @@
-"""Time the layer types of Attention Is All You Need, Table 1, over sequence lengths n and widths d.
+"""Times of the layer types of Attention Is All You Need, Table 1, over sequence lengths n and widths d."""
 
-    python -m pipeline layer-times --out work/demo/layer_times.json
-
-Writes work/demo/layer_times.json: {times: [{layer, n, d, seconds: one a repeat}], matmul_flops_per_s, device,
-on_processor, threads, kernel, window, provenance}. Half a minute on one core; on a GPU if there is one. What is timed
-is what the table counts: one sequence, forward, no projections around an attention.
-"""
-
-import argparse
 import logging
 import time
 from collections.abc import Callable
@@ -20,7 +12,7 @@ from torch import Tensor, nn
 from pipeline.core.provenance import provenance
 from pipeline.core.records.probes import LayerCosts, LayerTime
 from pipeline.models.transformer.multi_head_attention import attend
-from pipeline.training.machine import choose_device, facts, prepare
+from pipeline.training.machine import DeviceChoice, choose_device, facts, prepare
 
 log = logging.getLogger(__name__)
 
@@ -30,26 +22,33 @@ REPEATS, SHORTEST_S = 5, 0.02
 Layer = Callable[[Tensor], Tensor]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is")
-    parser.add_argument("--out", type=Path, required=True, help="a .json file")
+def time_layers(*, device: DeviceChoice = "auto", out: Path) -> None:
+    """Time the layer types of Attention Is All You Need, Table 1.
 
+        python -m pipeline layer-times --out work/demo/layer_times.json
 
-def run(args: argparse.Namespace) -> None:
-    device = choose_device(args.device, local_rank=0)
-    prepare(device, threads=1)
-    times = measure(device, LENGTHS, WIDTHS)
+    Write {times: [{layer, n, d, seconds: one per repeat}], matmul_flops_per_s, device, on_processor, threads, kernel,
+    window, provenance}. Takes half a minute on one core. It times what the table counts: one sequence, forward, without
+    the projections around an attention.
+
+    Args:
+        device: Where to measure. `auto` takes a GPU if there is one.
+        out: JSON file to write.
+    """
+    chosen = choose_device(device, local_rank=0)
+    prepare(chosen, threads=1)
+    times = measure(chosen, LENGTHS, WIDTHS)
     result = LayerCosts(
         times=times,
-        matmul_flops_per_s=matmul_rate(device),
+        matmul_flops_per_s=matmul_rate(chosen),
         kernel=KERNEL,
         window=WINDOW,
-        on_processor=device.type == "cpu",
-        **dict(facts(device, threads=1, processes=1)),
+        on_processor=chosen.type == "cpu",
+        **dict(facts(chosen, threads=1, processes=1)),
         provenance=provenance(),
     )
-    result.write(args.out)
-    log.info("%s: %d times on %s", args.out, len(times), result.device)
+    result.write(out)
+    log.info("%s: %d times on %s", out, len(times), result.device)
 
 
 @torch.inference_mode()

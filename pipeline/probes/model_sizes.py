@@ -1,32 +1,36 @@
-"""Parameters of a paper's systems at the paper's own size, whatever the scale, without the memory to hold them.
+"""Parameter counts of a paper's systems at the paper's own size, whatever the scale."""
 
-    python -m pipeline model-sizes --paper weighted --set scale=demo --out work/demo/model_sizes/weighted.json
-
-Writes {sizes: [{system, vocab, parameters}]}, one for each size that a table of the paper shows: the system as the
-paper names it, the rows of its embeddings, its trainable parameters.
-"""
-
-import argparse
 import logging
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pipeline.analysis.cells.facts import SizeCell
 from pipeline.core.records.probes import ModelSize, ModelSizes
 from pipeline.models.build import build_model, size_of
-from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 
 log = logging.getLogger(__name__)
-add_arguments = partial(add_report_arguments, out="JSON to write")
 
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, [args.paper])
-    sizes = model_sizes(project, args.paper)
+def write_model_sizes(*, paper: str, out: Path, project: ProjectOptions) -> None:
+    """Count the parameters of a paper's systems at the paper's own size.
+
+        python -m pipeline model-sizes --paper weighted --set scale=demo --out work/demo/model_sizes/weighted.json
+
+    Write {sizes: [{system, vocab, parameters}]}, one for each size that a table of the paper shows: the system as the
+    paper names it, the rows of its embeddings, its trainable parameters. The models take no memory.
+
+    Args:
+        paper: Name of a paper in workflow/papers.
+        out: JSON file to write.
+        project: The project and its settings.
+    """
+    sizes = model_sizes(project.load([paper]), paper)
     listed = [ModelSize(system=system, vocab=vocab, parameters=size) for (system, vocab), size in sizes.items()]
-    ModelSizes(sizes=listed).write(args.out)
-    log.info("%s: %d sizes", args.out, len(sizes))
+    ModelSizes(sizes=listed).write(out)
+    log.info("%s: %d sizes", out, len(sizes))
 
 
 def model_sizes(project: Project, paper: str) -> dict[tuple[str, int], int]:

@@ -1,33 +1,37 @@
-"""What one paper says, next to what was measured, with a verdict.
+"""Claims of a paper next to the measured scores, each with a verdict."""
 
-    python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
-
-writes the CSV and a Markdown twin: statement, printed evidence, ours, interval, the smallest effect that would have
-shown, p-values and verdict, which is one of those in pipeline/analysis/claims/verdicts.py.
-"""
-
-import argparse
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
+from pathlib import Path
 
 from pipeline.analysis.claims.verdicts import ENOUGH_SEEDS, LEVEL, ClaimResult, Verdict
 from pipeline.analysis.convergence import PLATEAU
 from pipeline.analysis.view import PaperView
-from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
-add_arguments = partial(add_report_arguments, out="CSV to write; the Markdown twin lies beside it")
 
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, [args.paper])
-    results = project.claims[args.paper].evaluate(PaperView(project, args.paper))
-    write_twins(args.out, [row_of(one) for one in results], render(project, args.paper, results))
-    log.info("%s: %s", args.out, tally(results))
+def write_claims(*, paper: str, out: Path, project: ProjectOptions) -> None:
+    """Compare the claims of a paper with the measured scores, and give verdicts.
+
+        python -m pipeline claims --paper weighted --set scale=demo --out results/demo/weighted/claims.csv
+
+    Write the CSV and a Markdown twin: statement, printed evidence, ours, interval, the smallest effect that would have
+    shown, p-values and verdict. pipeline/analysis/claims/verdicts.py lists the verdicts.
+
+    Args:
+        paper: Name of a paper in workflow/papers.
+        out: CSV to write, with a Markdown twin beside it.
+        project: The project and its settings.
+    """
+    loaded = project.load([paper])
+    results = loaded.claims[paper].evaluate(PaperView(loaded, paper))
+    write_twins(out, [row_of(one) for one in results], render(loaded, paper, results))
+    log.info("%s: %s", out, tally(results))
 
 
 def row_of(one: ClaimResult) -> dict[str, str]:
@@ -57,8 +61,8 @@ def tally(claims: Iterable[ClaimResult]) -> str:
 def counted(verdicts: Sequence[Verdict]) -> str:
     counts = Counter(verdicts)
     parts = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
-    judged = sum(one is not Verdict.TESTED for one in verdicts)
-    return f"{sum(one.is_decided for one in verdicts)} of {judged} decided ({parts})" if judged else parts
+    results = sum(one is not Verdict.TESTED for one in verdicts)
+    return f"{sum(one.is_decided for one in verdicts)} of {results} decided ({parts})" if results else parts
 
 
 def render(project: Project, paper: str, claims: Sequence[ClaimResult]) -> str:

@@ -1,16 +1,8 @@
-"""Every system's translation of one sentence, beside what the paper printed for one of its own.
+"""Translations of one sentence by every system, beside what the paper printed for one of its own."""
 
-    python -m pipeline example-table --paper multichannel --table table3 --set scale=demo \\
-        --out results/demo/multichannel/table3.csv
-
-writes the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule that looks at no system's name
-(`Examples` in pipeline/papers/paper.py).
-"""
-
-import argparse
 import logging
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -23,14 +15,13 @@ from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.test_sets import name_of_split
 from pipeline.metrics import metric_named
 from pipeline.metrics.score_file import read_statistics
-from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.paper import Examples
 from pipeline.papers.project import Project
 from pipeline.papers.reports import example_runs
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
-add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
 
 TEXTS = ("item", "printed", "ours")
 METRIC = "sacrebleu"
@@ -47,13 +38,27 @@ class Choice:
     scores: dict[str, float]
 
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, [args.paper])
-    entry, runs = project.examples(args.paper, args.table), example_runs(project, args.paper, args.table)
-    choice = choose(project, args.paper, entry, runs)
-    rows = table_rows(project, args.paper, args.table, choice)
-    write_twins(args.out, rows, render(project, args.paper, args.table, choice, rows), TEXTS)
-    log.info("%s: line %d of %s", args.out, choice.line + 1, choice.split)
+def write_example_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -> None:
+    """Compare the translations of one sentence by every system.
+
+        python -m pipeline example-table --paper multichannel --table table3 --set scale=demo \\
+            --out results/demo/multichannel/table3.csv
+
+    Write the CSV and, beside it, a Markdown twin. The sentence is chosen by a rule that depends on no system's name
+    (`Examples` in pipeline/papers/paper.py).
+
+    Args:
+        paper: Name of a paper in workflow/papers.
+        table: Name of a table of the paper.
+        out: CSV to write, with a Markdown twin beside it.
+        project: The project and its settings.
+    """
+    loaded = project.load([paper])
+    entry, runs = loaded.examples(paper, table), example_runs(loaded, paper, table)
+    choice = choose(loaded, paper, entry, runs)
+    rows = table_rows(loaded, paper, table, choice)
+    write_twins(out, rows, render(loaded, paper, table, choice, rows), TEXTS)
+    log.info("%s: line %d of %s", out, choice.line + 1, choice.split)
 
 
 def choose(project: Project, paper: str, entry: Examples, runs: dict[str, RunId]) -> Choice:

@@ -1,35 +1,39 @@
-"""One figure of one paper: the picture, the numbers in it, and a caption with the facts of the runs it shows.
+"""Figures of a paper: the picture, the numbers in it, and a caption with the facts of its runs."""
 
-    python -m pipeline figure --paper weighted --figure figure2 --set scale=demo --out results/demo/weighted/figure2.svg
-
-writes figure2.svg, figure2.png, figure2.csv (what is drawn) and figure2.md (the caption).
-"""
-
-import argparse
 import logging
-from functools import partial
+from pathlib import Path
 
 from pipeline.analysis.figures.figure import Drawing, save
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
-from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 from pipeline.papers.reports import figure_products
 from pipeline.report.markup import prose, write_twins
 
 log = logging.getLogger(__name__)
 TEXTS = ("query_token", "key_token")
-add_arguments = partial(add_report_arguments, names=["figure"], out="SVG to write; PNG, CSV and caption lie beside it")
 
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, [args.paper])
-    drawing = draw(project, args.paper, args.figure)
-    write_twins(
-        args.out.with_suffix(".csv"), drawing.rows, caption(project, args.paper, args.figure, drawing.facts), TEXTS
-    )
-    save(drawing.picture, args.out)
-    log.info("%s: %d numbers drawn", args.out, len(drawing.rows))
+def write_figure(*, paper: str, figure: str, out: Path, project: ProjectOptions) -> None:
+    """Draw one figure of a paper, with its numbers and a caption.
+
+        python -m pipeline figure --paper weighted --figure figure2 --set scale=demo \\
+            --out results/demo/weighted/figure2.svg
+
+    Write figure2.svg, figure2.png, figure2.csv (the numbers that are drawn) and figure2.md (the caption).
+
+    Args:
+        paper: Name of a paper in workflow/papers.
+        figure: Name of a figure of the paper.
+        out: SVG to write, with PNG, CSV and caption beside it.
+        project: The project and its settings.
+    """
+    loaded = project.load([paper])
+    drawing = draw(loaded, paper, figure)
+    write_twins(out.with_suffix(".csv"), drawing.rows, caption(loaded, paper, figure, drawing.facts), TEXTS)
+    save(drawing.picture, out)
+    log.info("%s: %d numbers drawn", out, len(drawing.rows))
 
 
 def draw(project: Project, paper: str, figure: str) -> Drawing:

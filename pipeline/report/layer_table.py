@@ -1,12 +1,5 @@
-"""Attention Is All You Need, Table 1: printed complexities beside the times of layers measured on this machine.
+"""Printed complexities of Attention Is All You Need, Table 1, beside the measured times of layers."""
 
-    python -m pipeline layer-table --paper attention --table table1 --set scale=demo \\
-        --layer-times work/demo/layer_times.json --out results/demo/attention/table1.csv
-
-writes the CSV, a Markdown twin, and the plot (SVG and PNG) beside it.
-"""
-
-import argparse
 import logging
 import math
 from pathlib import Path
@@ -19,7 +12,7 @@ from pipeline.analysis.evidence import over_seeds
 from pipeline.analysis.figures.figure import COLOURS, GREY, curve_style, new_figure, save
 from pipeline.analysis.layer_times import LayerTimings
 from pipeline.core.schema import known
-from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.paper import Row
 from pipeline.papers.project import Project
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
@@ -27,20 +20,29 @@ from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--layer-times", type=Path, required=True, help="JSON of the stage layer-times")
-    add_report_arguments(parser, names=["table"], out="CSV to write; Markdown, SVG and PNG lie beside it")
+def write_layer_table(*, paper: str, table: str, layer_times: Path, out: Path, project: ProjectOptions) -> None:
+    """Compare measured layer times with the complexities that the paper prints.
 
+        python -m pipeline layer-table --paper attention --table table1 --set scale=demo \\
+            --layer-times work/demo/layer_times.json --out results/demo/attention/table1.csv
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, [args.paper])
-    project.known(args.table, project.papers[args.paper].layer_costs, f"papers/{args.paper}: layer_costs")
-    times = LayerTimings.read(args.layer_times)
-    printed = project.printed[args.paper][args.table]
+    Write the CSV and, beside it, a Markdown twin and the plot (SVG and PNG).
+
+    Args:
+        paper: Name of a paper in workflow/papers.
+        table: Name of a table of the paper.
+        layer_times: JSON written by `layer-times`.
+        out: CSV to write, with Markdown, SVG and PNG beside it.
+        project: The project and its settings.
+    """
+    loaded = project.load([paper])
+    loaded.known(table, loaded.papers[paper].layer_costs, f"papers/{paper}: layer_costs")
+    times = LayerTimings.read(layer_times)
+    printed = loaded.printed[paper][table]
     rows = [table_row(row, times) for row in printed]
-    write_twins(args.out, rows, render(project, args.paper, args.table, times, rows))
-    save(plot(printed, times), args.out.with_suffix(".svg"))
-    log.info("%s: %d layer types, %s", args.out, len(rows), times.description)
+    write_twins(out, rows, render(loaded, paper, table, times, rows))
+    save(plot(printed, times), out.with_suffix(".svg"))
+    log.info("%s: %d layer types, %s", out, len(rows), times.description)
 
 
 def table_row(printed: Row, times: LayerTimings) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pipeline.analysis.claims.verdicts import Verdict
 from pipeline.analysis.figures.figure import save
@@ -33,18 +34,19 @@ from pipeline.core.artifacts import (
 from pipeline.core.errors import UserError
 from pipeline.outputs.manifest import part_of
 from pipeline.outputs.score import score_available
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.report import claims, figure
+from pipeline.report.example_table import write_example_table
 from pipeline.report.filled_table import NOT_RUN, fill
+from pipeline.report.layer_table import write_layer_table
 from pipeline.report.markdown import render
 from pipeline.report.markup import write_twins
-from pipeline.stages import parse
+from pipeline.report.transcript_table import write_transcript_table
 from pipeline.workflow.campaign import WRITTEN_IN_PART
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.graph import Graph, flat
 from pipeline.workflow.plans import Plans
 
-STAGES = {ExampleTable: "example-table", TranscriptTable: "transcript-table", LayerTable: "layer-table"}
-"""Reports that one stage writes or none."""
 RECORDS = Path(".snakemake/metadata")
 """Snakemake's, of each file that it made: with which settings, and from what by its checksum."""
 
@@ -81,7 +83,7 @@ def mark_in_part(paths: Iterable[Path]) -> None:
 class Partial:
     """Writes reports of a project from what is there."""
 
-    def __init__(self, graph: Graph, causes: Causes, settings: list[str]):
+    def __init__(self, graph: Graph, causes: Causes, settings: tuple[str, ...]):
         self.graph, self.causes, self.settings = graph, causes, settings
         self.project = graph.project
         self.in_part: list[Path] = []
@@ -167,12 +169,15 @@ class Partial:
         needs_all = not isinstance(report, TranscriptTable) or any(isinstance(one, Encoded) for one in missing)
         if missing and needs_all:
             raise NotRun(why)
-        words = [STAGES[type(report)], "--root", self.project.root, "--paper", report.paper, "--table", report.table]
-        words += [word for setting in self.settings for word in ("--set", setting)]
-        if isinstance(report, LayerTable):
-            words += ["--layer-times", self.project.layout.path(flat(self.graph.inputs(report))[0])]
-        args = parse([*map(str, words), "--out", str(self.path(report))])
-        args.stage_module.run(args)
+        named: dict[str, Any] = {"paper": report.paper, "table": report.table, "out": self.path(report)}
+        named["project"] = ProjectOptions(self.project.root, self.settings)
+        if isinstance(report, ExampleTable):
+            write_example_table(**named)
+        elif isinstance(report, TranscriptTable):
+            write_transcript_table(**named)
+        else:
+            layer_times = self.project.layout.path(flat(self.graph.inputs(report))[0])
+            write_layer_table(**named, layer_times=layer_times)
         return f"some transcripts ({why})" if why else ""
 
     def path(self, report: Report) -> Path:

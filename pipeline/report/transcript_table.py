@@ -1,15 +1,7 @@
-"""What systems write down of a few utterances, next to the paper's own examples.
+"""Transcripts of a few utterances next to the paper's own examples."""
 
-    python -m pipeline transcript-table --paper coldfusion --table table1 --out results/demo/coldfusion/table1.csv
-
-writes the CSV (example, model, printed, utterance, ours, word_errors, run) and a Markdown twin. The utterances are
-those of enough words on which one system, named by the paper's file, makes most word errors; of equals the first.
-Transcripts are those of the first seed.
-"""
-
-import argparse
 import logging
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +13,7 @@ from pipeline.data.store.token_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.metrics.error_rates import WER, Transcripts
-from pipeline.papers.arguments import add_report_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.paper import TranscriptTable
 from pipeline.papers.project import Project
 from pipeline.papers.reports import transcripts
@@ -29,14 +21,27 @@ from pipeline.report.markup import literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)
 TEXTS = ("example", "model", "printed", "ours")
-add_arguments = partial(add_report_arguments, names=["table"], out="CSV to write; the Markdown twin lies beside it")
 
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, [args.paper])
-    rows = example_rows(project, args.paper, args.table)
-    write_twins(args.out, rows, render(project, args.paper, args.table, rows), TEXTS)
-    log.info("%s: %d texts", args.out, len(rows))
+def write_transcript_table(*, paper: str, table: str, out: Path, project: ProjectOptions) -> None:
+    """Compare transcripts of a few utterances with those that the paper prints.
+
+        python -m pipeline transcript-table --paper coldfusion --table table1 --out results/demo/coldfusion/table1.csv
+
+    Write the CSV (example, model, printed, utterance, ours, word_errors, run) and a Markdown twin. The utterances are
+    those with enough words on which one system, named by the paper's file, makes most word errors; of equals the first.
+    Transcripts are those of the first seed.
+
+    Args:
+        paper: Name of a paper in workflow/papers.
+        table: Name of a table of the paper.
+        out: CSV to write, with a Markdown twin beside it.
+        project: The project and its settings.
+    """
+    loaded = project.load([paper])
+    rows = example_rows(loaded, paper, table)
+    write_twins(out, rows, render(loaded, paper, table, rows), TEXTS)
+    log.info("%s: %d texts", out, len(rows))
 
 
 def example_rows(project: Project, paper: str, table: str) -> list[dict[str, Any]]:

@@ -1,12 +1,24 @@
-"""Arguments of what trains; without torch, so that help and completion come at once."""
+"""Options of the commands that train; without torch, so that help and completion need not load it."""
 
-import argparse
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pipeline.core.command_line import Argument
 
 SAVE_EVERY_S = 300.0
 
 
-def add_machine_arguments(parser: argparse.ArgumentParser, threads: str = "OMP_NUM_THREADS or all cores") -> None:
-    """threads: how many there are by default, in words."""
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: a GPU if there is")
-    parser.add_argument("--threads", type=int, help=f"of this process; default: {threads}")
-    parser.add_argument("--save-every", type=float, default=SAVE_EVERY_S, metavar="S", help="seconds, default 300")
+@dataclass(frozen=True)
+class MachineOptions:
+    """Options of the process that trains.
+
+    Attributes:
+        device: Where to train. `auto` takes a GPU if there is one.
+        threads: CPU threads of this process; by default OMP_NUM_THREADS, or all cores. `continue` takes the threads
+            of the run.
+        save_every: Seconds between checkpoints.
+    """
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: int | None = None
+    save_every: Annotated[float, Argument(metavar="S")] = SAVE_EVERY_S

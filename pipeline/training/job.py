@@ -1,29 +1,15 @@
-"""Train one run, or go on with it: the same command whatever happened before.
+"""Training of one run: the same command whatever happened before."""
 
-    python -m pipeline train --run work/demo/runs/weighted/A/grammar-en-de/seed1-…
-
-Reads run.yaml and the corpus it names. Writes into the run's folder
-
-    checkpoints/        weights to average, and what is needed to go on (checkpoint.py)
-    progress.jsonl      loss, perplexity, rates; validations      samples.jsonl   three translations a validation
-    events/             the numbers of progress.jsonl for TensorBoard, if `tensorboard` is set
-    cost.json           seconds, GPU-hours, memory, tokens, operations of every start
-    model.safetensors   the final weights
-    done.json           written last: {key, steps, weights_digest, dev, train, parameters, skipped_updates, …}
-
-SIGTERM and SIGUSR2 write a checkpoint and end with exit code 75: run it again. Several processes train one model when
-torchrun or the cluster launcher starts them.
-"""
-
-import argparse
 import logging
 import shutil
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 import torch
 
 from pipeline.config import RunSpec, load_run
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import DONE_FILE, EVENTS, RUN_FILE, SAMPLES_FILE, TOLD, WEIGHTS_FILE
 from pipeline.core.patience import patiently
@@ -45,7 +31,7 @@ from pipeline.data.store.encoded_files import require_whole, training_stores
 from pipeline.data.store.staging import stage
 from pipeline.models.seq2seq import count_parameters
 from pipeline.training import machine
-from pipeline.training.arguments import SAVE_EVERY_S, add_machine_arguments
+from pipeline.training.arguments import SAVE_EVERY_S, MachineOptions
 from pipeline.training.captured_steps import captured_steps
 from pipeline.training.checkpoint import Checkpoints, key_of
 from pipeline.training.cost import CostCounter
@@ -69,32 +55,59 @@ from pipeline.training.validation import Validation
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", type=Path, required=True, help="folder that holds run.yaml")
-    parser.add_argument("--spec", metavar="JSON", help="the run's specification, written to its run.yaml first")
-    parser.add_argument("--restart", action="store_true", help="throw away what the run has done so far")
-    add_machine_arguments(parser)
+def train(
+    *,
+    run: Path,
+    spec: Annotated[str | None, Argument(metavar="JSON")] = None,
+    restart: bool = False,
+    options: MachineOptions,
+) -> None:
+    """Train a run, or resume it from its last checkpoint.
+
+        python -m pipeline train --run work/demo/runs/weighted/A/grammar-en-de/seed1-…
+
+    Reads run.yaml and the corpus it names. Writes into the run's folder
+
+        checkpoints/        weights to average, and what is needed to resume (checkpoint.py)
+        progress.jsonl      loss, perplexity, throughput; validations      samples.jsonl   three translations each
+        events/             the numbers of progress.jsonl for TensorBoard, if `tensorboard` is set
+        cost.json           seconds, GPU-hours, memory, tokens, FLOPs of every start
+        model.safetensors   the final weights
+        done.json           written last: {key, steps, weights_digest, dev, train, parameters, skipped_updates, …}
+
+    SIGTERM and SIGUSR2 write a checkpoint and end with exit code 75: run it again. Several processes train one model
+    when torchrun or the cluster launcher starts them.
+
+    Args:
+        run: Folder that holds run.yaml.
+        spec: Specification of the run, written to its run.yaml first.
+        restart: Delete what the run has done so far, and start from the beginning.
+        options: Device, threads and checkpoint interval.
+    """
+    if spec:
+        write_specification(run, spec)
+    checkpoints = Checkpoints(run, run_key(run), keep=1)
+    train_held(run, options, checkpoints if restart else None)
 
 
-def run(args: argparse.Namespace) -> None:
-    if args.spec:
-        write_specification(args.run, args.spec)
-    checkpoints = Checkpoints(args.run, run_key(args.run), keep=1)
-    train_held(args.run, args, checkpoints if args.restart else None)
+def train_held(run_folder: Path, options: MachineOptions, to_clear: Checkpoints | None = None) -> None:
+    """Train the run while no other process does.
 
-
-def train_held(run_folder: Path, args: argparse.Namespace, to_clear: Checkpoints | None = None) -> None:
-    """Train the run while no other process does. to_clear: what the run has done so far, to be thrown away."""
+    Args:
+        run_folder: Folder that holds run.yaml.
+        options: Device, threads and checkpoint interval.
+        to_clear: What the run has done so far, to be deleted first.
+    """
     group = Group.from_environment()
     if to_clear and group.size > 1:
         raise UserError("--restart: remove what is there with one process first, then start the others")
     if not group.is_first:
-        return train_run(run_folder, args.device, args.threads, args.save_every)
+        return train_run(run_folder, options.device, options.threads, options.save_every)
     try:
         with Ownership(run_folder, "local").hold():
             if to_clear:
                 start_anew(to_clear)
-            train_run(run_folder, args.device, args.threads, args.save_every)
+            train_run(run_folder, options.device, options.threads, options.save_every)
     except TakenOver as error:
         raise UserError(f"{run_folder}: another process trains this run now") from error
 

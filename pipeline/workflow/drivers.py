@@ -126,8 +126,8 @@ def why_alive(driver: Driver, force: bool = False) -> str | None:
         return None
     if job is None:
         return (
-            f"snakemake was started as process {pid} on {host}; if it has ended, run `python -m pipeline unlock` there "
-            "or, if that machine is gone or has another name now, `python -m pipeline unlock --force` here"
+            f"snakemake was started as process {pid} on {host}; if it has ended, run `reprise unlock` there "
+            "or, if that machine is gone or has another name now, `reprise unlock --force` here"
         )
     jobs = ask_slurm()
     if jobs is None:

@@ -24,7 +24,8 @@ RULE = re.compile(r"^(?:rule|use rule \w+ as) (\w+)\b", re.MULTILINE)
 def names_of_rules(root: Path) -> set[str]:
     """Of the workflow's files, where the target of a paper has its name too."""
     files = [root / "Snakefile", *(root / "workflow/rules").glob("*.smk")]
-    return {name for file in files if file.exists() for name in RULE.findall(file.read_text(encoding="utf-8"))}
+    texts = [file.read_text(encoding="utf-8") for file in files if file.exists()]
+    return {"all", *(name for text in texts for name in RULE.findall(text))}  # a loop in the Snakefile makes `all`
 
 
 def refuse_names_of_rules(project: Project) -> None:
@@ -95,7 +96,7 @@ def set_options(project: Project, **other: str) -> str:
 
 def stage_command(project: Project, stage: str, **other: str) -> str:
     """What calls a stage with this configuration, but for some keys of it."""
-    return f"python -m pipeline {stage}{set_options(project, **other)}"
+    return f"reprise {stage}{set_options(project, **other)}"
 
 
 def command(project: Project, target: object) -> str:

@@ -27,7 +27,7 @@ def end_of_killed_workflow(template: Path, folder: Path, weights: Path, rng: ran
             else:
                 workflow.kill()
                 workflow.wait()
-            subprocess.run([sys.executable, "-m", "pipeline", "unlock"], cwd=folder, check=False, capture_output=True)
+            subprocess.run([sys.executable, "-m", "reprise", "unlock"], cwd=folder, check=False, capture_output=True)
     status = start(folder, run).wait(PATIENCE_S)
     said = (folder / "log").read_text(errors="replace")
     found = folder / weights

@@ -6,7 +6,6 @@ Answers each with the exit status, negative for a signal, as a line of JSON.
 """
 
 import contextlib
-import importlib
 import json
 import os
 import signal
@@ -48,8 +47,8 @@ def serve() -> None:
     from pipeline.core import patience
     from pipeline.stages import STAGES
 
-    for module, _ in STAGES.values():
-        importlib.import_module(module)
+    for command in STAGES.values():
+        command.load()
     patience.PAUSES_S = patience.READ_PAUSES_S = (0.0, 0.01, 0.02)
     for line in sys.stdin:
         order = json.loads(line)

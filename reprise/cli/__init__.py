@@ -1,26 +1,54 @@
-"""What the command `reprise` does, a module a command, as the stages are modules of theirs."""
+"""The commands for use, and with those of the pipeline the program `reprise`; one module per idea."""
 
-ABOUT = "Use what was trained, and bring what you have."
+from pipeline.stages import STAGES, Command, Program
+
 COMMANDS = {
-    "translate": ("reprise.cli.text", "translate files, or standard input, line by line"),
-    "parse": ("reprise.cli.text", "write the tree of each line, whose words stand apart"),
-    "transcribe": ("reprise.cli.transcribe", "write down what is said in audio files"),
-    "score": ("reprise.cli.score", "decode a test set anew, as one likes, and score it"),
-    "compare": ("reprise.cli.compare", "say whether one run's score is better than another's"),
-    "continue": ("reprise.cli.further", "train a run for more updates"),
-    "pack": ("reprise.cli.pack", "put a trained model into one folder or .tar file that works anywhere"),
-    "unpack": ("reprise.cli.unpack", "unpack and verify the .tar file of a model"),
-    "export": ("reprise.cli.export", "write a Transformer for CTranslate2"),
-    "new": ("reprise.cli.new", "begin a dataset or a paper of one's own"),
-    "show": ("reprise.cli.show", "show a table in a terminal, with what it means"),
-    "make": ("reprise.cli.make", "have Snakemake make something, and look on"),
-    "status": ("reprise.cli.status", "say how far a campaign is, what failed and what to do"),
-    "results": ("reprise.cli.results", "make tables, figures and claims of what is there now"),
-    "record": ("reprise.cli.record", "keep what was measured of finished runs, and make a table over seeds"),
-    "free": ("reprise.cli.free", "remove what finished work no longer needs on disk"),
-    "verify": ("reprise.store.verify", "hash again all that was made or fetched, and set damaged files aside"),
-    "completion": ("reprise.cli.completion", "write what a shell completes commands and options by"),
-    "site": ("pipeline.report.site.build", "make pages of all results, to be opened from disk"),
-    "report": ("reprise.cli.report", "say what is in a prepared dataset"),
+    name: Command(target, summary, is_stage=False)
+    for name, (target, summary) in {
+        "translate": ("reprise.cli.decode:translate", "Translate text, line by line"),
+        "parse": ("reprise.cli.decode:parse", "Parse text, line by line, with words separated by spaces"),
+        "transcribe": ("reprise.cli.decode:transcribe", "Transcribe audio files, one line per file"),
+        "score": (
+            "reprise.cli.score:score",
+            "Decode a test set of a run's dataset again, and score it by every metric, with 95 % intervals",
+        ),
+        "compare": ("reprise.cli.compare:compare", "Test whether one run's score is better than another's"),
+        "continue": ("reprise.cli.longer:continue_run", "Train a run for more steps, from its last checkpoint"),
+        "pack": ("reprise.cli.pack:pack", "Pack a trained model into one folder or .tar file that works anywhere"),
+        "unpack": ("reprise.cli.unpack:unpack", "Unpack the .tar file of a model, and verify its files"),
+        "export": (
+            "reprise.cli.pack:export",
+            "Export a plain Transformer to CTranslate2, which decodes several times as fast",
+        ),
+        "new": ("reprise.cli.new:new", "Create a dataset or a paper of your own"),
+        "show": ("reprise.cli.show:show", "Show a table in a terminal, with what it means"),
+        "make": ("reprise.cli.make:make", "Run Snakemake for some targets, and show its progress"),
+        "status": ("reprise.cli.status:status", "Show the progress of a campaign, what failed and what to do"),
+        "results": ("reprise.cli.results:results", "Write tables, figures and claims from what is there now"),
+        "record": (
+            "reprise.cli.record:record",
+            "Keep the results of finished runs in a folder, with a table over seeds",
+        ),
+        "free": ("reprise.cli.free:free", "List what finished work no longer needs on disk, or remove it"),
+        "verify": (
+            "reprise.store.verify:verify",
+            "Hash all that was made or fetched again, and report or set aside what is damaged",
+        ),
+        "unlock": (
+            "reprise.cli.unlock:unlock",
+            "Forget a Snakemake that was killed, if nothing drives the workflow any more",
+        ),
+        "report": ("reprise.cli.report:print_report", "Print what a prepared dataset contains"),
+        "completion": (
+            "reprise.cli.completion:completion",
+            "Print a script that completes commands, options and files in a shell",
+        ),
+    }.items()
 }
-"""Command -> (module, one-line help)."""
+
+REPRISE = Program(
+    "reprise",
+    "Use what was trained, bring your own data, and run single steps of the reproduction.",
+    COMMANDS | {name: command for name, command in STAGES.items() if name not in COMMANDS},
+)
+"""Commands for use first. Where a stage has the same name (`score`), `python -m pipeline` runs the stage."""

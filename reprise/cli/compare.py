@@ -1,54 +1,62 @@
-"""Say whether one run's score is better than another's, by a paired bootstrap over the sentences of a test set.
+"""Comparison of the scores of two runs."""
 
-    reprise compare weighted/A/wmt14-en-de/1 attention/base/wmt14-en-de/1 --metric sacrebleu
-
-Compares what the workflow has scored, or two score files of the same test set.
-"""
-
-import argparse
 from pathlib import Path
+from typing import Annotated
 
 from pipeline.analysis.view import measure_of
 from pipeline.core.artifacts import Score
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.schema import known
-from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.arguments import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.comparison import compare_scores
 from pipeline.workflow.targets import command
-from reprise.named_run import FoundRun, find_run, usual_decoding
+from reprise.named import FoundRun, find_run
+from reprise.opening import usual_decoding
 
 USUAL = {"sentences": "bleu_paper", "trees": "f1", "speech": "wer", "characters": "perplexity"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "runs", nargs=2, metavar="RUN", help="paper/system/dataset/seed, a run's folder, or a score file"
-    )
-    parser.add_argument("--metric", help="default: bleu_paper, f1 or wer, by what the models make")
-    parser.add_argument("--split", help="dev, test, test2, … (default: test)")
-    parser.add_argument("--decoding", default="", metavar="NAME", help="of both (default: the usual)")
-    add_settings_argument(parser)
+def compare(
+    runs: Annotated[tuple[str, str], Argument(metavar="RUN")],
+    *,
+    metric: str | None = None,
+    split: str | None = None,
+    decoding: Annotated[str, Argument(metavar="NAME")] = "",
+    settings: Settings = (),
+) -> None:
+    """Test whether one run's score is better than another's.
 
+        reprise compare weighted/A/wmt14-en-de/1 attention/base/wmt14-en-de/1 --metric sacrebleu
 
-def run(args: argparse.Namespace) -> None:
-    files = [name for name in args.runs if name.endswith(".json")]
+    Runs a paired bootstrap over the sentences of a test set. Compares what the workflow has scored, or two score files
+    of the same test set.
+
+    Args:
+        runs: Two of paper/system/dataset/seed, a run's folder, or a score file.
+        metric: Metric to compare; by default bleu_paper, f1, wer or perplexity, by the output of the models.
+        split: Split to compare: dev, test, test2, …; by default test.
+        decoding: Decoding of both; by default the usual one.
+        settings: Override a key of config.yaml. May be given several times.
+    """
+    files = [name for name in runs if name.endswith(".json")]
     if len(files) == 1:
         raise UserError(f"{files[0]}: a score file is compared with a score file, not with a run")
     if files:
-        if args.decoding or args.split or args.set:
+        if decoding or split or settings:
             raise UserError("--split, --decoding, --set: are of runs; score files are of one")
         ours, theirs = map(Path, files)
-        metric = args.metric or usual_metric(ours)
+        metric = metric or usual_metric(ours)
     else:
-        first, second = (find_run(name, parse_settings(args.set)) for name in args.runs)
-        metric = args.metric or USUAL[first.dataset.form]
-        ours, theirs = (score_of(one, metric, args.split or "test", args.decoding) for one in (first, second))
+        first, second = (find_run(name, parse_settings(settings)) for name in runs)
+        metric = metric or USUAL[first.dataset.form]
+        ours, theirs = (score_of(one, metric, split or "test", decoding) for one in (first, second))
     found = compare_scores(ours, theirs, metric)
     between = f"95 % between {found.low:+.2f} and {found.high:+.2f}, p = {found.p_value:.4f}"
-    print(f"{metric}: {args.runs[0]} less {args.runs[1]}: {found.difference:+.2f} ({between})")
+    print(f"{metric}: {runs[0]} less {runs[1]}: {found.difference:+.2f} ({between})")
 
 
 def usual_metric(path: Path) -> str:

@@ -1,28 +1,28 @@
-"""Write what a shell completes commands, options and their choices by; files where a file is wanted.
+"""Shell completion of commands, options and their choices."""
 
-    reprise completion bash > ~/.local/share/bash-completion/completions/reprise
-    reprise completion zsh > ~/.zfunc/_reprise             where fpath has ~/.zfunc
-
-It takes effect in the next shell.
-"""
-
-import argparse
 from pathlib import Path
+from typing import Literal
 
 import shtab
 
 from pipeline.stages import parsers
-from reprise import cli as commands
+from reprise import cli
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS, help="which shell")
+def completion(shell: Literal["bash", "zsh", "tcsh", "fish", "powershell"]) -> None:
+    """Print a script that completes commands, options and files in a shell.
 
+        reprise completion bash > ~/.local/share/bash-completion/completions/reprise
+        reprise completion zsh > ~/.zfunc/_reprise             where fpath has ~/.zfunc
 
-def run(args: argparse.Namespace) -> None:
-    program, of_commands = parsers(commands.COMMANDS, "reprise", commands.ABOUT, commands.COMMANDS)
-    for parser in of_commands.values():
+    It takes effect in the next shell. The commands of the pipeline, which rules run, are completed by name only.
+
+    Args:
+        shell: Shell that is to complete.
+    """
+    program, by_name = parsers(cli.REPRISE, cli.COMMANDS)
+    for parser in by_name.values():
         for action in parser._actions:
             if action.type is Path:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
-    print(shtab.complete(program, args.shell))
+    print(shtab.complete(program, shell))

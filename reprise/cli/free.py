@@ -1,24 +1,5 @@
-"""Say what finished work no longer needs on disk, and remove it when told to.
+"""Files that finished work no longer needs on disk."""
 
-    python -m pipeline free --set scale=paper                             what could go, and how much it is
-    python -m pipeline free --set scale=paper --remove checkpoints text   remove it
-
-Kinds:
-    checkpoints   weights kept for averaging, and leftover optimiser states, of runs whose every score is written. The
-                  final and the averaged weights stay; other numbers of averaged checkpoints would need a new training
-    text          raw and prepared training text of encoded corpora; development and test text stay
-    audio         of encoded corpora of speech; whoever wants to hear it would fetch it, or have it read aloud, again
-    old-runs      finished trainings with settings or data that are not today's; no report reads them
-    unfinished    such trainings that never ended: what they have computed is lost
-    old-corpora   corpora of datasets that are others today
-    downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
-
-A run of today's settings that is not done is left alone, whatever of it there is, and so is any run that a process
-of this machine works on. Before checkpoints go, the final weights are read again and must be those that the training
-wrote.
-"""
-
-import argparse
 import logging
 import re
 from collections import defaultdict
@@ -26,14 +7,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal, get_args
 
 from pipeline.core.artifacts import Encoded, OfRun, Raw, RunId, Spoken
+from pipeline.core.command_line import Argument
 from pipeline.core.disk import size
 from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import sources_of
-from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.content import DIGITS
 from pipeline.papers.project import Project
 from pipeline.planning.data_files import is_extracted
@@ -44,7 +27,8 @@ from reprise.store.training_text import is_read_by_training_alone
 
 log = logging.getLogger(__name__)
 
-KINDS = ("checkpoints", "old-runs", "unfinished", "old-corpora", "text", "audio", "downloads")
+Kind = Literal["checkpoints", "old-runs", "unfinished", "old-corpora", "text", "audio", "downloads"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 WHOLE = ("old-runs", "unfinished", "old-corpora")
 """Of which nothing stays, not even folders."""
 
@@ -62,31 +46,48 @@ class Unneeded:
         return sum(path.stat().st_size for path in self.files)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_project_arguments(parser)
-    parser.add_argument("--remove", nargs="+", choices=KINDS, default=[], metavar="KIND", help=f"{', '.join(KINDS)}")
+def free(*, remove: Annotated[tuple[Kind, ...], Argument(metavar="KIND")] = (), project: ProjectOptions) -> None:
+    """List what finished work no longer needs on disk, or remove it.
 
+        reprise free --set scale=paper                             what could go, and how large it is
+        reprise free --set scale=paper --remove checkpoints text   remove it
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args)
-    found, readers = list(unneeded(project)), reports_by_folder(project)
+    Kinds:
+        checkpoints   weights kept for averaging, and optimiser states left over, of runs whose every score is written.
+                      The final and the averaged weights stay; averaging other checkpoints would need a new training
+        text          raw and prepared training text of encoded corpora; development and test text stay
+        audio         audio of encoded corpora of speech; to hear it, fetch or synthesise it again
+        old-runs      finished trainings with settings or data other than the current ones; no report reads them
+        unfinished    such trainings that never ended; removing them loses what they have computed
+        old-corpora   corpora of datasets that have changed since
+        downloads     fetched files whose every dataset is extracted; another extraction would fetch them again
+
+    An unfinished run with current settings is never touched, nor is a run that a process of this machine works on.
+    Before checkpoints are removed, the final weights are read again and must match what the training wrote.
+
+    Args:
+        remove: Kinds of files to remove.
+        project: The project and its settings.
+    """
+    loaded = project.load()
+    found, readers = list(unneeded(loaded)), reports_by_folder(loaded)
     for one in found:
-        verb = "removing" if one.kind in args.remove else "could go"
+        verb = "removing" if one.kind in remove else "could go"
         read_by = ", ".join(readers.get(one.place, ["no report of today's settings"]))
         print(f"{verb} {one.kind}: {len(one.files)} files, {size(one.bytes)}: {one.place}, read by {read_by}")
     freed = {kind: sum(one.bytes for one in found if one.kind == kind) for kind in KINDS}
     for one in found:
-        if one.kind in args.remove:
+        if one.kind in remove:
             for path in one.files:
                 path.unlink(missing_ok=True)  # two kinds have a mark in common
             if one.kind in WHOLE:
                 remove_empty(one.place)
     for kind, count in freed.items():
-        print(f"{kind}: {size(count)} {'removed' if kind in args.remove else 'could go'}")
-    if not args.remove:
+        print(f"{kind}: {size(count)} {'removed' if kind in remove else 'could go'}")
+    if not remove:
         kinds = [kind for kind, count in freed.items() if count and kind != "unfinished"]
         print("nothing was removed" + (f"; to do so: --remove {' '.join(kinds)}" if kinds else ""))
-    for line in not_looked_at(project, "free"):
+    for line in not_looked_at(loaded, "free"):
         print(line)
 
 

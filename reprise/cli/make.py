@@ -1,44 +1,44 @@
-"""Have Snakemake make something, and look on: on a terminal one screen for all of it, in a log a line an event.
+"""Running Snakemake with one screen for all of it, or one line per event."""
 
-    reprise make results/table2.csv
-    reprise make --set scale=small weighted
-
-TARGET is a paper, `all`, or a file in results/; for anything else there is `snakemake` itself. An interrupt is handed
-on, and trainings save what they did: the same command goes on from there.
-
-reads   what `reprise status` reads
-writes  work/<scale>/logs/make.log: all that Snakemake says
-"""
-
-import argparse
 import json
 import sys
 import time
+from typing import Annotated
 
 from pipeline.core.artifacts import Report, Table
-from pipeline.papers.arguments import add_settings_argument
+from pipeline.core.command_line import Argument
+from pipeline.papers.arguments import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import command
-from reprise.named_results import in_file, reports_named
-from reprise.named_run import find_project
+from reprise.named import find_project, in_file, reports_named
 from reprise.status.look_on import Workflow, look_on, relay
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="+", metavar="TARGET", help="a paper, `all`, or a file in results/")
-    add_settings_argument(parser)
+def make(targets: Annotated[tuple[str, ...], Argument(metavar="TARGET")], *, settings: Settings = ()) -> None:
+    """Run Snakemake for some targets, and show its progress.
 
+        reprise make results/table2.csv
+        reprise make --set scale=small weighted
 
-def run(args: argparse.Namespace) -> None:
-    settings = parse_settings(args.set)
-    project = find_project(settings)
+    Shows one screen on a terminal, and one line per event in a log. For other targets there is `snakemake` itself. An
+    interrupt is passed on, and trainings save their state: the same command resumes them.
+
+    reads   what `reprise status` reads
+    writes  work/<scale>/logs/make.log: the output of Snakemake
+
+    Args:
+        targets: Papers, `all`, or files in results/.
+        settings: Override a key of config.yaml. May be given several times.
+    """
+    changed = parse_settings(settings)
+    project = find_project(changed)
     graph = Graph(project)
-    watch = Watch(project, [one for target in args.targets for one in reports(graph, target)])
-    config = ["--config", *(f"{key}={json.dumps(value)}" for key, value in settings.items())] if settings else []
-    begun, title = time.monotonic(), " ".join(args.targets)
-    with Workflow([*config, "--", *args.targets], project) as workflow:
+    watch = Watch(project, [one for target in targets for one in reports(graph, target)])
+    config = ["--config", *(f"{key}={json.dumps(value)}" for key, value in changed.items())] if changed else []
+    begun, title = time.monotonic(), " ".join(targets)
+    with Workflow([*config, "--", *targets], project) as workflow:
         look_on(workflow, watch, title) if sys.stdout.isatty() else relay(workflow)
     made = ", ".join(f"{there} {name}" for name, (there, _) in watch.look().made.items() if there)
     print(f"{title}: made of {made}; {(time.monotonic() - begun) / 60:.1f} minutes", flush=True)

@@ -1,23 +1,16 @@
-"""Keep what was measured of finished runs in a folder to be committed, and make a table of all that it holds.
+"""Records of finished runs, to be committed, and a table of them over seeds."""
 
-    reprise record weighted/C/multi30k-en-de attention/C1/multi30k-en-de --set scale=small --into measured/readings
-    reprise record --into measured/readings --metric bleu_tok_lc         # only the table, anew
-
-writes  <FOLDER>/<paper>-<system>-<dataset>-<scale>-seed<n>.json: settings, digests, commit, cost, losses and scores;
-            no weights, no text, no name or folder of a machine. Seeds may come one by one, from several machines
-        <FOLDER>/table.csv and .md: a row a system, means over seeds and their deviations
-"""
-
-import argparse
 import logging
 from pathlib import Path
+from typing import Annotated
 
+from pipeline.core.command_line import Argument
 from pipeline.metrics import metric_named
-from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.arguments import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.markup import grid, write_twins
 from reprise.kept import KeptRun, keep, kept_in, metrics_shown, table_rows, test_sets
-from reprise.named_run import find_run
+from reprise.named import find_run
 
 log = logging.getLogger(__name__)
 NOTES = """\
@@ -26,29 +19,39 @@ deviation between trainings (±). Fewer than three seeds decide nothing. A syste
 average over the last fifth of its updates is not at its plateau."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="paper/system/dataset/seed, or a run's folder")
-    parser.add_argument(
-        "--into", type=Path, required=True, metavar="FOLDER", help="folder of the records and the table"
-    )
-    parser.add_argument(
-        "--metric",
-        action="append",
-        default=[],
-        help="shown in the table; may be given again (default: those it has, else the usual ones)",
-    )
-    add_settings_argument(parser)
+def record(
+    runs: Annotated[tuple[str, ...], Argument(metavar="RUN")] = (),
+    *,
+    into: Annotated[Path, Argument(metavar="FOLDER")],
+    metric: Annotated[tuple[str, ...], Argument(repeated=True)] = (),
+    settings: Settings = (),
+) -> None:
+    """Keep the results of finished runs in a folder, with a table over seeds.
 
+        reprise record weighted/C/multi30k-en-de attention/C1/multi30k-en-de --set scale=small --into measured/readings
+        reprise record --into measured/readings --metric bleu_tok_lc         # rewrite the table only
 
-def run(args: argparse.Namespace) -> None:
-    for metric in args.metric:
-        metric_named(metric)
-    for name in args.runs:
-        found = find_run(name, parse_settings(args.set))
-        log.info("%s", keep(KeptRun.of(found.folder, found.spec), args.into))
-    runs = kept_in(args.into)
-    rows = table_rows(runs, args.metric or metrics_shown(args.into / "table.csv", runs))
-    tested = "\n".join(f"- {one}" for one in test_sets(runs))
+    writes  <FOLDER>/<paper>-<system>-<dataset>-<scale>-seed<n>.json: settings, digests, commit, cost, losses and
+                scores; no weights, no text, no name or folder of a machine. Seeds may come one by one, from several
+                machines
+            <FOLDER>/table.csv and .md: one row per system, means over seeds and their standard deviations
+
+    Commit the folder to keep it.
+
+    Args:
+        runs: Runs to record: paper/system/dataset/seed, or a run's folder.
+        into: Folder of the records and the table.
+        metric: Metric of the table. May be given several times; by default those that it has, else the usual ones.
+        settings: Override a key of config.yaml. May be given several times.
+    """
+    for name in metric:
+        metric_named(name)
+    for name in runs:
+        found = find_run(name, parse_settings(settings))
+        log.info("%s", keep(KeptRun.of(found.folder, found.spec), into))
+    kept = kept_in(into)
+    rows = table_rows(kept, [*metric] or metrics_shown(into / "table.csv", kept))
+    tested = "\n".join(f"- {one}" for one in test_sets(kept))
     table = grid(list(rows[0]), [list(row.values()) for row in rows])
-    write_twins(args.into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
-    log.info("%s: %d runs of %d systems", args.into / "table.md", len(runs), len(rows))
+    write_twins(into / "table.csv", rows, f"{table}\n\n{NOTES}\n\n{tested}\n")
+    log.info("%s: %d runs of %d systems", into / "table.md", len(kept), len(rows))

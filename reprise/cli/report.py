@@ -1,9 +1,5 @@
-"""Say what is in a prepared dataset: sizes, lengths, what was left out and why with examples, overlaps, licence.
+"""Contents of a prepared dataset."""
 
-reprise report multi30k-en-de
-"""
-
-import argparse
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -16,25 +12,30 @@ from pipeline.core.schema import known
 from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.data.text.shared_sentences import comparison_key
-from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.arguments import Settings
 from pipeline.papers.project import Project
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import command
-from reprise.named_run import find_project
+from reprise.named import find_project
 
 SHOWN = 80
 """Characters of an example."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dataset", metavar="DATASET", help="a file of workflow/datasets, without .yaml")
-    add_settings_argument(parser)
+def print_report(dataset: str, *, settings: Settings = ()) -> None:
+    """Print what a prepared dataset contains.
 
+        reprise report multi30k-en-de
 
-def run(args: argparse.Namespace) -> None:
-    project = find_project(parse_settings(args.set))
-    known(args.dataset, project.datasets, "DATASET")
-    for line in report(project, project.dataset_records[args.dataset]):
+    Prints sizes, lengths, what was left out and why with examples, overlaps of splits, and the licence.
+
+    Args:
+        dataset: File of workflow/datasets, without .yaml.
+        settings: Override a key of config.yaml. May be given several times.
+    """
+    project = find_project(parse_settings(settings))
+    known(dataset, project.datasets, "DATASET")
+    for line in report(project, project.dataset_records[dataset]):
         print(line)
 
 

@@ -1,21 +1,14 @@
-"""Make tables, figures and claims of what is there now: what has no number says failed, running, waiting or not run.
+"""Tables, figures and claims of whatever is there now."""
 
-    reprise results
-    reprise results weighted results/paper/attention/table2.csv --set scale=paper
-    reprise results --watch
-
-reads   what the folders of runs and corpora hold, and Slurm's queue if something was submitted
-writes  results/<scale>/<paper>/…; what the workflow has made whole is left alone, all else it makes anew
-"""
-
-import argparse
 import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Annotated
 
+from pipeline.core.command_line import Argument
 from pipeline.core.digests import recording
-from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.arguments import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.partial import Made, Partial, mark_in_part, score_decoded
 from pipeline.workflow.campaign import Campaign, Watch
@@ -23,39 +16,51 @@ from pipeline.workflow.causes import Causes
 from pipeline.workflow.failures import first_line
 from pipeline.workflow.graph import Graph
 from reprise.cli.make import reports as reports_of
-from reprise.cli.status import pause
-from reprise.named_run import find_project
+from reprise.cli.status import Pause
+from reprise.named import find_project
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "targets", nargs="*", default=["all"], metavar="TARGET", help="a paper, or a file in results/ (default: all)"
-    )
-    parser.add_argument("--watch", action="store_true", help="make them again and again, until Ctrl-C")
-    parser.add_argument(
-        "--every", type=pause, default=300.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
-    )
-    add_settings_argument(parser)
+def results(
+    targets: Annotated[tuple[str, ...], Argument(metavar="TARGET")] = ("all",),
+    *,
+    watch: bool = False,
+    every: Pause = 300.0,
+    settings: Settings = (),
+) -> None:
+    """Write tables, figures and claims from what is there now.
 
+        reprise results
+        reprise results weighted results/paper/attention/table2.csv --set scale=paper
+        reprise results --watch
 
-def run(args: argparse.Namespace) -> None:
+    A cell without a number says failed, running, waiting or not run.
+
+    reads   the folders of runs and corpora, and Slurm's queue if something was submitted
+    writes  results/<scale>/<paper>/…; complete results of the workflow are left alone, it rebuilds all others
+
+    Args:
+        targets: Papers, `all`, or files in results/.
+        watch: Write them again and again, until Ctrl-C.
+        every: Seconds between two rounds of --watch.
+        settings: Override a key of config.yaml. May be given several times.
+    """
     logging.disable(logging.INFO)  # of the stages
-    project = find_project(parse_settings(args.set))
+    project = find_project(parse_settings(settings))
     graph = Graph(project)
-    reports = list(dict.fromkeys(one for target in args.targets for one in reports_of(graph, target)))
-    watch = Watch(project, reports)
+    reports = list(dict.fromkeys(one for target in targets for one in reports_of(graph, target)))
+    watcher = Watch(project, reports)
     while True:
-        campaign = watch.look()
+        campaign = watcher.look()
         score_decoded(graph, reports)
         with recording():
-            partial = Partial(graph, Causes(graph, campaign), args.set)
+            partial = Partial(graph, Causes(graph, campaign), settings)
             made = [partial.make(report) for report in reports]
         mark_in_part(partial.in_part)
         for line in summary(campaign, made):
             print(line, flush=True)
-        if not args.watch:
+        if not watch:
             return
-        time.sleep(args.every)
+        time.sleep(every)
 
 
 def summary(campaign: Campaign, made: list[Made]) -> Iterator[str]:

@@ -1,39 +1,46 @@
-"""Decode a test set of a run's dataset anew, as one likes, and score it by every metric, with 95 % intervals.
+"""Decoding and scoring of a test set with other settings, without a trace in the run's folder."""
 
-    reprise score attention/base/wmt14-en-de/1 --decoding beam=8,alpha=1.0
-
-Nothing is written into the run's folder. `reprise translate RUN my.en | sacrebleu my.de` scores any other text.
-"""
-
-import argparse
 import contextlib
 import logging
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 from pipeline import stages
 from pipeline.core.artifacts import Prepared
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project
-from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import command
-from reprise.named_run import decoding_of, find_run
-from reprise.opening import add_run_argument, add_threads_argument
+from reprise.named import FoundRun
+from reprise.opening import DecodingOptions, decoding_of
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run_argument(parser)
-    add_threads_argument(parser)
-    parser.add_argument("--split", default="test", help="dev, test, test2, … (default: test)")
+def score(
+    model: Annotated[str, Argument(metavar="RUN")],
+    *,
+    threads: int | None = None,
+    split: str = "test",
+    options: DecodingOptions,
+) -> None:
+    """Decode a test set of a run's dataset again, and score it by every metric, with 95 % intervals.
 
+        reprise score attention/base/wmt14-en-de/1 --decoding beam=8,alpha=1.0
 
-def run(args: argparse.Namespace) -> None:
+    Writes nothing into the run's folder. To score any other text: `reprise translate RUN my.en | sacrebleu my.de`.
+
+    Args:
+        model: Run as paper/system/dataset/seed, or its folder; no packed model.
+        threads: CPU threads; by default all cores.
+        split: Split to decode: dev, test, test2, ….
+        options: How to decode, and the settings of the project.
+    """
     with tempfile.TemporaryDirectory() as folder, silenced(logging.getLogger("pipeline.metrics")):
-        found = scored(args, Path(folder))
+        found = scored(options.find(model), options.decoding, split, threads, Path(folder))
     for name, metric in found.metrics.items():
         interval = "" if metric.low is None else f"({metric.low:.2f} to {metric.high:.2f})"
         print(f"{name:12} {metric.value:7.2f}  {interval:18} {metric.signature}")
@@ -52,20 +59,19 @@ def silenced(logger: logging.Logger) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:
+def scored(found: FoundRun, decoding: str, split: str, threads: int | None, folder: Path) -> ScoreFile:
     """Through the stages that the workflow itself would run."""
-    found = find_run(args.model, parse_settings(args.set))
     dataset, corpus = found.dataset, Path(found.spec.corpus)
-    known(args.split, dataset.split_names, f"--split of {found.spec.dataset}")
-    chosen = decoding_of(found, args.decoding)
+    known(split, dataset.split_names, f"--split of {found.spec.dataset}")
+    chosen = decoding_of(found, decoding)
     tokens, text, score = (folder / name for name in ("out.tok", "out.txt", "score.json"))
     settings = chosen.config.model_dump_json()
-    decode = ["--weights", chosen.weights, "--split", args.split, "--decoding", settings]
+    decode = ["--weights", chosen.weights, "--split", split, "--decoding", settings]
     decode += ["--language-model", chosen.language_model] if chosen.language_model else []
-    decode += ["--threads", args.threads] if args.threads else []
-    of = ["--dataset", found.project.datasets[dataset.name], "--split", args.split, "--out", score]
+    decode += ["--threads", threads] if threads else []
+    of = ["--dataset", found.project.datasets[dataset.name], "--split", split, "--out", score]
     prepared = ["--prepared", corpus.parent / "prepared"]
-    if args.split == "train" and dataset.form == "sentences":
+    if split == "train" and dataset.form == "sentences":
         require_text(found.project, dataset, corpus.parent / "prepared")
     match dataset.form:
         case "sentences":
@@ -79,7 +85,7 @@ def scored(args: argparse.Namespace, folder: Path) -> ScoreFile:
             do("transcribe", *decode, "--corpus", corpus, "--out", text)
             do("score-speech", *of, "--corpus", corpus, "--transcripts", text)
         case _:
-            raise UserError(f"{args.model}: is a language model, which the stage `perplexity` measures")
+            raise UserError(f"{found.id.folder}: is a language model, which the stage `perplexity` measures")
     return ScoreFile.read(score)
 
 
@@ -94,5 +100,4 @@ def require_text(project: Project, dataset: AnyDataset, prepared: Path) -> None:
 
 def do(*words: object) -> None:
     """A stage of the workflow, in this process."""
-    args = stages.parse(list(map(str, words)))
-    args.stage_module.run(args)
+    stages.invoke(stages.parse(list(map(str, words))))

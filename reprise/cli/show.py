@@ -1,12 +1,5 @@
-"""A table for a terminal: printed, ours and what follows, within a hundred columns; then what it means.
+"""Tables for a terminal: printed, ours and what follows, within a hundred columns."""
 
-    reprise show --paper weighted --table table2
-    reprise show --paper weighted --table claims
-
-reads what the stages `table` and `claims` read, and writes nothing; `--wide` shows all that the Markdown twin does.
-"""
-
-import argparse
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate, combinations
@@ -18,7 +11,7 @@ from pipeline.analysis.claims.verdicts import ClaimResult
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
-from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 from pipeline.report.claims import render as verdicts
 from pipeline.report.claims import row_of, tally
@@ -31,26 +24,36 @@ WIDTH = 100
 LABEL = 34
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_project_arguments(parser)
-    parser.add_argument("--paper", help="default: that of config.yaml")
-    parser.add_argument("--table", help="or `claims`; default: table2, else the paper's first")
-    parser.add_argument("--wide", action="store_true", help="show every column and note, however wide")
+def show(*, project: ProjectOptions, paper: str | None = None, table: str | None = None, wide: bool = False) -> None:
+    """Show a table in a terminal, with what it means.
+
+        reprise show --paper weighted --table table2
+        reprise show --paper weighted --table claims
+
+    Reads what `table` and `claims` read, and writes nothing. --wide shows all that the Markdown twin does.
+
+    Args:
+        project: The project and its settings.
+        paper: Paper to show; by default the paper of config.yaml.
+        table: Table to show, or `claims`; by default table2, else the paper's first.
+        wide: Show every column and note, however wide.
+    """
+    loaded = project.load([paper] if paper else [])
+    show_table(loaded, paper or loaded.config.paper, table, wide)
 
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args, [args.paper] if args.paper else [])
-    paper = args.paper or project.config.paper
-    table = args.table or usual_table(project, paper)
+def show_table(project: Project, paper: str, table: str | None, wide: bool) -> None:
+    """Print a table or the claims of a paper. Raises UserError if there is none of that name at this scale."""
+    table = table or usual_table(project, paper)
     title = f"{project.papers[paper].title}: {table}, scale {project.config.scale}\n"
     if table == "claims":
         results = project.claims[paper].evaluate(PaperView(project, paper))
-        print(verdicts(project, paper, results) if args.wide else f"{title}\n{overview(results)}")
+        print(verdicts(project, paper, results) if wide else f"{title}\n{overview(results)}")
         return
     if scales := other_scales(project, paper, table):
         raise UserError(f"--table {table}: {only_at(scales)}")
     filled = fill(project, paper, table)
-    if args.wide:
+    if wide:
         print(render(project, paper, table, filled))
         return
     print(title)

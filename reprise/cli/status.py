@@ -1,12 +1,4 @@
-"""Say how far a campaign is, here or on Slurm: what runs, waits or failed and why, what it cost, and what to do.
-
-    reprise status
-    reprise status --set scale=paper --watch
-    reprise status --json | jq '.runs[] | select(.state == "failed")'
-
-reads   the folders of runs and corpora, Slurm's queue if something was submitted, and nothing of a network
-writes  nothing
-"""
+"""Progress of a campaign, here or on Slurm: what runs, waits or failed and why, its cost, and what to do."""
 
 import argparse
 import json
@@ -14,25 +6,26 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from pipeline.core.artifacts import Product, Trained
+from pipeline.core.command_line import Argument
 from pipeline.core.schema import known
-from pipeline.papers.arguments import add_settings_argument
+from pipeline.papers.arguments import Settings
 from pipeline.papers.project import Project
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.campaign import Campaign, Watch, is_made
 from pipeline.workflow.graph import Graph
 from pipeline.workflow.targets import command
-from reprise.named_run import find_project
+from reprise.named import find_project
 from reprise.status.screen import coming, screen
 
 if TYPE_CHECKING:
@@ -41,42 +34,64 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("papers", nargs="*", metavar="PAPER", help="of which papers (default: all)")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--watch", action="store_true", help="show it again and again, until Ctrl-C")
-    shown.add_argument("--json", action="store_true", help="write it as one JSON record, for programs")
-    parser.add_argument(
-        "--every", type=pause, default=5.0, metavar="S", help="of --watch, seconds (default: %(default)g)"
-    )
-    parser.add_argument(
-        "--no-forecast", action="store_true", help="leave out what is to come, which takes seconds to count"
-    )
-    add_settings_argument(parser)
+def pause(text: str) -> float:
+    """Parse a number of seconds."""
+    seconds = float(text)
+    if not 0 < seconds <= 1e6:
+        raise argparse.ArgumentTypeError(f"must be above 0 and a million at most, got {text}")
+    return seconds
 
 
-def run(args: argparse.Namespace) -> None:
-    project = find_project(parse_settings(args.set))
-    for paper in args.papers:
+Pause = Annotated[float, Argument(metavar="S", convert=pause)]
+
+
+def status(
+    papers: Annotated[tuple[str, ...], Argument(metavar="PAPER")] = (),
+    *,
+    watch: Annotated[bool, Argument(exclusive="shown")] = False,
+    as_json: Annotated[bool, Argument(name="--json", exclusive="shown")] = False,
+    every: Pause = 5.0,
+    no_forecast: bool = False,
+    settings: Settings = (),
+) -> None:
+    """Show the progress of a campaign, what failed and what to do.
+
+        reprise status
+        reprise status --set scale=paper --watch
+        reprise status --json | jq '.runs[] | select(.state == "failed")'
+
+    reads   the folders of runs and corpora, and Slurm's queue if something was submitted; no network
+    writes  nothing
+
+    Args:
+        papers: Papers to show; by default all.
+        watch: Show it again and again, until Ctrl-C.
+        as_json: Write it as one JSON record, for programs.
+        every: Seconds between two rounds of --watch.
+        no_forecast: Leave out what is to come, which takes seconds to compute.
+        settings: Override a key of config.yaml. May be given several times.
+    """
+    project = find_project(parse_settings(settings))
+    for paper in papers:
         known(paper, project.papers, "PAPER")
-    papers = args.papers or list(project.papers)
+    named = [*papers] or list(project.papers)
     graph = Graph(project)
-    watch, asked = Watch(project, graph.readable(papers)), graph.readable(args.papers or project.reproduced)
-    to_come = ToCome(project, papers, not args.no_forecast)
-    title = f"Reprise: {', '.join(papers)} at scale {project.config.scale}"
-    by_slurm = project.config.scale == "paper" or watch.has_submitted
+    watcher, asked = Watch(project, graph.readable(named)), graph.readable([*papers] or project.reproduced)
+    to_come = ToCome(project, named, not no_forecast)
+    title = f"Reprise: {', '.join(named)} at scale {project.config.scale}"
+    by_slurm = project.config.scale == "paper" or watcher.has_submitted
 
     def goes_on(campaign: Campaign) -> str:
-        named = named_too(project, asked, campaign)
-        return command_for(args.set, [*(args.papers or ["all"]), *named], by_slurm)
+        lost = named_too(project, asked, campaign)
+        return command_for(settings, [*(papers or ["all"]), *lost], by_slurm)
 
-    if args.json:
-        campaign = watch.look()
+    if as_json:
+        campaign = watcher.look()
         print(json.dumps(asdict(campaign) | {"to_come": to_come.of(campaign)}, default=str))
-    elif args.watch:
-        show(watch, to_come, title, goes_on, args.every)
+    elif watch:
+        show(watcher, to_come, title, goes_on, every)
     else:
-        campaign = watch.look()
+        campaign = watcher.look()
         show_once(screen(campaign, title, None, goes_on(campaign)))
         if (said := to_come.said(campaign)) is not None:  # counted while what is there is read
             show_once(Text(f"\n{said}"))
@@ -113,14 +128,6 @@ def show_once(what: RenderableType) -> None:
     print("\n".join(line.rstrip() for line in said.get().splitlines()), flush=True)
 
 
-def pause(text: str) -> float:
-    """Seconds (an argparse type)."""
-    seconds = float(text)
-    if not 0 < seconds <= 1e6:
-        raise argparse.ArgumentTypeError(f"must be above 0 and a million at most, got {text}")
-    return seconds
-
-
 def show(watch: Watch, to_come: ToCome, title: str, goes_on: Callable[[Campaign], str], every_s: float) -> None:
     """Until somebody ends it; in a log, one below the other."""
     live = Live(screen=True, auto_refresh=False) if sys.stdout.isatty() else nullcontext()
@@ -141,7 +148,7 @@ def named_too(project: Project, asked: Iterable[Product], campaign: Campaign) ->
     return [str(project.layout.path(Trained(one.run))) for one in campaign.of_state("not run")]
 
 
-def command_for(settings: list[str], targets: list[str], by_slurm: bool) -> str:
+def command_for(settings: Sequence[str], targets: list[str], by_slurm: bool) -> str:
     """What goes on with such a campaign; on Slurm, if it is here, where its work belongs or lies already."""
     profile = " --profile slurm" if by_slurm and shutil.which("sbatch") else ""
     config = f" --config {' '.join(map(shlex.quote, settings))}" if settings else ""

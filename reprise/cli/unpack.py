@@ -1,20 +1,25 @@
-"""Unpack the .tar file of a model, and check that each of its files is as it was packed; or check a folder alone.
+"""Unpacking of models. Imports nothing else before it works, so that it starts at once."""
 
-reprise unpack base-en-de.tar [FOLDER]
-reprise unpack base-en-de/
-"""
-
-import argparse
 from pathlib import Path
+from typing import Annotated
+
+from pipeline.core.command_line import Argument
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="FILE.tar", help="or the folder of a packed model")
-    parser.add_argument("into", type=Path, nargs="?", default=Path(), metavar="FOLDER", help="default: this one")
+def unpack(
+    model: Annotated[Path, Argument(metavar="FILE.tar")],
+    into: Annotated[Path, Argument(metavar="FOLDER")] = Path(),
+) -> None:
+    """Unpack the .tar file of a model, and verify its files.
 
+        reprise unpack base-en-de.tar [FOLDER]
+        reprise unpack base-en-de/                  # only verify
 
-def run(args: argparse.Namespace) -> None:
+    Args:
+        model: File to unpack, or the folder of a packed model.
+        into: Folder to unpack into.
+    """
     from reprise.portable import unpack, verify  # brings torch
 
-    folder = args.model if args.model.is_dir() else unpack(args.model, args.into)
+    folder = model if model.is_dir() else unpack(model, into)
     print(f"{folder}: {len(verify(folder))} files are as they were packed")

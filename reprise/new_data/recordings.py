@@ -21,7 +21,7 @@ from pipeline.data.spreadsheets import read_rows
 from pipeline.data.text.shared_sentences import comparison_key
 from reprise.new_data.shares import SPLITS, by_split, by_weight
 from reprise.new_data.text import flow
-from reprise.own_files import beside_own, lines_of, place_of
+from reprise.user_files import beside_own, lines_of, place_of
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from pipeline.data.spreadsheets import is_certain, read_rows
 from pipeline.data.text.checked_lines import check_script, check_untokenised
 from pipeline.data.text.shared_sentences import comparison_key
 from reprise.new_data.shares import by_split
-from reprise.own_files import beside_own, lines_of, place_of, source_name
+from reprise.user_files import beside_own, lines_of, place_of, source_name
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from reprise.new_data.text import (
     indented,
     subwords,
 )
-from reprise.own_files import beside_own, lines_of, place_of, source_name
+from reprise.user_files import beside_own, lines_of, place_of, source_name
 
 
 def sentences_and_trees(path: Path) -> Iterator[tuple[str, str]]:

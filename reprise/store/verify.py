@@ -1,17 +1,5 @@
-"""Hash again all that was made or fetched, and say what is no longer as it was written.
+"""Verification of all that was made or fetched, against what was recorded of it."""
 
-    python -m pipeline verify --set scale=paper             all that is here, of every paper
-    python -m pipeline verify results/table2.csv            what this table is made from, and that it is all there
-    python -m pipeline verify --repair weighted             what is here of this paper, and set aside what is damaged
-
-TARGETS are the names and files that can be asked of snakemake. With --repair a damaged file is renamed to NAME.damaged,
-and the file that stands for something missing or damaged to NAME.stale: then snakemake makes anew what is not there,
-and nothing else: the ordinary command what its results still need, the one that the last line names also weights of a
-model that is scored already. A file that can't be read is left alone. The exit status is 1 when something is wrong,
-after a repair only when something stays so. Writes no other file.
-"""
-
-import argparse
 import logging
 import os
 import shlex
@@ -20,19 +8,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from os.path import exists
 from pathlib import Path
+from typing import Annotated
 
 from pipeline.core.artifacts import OfDataset, OfRun, Product, Trained
+from pipeline.core.command_line import Argument
 from pipeline.core.digests import note
 from pipeline.core.disk import size
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_of, set_aside, sweep
-from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.project import Project
 from pipeline.workflow.drivers import noted_drivers, why_alive
 from pipeline.workflow.file_checks import Checked
 from pipeline.workflow.graph import Graph, flat
 from pipeline.workflow.targets import options
-from reprise.named_results import in_file, reports_named
+from reprise.named import in_file, reports_named
 from reprise.store.lost_records import lost_records, restore
 from reprise.store.product_checks import Finding, Inspection, is_needed
 from reprise.store.scales_beside import not_looked_at
@@ -42,31 +32,51 @@ log = logging.getLogger(__name__)
 AGAIN = "snakemake makes it again"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="a paper, `all`, or a file; default: what is here")
-    add_project_arguments(parser)
-    parser.add_argument("--repair", action="store_true", help="set aside what is damaged or stands for what is missing")
+def verify(
+    targets: Annotated[tuple[str, ...], Argument(metavar="TARGET")] = (),
+    *,
+    project: ProjectOptions,
+    repair: bool = False,
+) -> None:
+    """Hash all that was made or fetched again, and report or set aside what is damaged.
 
+        reprise verify --set scale=paper             all that is here, of every paper
+        reprise verify results/table2.csv            the files that this table is made from
+        reprise verify --repair weighted             what is here of this paper, and set aside what is damaged
 
-def run(args: argparse.Namespace) -> None:
-    project = project_of(args)
-    if args.repair and (reasons := list(filter(None, map(why_alive, noted_drivers(args.root).values())))):
+    With --repair, a damaged file is renamed to NAME.damaged, and the file that stands for something missing or damaged
+    to NAME.stale. Snakemake then rebuilds what is missing, and nothing else. The last line names the command that also
+    rebuilds the weights of a model that is scored already. A file that can't be read is left alone. Writes no other
+    file. The exit status is 1 if something is wrong; after a repair, only if something stays wrong.
+
+    Args:
+        targets: Papers, `all`, or files in results/; by default all that is here.
+        project: The project and its settings.
+        repair: Set aside what is damaged, or stands for something missing.
+    """
+    loaded = project.load()
+    if repair and (reasons := list(filter(None, map(why_alive, noted_drivers(project.root).values())))):
         raise UserError(f"not repaired: {reasons[0]}")
+    verify_project(loaded, [*targets], repair)
+
+
+def verify_project(project: Project, targets: list[str], repair: bool) -> None:
+    """Verify, or repair, what targets are made from. Raises SystemExit(1) if something is wrong."""
     graph = Graph(project)
-    files, reports = asked(graph, args.targets) if args.targets else ([], graph.readable(project.papers))
+    files, reports = asked(graph, targets) if targets else ([], graph.readable(project.papers))
     findings = Inspection(graph, files, reports).found.values()
     wrong = {one.path: one for finding in findings for one in finding.checks if one.state != "good"}
     done = Repairs()
-    if args.repair:
+    if repair:
         sweep_all(project)
         for finding in findings:
             done.repair(project, finding)
     show([*good_rows(project, findings), *(row(one, done) for one in wrong.values())])
-    for line in () if args.targets else [*runs_beside(project, findings), *not_looked_at(project, "verify")]:
+    for line in () if targets else [*runs_beside(project, findings), *not_looked_at(project, "verify")]:
         log.info(line)
-    left = [one for one in wrong.values() if one.state == "unreadable"] if args.repair else wrong
+    left = [one for one in wrong.values() if one.state == "unreadable"] if repair else wrong
     if left:
-        remedy = "check the disk" if args.repair else "run this with --repair, then the command that it names"
+        remedy = "check the disk" if repair else "run this with --repair, then the command that it names"
         raise UserError(f"{len(left)} files of scale {project.config.scale} are not good: {remedy}")
     if again := " ".join(shlex.quote(str(path)) for path in lost_ends(graph, findings)):
         now = f"now `snakemake{options(project)} -- {again}` makes it again"

@@ -1,7 +1,6 @@
 """What one start of a job leaves, whatever its work does: an exit code, a line of its start, and, where another start
 would fail again, why."""
 
-import argparse
 import sys
 from types import SimpleNamespace
 
@@ -9,7 +8,7 @@ import pytest
 
 from pipeline.cluster import job_process, launch, version
 from pipeline.cluster.job_process import Exit, JobOrder, attempt, failed
-from pipeline.cluster.launch import have_done
+from pipeline.cluster.launch import LaunchOptions, have_done
 from pipeline.cluster.markers import read_failure, read_starts, unfit_nodes
 from pipeline.cluster.node_check import UnfitNode
 from pipeline.cluster.queue import Queue
@@ -138,7 +137,7 @@ def test_ranks_are_those_that_submitit_tells_on_slurm_and_else_those_that_are_se
 
 def test_in_this_process_work_is_done_once_and_must_leave_its_record(run, monkeypatch):
     monkeypatch.setattr(launch, "job_key", lambda folder: KEY)
-    args = argparse.Namespace(gpus=0, launcher="debug")
+    args = LaunchOptions(launcher="debug")
     with pytest.raises(UserError, match=f"{WORK} returned without writing done.json"):
         have_done(args, run, WORK)
     does[:] = [lambda: write_json(run / "done.json", {"key": KEY})]

@@ -1,19 +1,20 @@
 """Resources are handed on as they were written, or refused with a reason."""
 
-import argparse
 import re
+from dataclasses import fields
 
 import pytest
 
-from pipeline.cluster.resources import add_resource_arguments, resources_from
+from pipeline.cluster.resources import ResourceOptions, Resources
 from pipeline.cluster.site import parse_options
 from pipeline.core.errors import UserError
+from pipeline.stages import parse
 
 
-def resources(*options: str):
-    parser = argparse.ArgumentParser()
-    add_resource_arguments(parser)
-    return resources_from(parser.parse_args(options))
+def resources(*options: str) -> Resources:
+    """The resources that the options of `launch` ask for."""
+    args = parse(["launch", "--run", "x", *options])
+    return ResourceOptions(**{field.name: getattr(args, field.name) for field in fields(ResourceOptions)}).resources()
 
 
 def test_gpus_are_spread_over_nodes_with_one_task_each():

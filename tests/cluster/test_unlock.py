@@ -1,6 +1,5 @@
 """What a driver makes is free only when it is surely dead; others make other files beside it."""
 
-import argparse
 import atexit
 import contextlib
 import os
@@ -16,7 +15,7 @@ import pytest
 from pipeline.core.errors import UserError
 from pipeline.workflow import drivers
 from pipeline.workflow.drivers import DRIVERS, Driver, drive, forget_driver, noted_drivers
-from reprise.status import unlock
+from reprise.cli import unlock
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +32,7 @@ def note(host: str, pid: int, job: str | None = None, machine: str | None = None
 
 
 def release(force: bool = False) -> None:
-    unlock.run(argparse.Namespace(force=force))
+    unlock.unlock(force=force)
 
 
 def dead_pid() -> int:

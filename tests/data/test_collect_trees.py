@@ -1,6 +1,5 @@
 """Trees come from a mirror, from documents or from a licensed folder, and a split is the one described or an error."""
 
-import argparse
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -32,7 +31,7 @@ def collect(
     dataset.write_text(yaml.safe_dump(record), encoding="utf-8")
     folders = {"downloads": tmp_path / "downloads", "corpus": tmp_path / "corpus"}
     options = {"mirror": mirror and str(mirror), "package": list(packages)}
-    collect_trees.run(argparse.Namespace(dataset=dataset, **folders, **options))
+    collect_trees.collect_trees(dataset=dataset, **folders, **options)
     return {
         split: (tmp_path / f"corpus/raw/{split}.trees").read_text(encoding="utf-8").split("\n")[:-1]
         for split in ("train", "dev", "test")

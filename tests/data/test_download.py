@@ -1,6 +1,5 @@
 """Downloads are verified, retried and taken from the next place; a failure lists every file and every place."""
 
-import argparse
 import gzip
 import hashlib
 import io
@@ -15,10 +14,11 @@ from toy_corpus import record
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, Source
-from pipeline.data.fetch import download, transfer
+from pipeline.data.fetch import transfer
 from pipeline.data.fetch.archives import unpack
 from pipeline.data.fetch.download import fetch, fetch_all
 from pipeline.data.fetch.raw_text import write_raw_splits
+from pipeline.stages import invoke, parse
 
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
@@ -259,9 +259,7 @@ def test_a_licensed_package_is_read_from_its_folder(tmp_path):
 
 
 def stage(options):
-    parser = argparse.ArgumentParser()
-    download.add_arguments(parser)
-    download.run(parser.parse_args(options))
+    invoke(parse(["download", *map(str, options)]))
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,10 @@ def test_zeroed_bytes_of_any_file_are_refused_before_they_are_read_with_what_to_
     first = random.randrange(len(content) - 8)
     content[first : first + 8] = bytes(8) if any(content[first : first + 8]) else b"\x01" * 8
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"damaged.*; run `python -m pipeline verify --repair`"):
+    with pytest.raises(UserError, match=r"damaged.*; run `reprise verify --repair`"):
         require_whole(encoded)
     path.unlink()
-    with pytest.raises(UserError, match=rf"{path.name}: no such file; run `python -m pipeline verify --repair`"):
+    with pytest.raises(UserError, match=rf"{path.name}: no such file; run `reprise verify --repair`"):
         require_whole(encoded)
 
 

@@ -208,7 +208,7 @@ def test_a_cut_store_is_noticed(tmp_path):
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(UserError, match="damaged"):
         FrameStore(tmp_path / "dev", FEATURES)
-    with pytest.raises(UserError, match=r"no such file; run `python -m pipeline verify --repair`"):
+    with pytest.raises(UserError, match=r"no such file; run `reprise verify --repair`"):
         FrameStore(tmp_path / "none", FEATURES)
 
 

@@ -12,8 +12,8 @@ from pipeline.core.sha256 import sha256_file
 from pipeline.papers.project import load_project
 from pipeline.training.parts import build_run
 from pipeline.training.tensor_file import tensors_of, write_tensor_file
+from reprise.model_input import Preparation
 from reprise.portable import SUMS_FILE, PortableModel
-from reprise.preparation import Preparation
 
 KEY = "0" * 64
 

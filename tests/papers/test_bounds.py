@@ -18,7 +18,7 @@ from pipeline.models.architectures import architectures
 from pipeline.papers.project import load_project, require_work
 from pipeline.papers.scale import Scale
 from pipeline.papers.settings import Config
-from reprise.named_run import SHORT
+from reprise.opening import SHORT
 
 RECORDS = [TrainingConfig, DecodingConfig, RunSpec, Scale, Config, *architectures().values()]
 

@@ -10,7 +10,7 @@ from pipeline.config import TrainingConfig
 from pipeline.config.run import load_run
 from pipeline.core.errors import UserError
 from pipeline.papers.project import load_project
-from reprise.named_run import changed
+from reprise.opening import changed
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTENTION, COLD_FUSION = "attention", "coldfusion"

@@ -6,11 +6,11 @@ import pytest
 from made_records import trained_run
 from planning_project import ROOT, project_at
 
-from pipeline.__main__ import main
 from pipeline.core.artifacts import Claims, Encoded, OfRun, Prepared, RunId
 from pipeline.core.digests import note
 from pipeline.core.sha256 import sha256_file
 from pipeline.workflow.graph import Graph
+from reprise.__main__ import main
 from reprise.cli.free import unneeded
 from reprise.store.product_checks import Inspection
 

@@ -93,7 +93,7 @@ def test_columns_are_whole_jobs_and_hours_follow_from_operations(plan):
 def test_the_summary_has_totals_and_says_what_it_rests_on(planned_at):
     text = (planned_at / "plan.md").read_text()
     assert "| all " in text and "| left to do" in text and "on some processor, threads: 1" in text
-    assert "Downloads: 0 B" in text and "python -m pipeline free" in text
+    assert "Downloads: 0 B" in text and "reprise free" in text
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pipeline.papers.project import load_project
 from pipeline.stages import parse
 from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
-from reprise.cli import COMMANDS
+from reprise.cli import REPRISE
 from reprise.cli.make import reports
 from reprise.status.look_on import Pace, Workflow, causes, events, look_on, relay
 
@@ -190,5 +190,5 @@ def test_time_left_is_by_the_updates_since_the_start(monkeypatch):
 @pytest.mark.parametrize("every", ["-1", "0", "nan", "1e300"])
 def test_a_pause_that_nobody_could_make_is_refused(command, every, capsys):
     with pytest.raises(SystemExit):
-        parse([command, "--watch", f"--every={every}"], COMMANDS)
+        parse([command, "--watch", f"--every={every}"], REPRISE)
     assert "argument --every: must be above 0" in capsys.readouterr().err

@@ -3,10 +3,10 @@
 import pytest
 from copied_project import ROOT
 
-from pipeline.__main__ import main
 from pipeline.core.advice import advised
 from pipeline.papers.project import load_project
 from pipeline.workflow.targets import stage_command
+from reprise.__main__ import main
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_other_scales_with_runs_are_named_with_their_command(stage, work, capfd,
     said = capfd.readouterr().out + caplog.text
     caplog.clear()
     for scale in ("smoke", "paper"):
-        command = f"`python -m pipeline {stage} --set scale={scale} --set work={work}`"
+        command = f"`reprise {stage} --set scale={scale} --set work={work}`"
         assert f"scale {scale} has runs in {work}, too, which were not looked at: {command}" in said
     assert main([stage, "--root", str(ROOT), "--set", f"work={work}", "--set", "scale=smoke"]) == 0
     said = capfd.readouterr().out + caplog.text
@@ -32,18 +32,18 @@ def test_other_scales_with_runs_are_named_with_their_command(stage, work, capfd,
 
 
 def test_a_command_has_the_settings_that_config_yaml_has_otherwise(tmp_path):
-    assert stage_command(load_project(ROOT), "free") == "python -m pipeline free"
+    assert stage_command(load_project(ROOT), "free") == "reprise free"
     project = load_project(ROOT, {"scale": "smoke", "seeds": [1, 7]})
-    assert stage_command(project, "free") == "python -m pipeline free --set scale=smoke --set 'seeds=[1, 7]'"
-    assert stage_command(project, "free", scale="demo") == "python -m pipeline free --set 'seeds=[1, 7]'"
+    assert stage_command(project, "free") == "reprise free --set scale=smoke --set 'seeds=[1, 7]'"
+    assert stage_command(project, "free", scale="demo") == "reprise free --set 'seeds=[1, 7]'"
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (" --set scale=smoke", "`python -m pipeline free --set scale=smoke`"),
-        ("", "`python -m pipeline free`"),
-        (None, "`python -m pipeline free` (with --set for each --config)"),
+        (" --set scale=smoke", "`reprise free --set scale=smoke`"),
+        ("", "`reprise free`"),
+        (None, "`reprise free` (with --set for each --config)"),
     ],
 )
 def test_a_stage_advises_commands_with_the_settings_of_its_workflow(settings, said, monkeypatch):

@@ -5,11 +5,11 @@ import re
 import pytest
 import yaml
 
-from pipeline.__main__ import main
 from pipeline.core.json_file import read_json
 from pipeline.core.layout import EVENTS
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer
+from reprise.__main__ import main
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def stored(new_run, copy_corpus, tmp_path):
 
 def test_continue_goes_on_and_says_so_where_the_schedule_depends_on_the_length(stored, updates):
     updates.clear()
-    assert main(["continue", "--run", str(stored), "--steps", "12"]) == 0
+    assert main(["continue", str(stored), "--steps", "12"]) == 0
     (longer,) = (folder for folder in stored.parent.glob("seed1-*") if folder != stored)
     assert updates == list(range(8, 12))
     done = read_json(longer / "done.json")
@@ -187,11 +187,11 @@ def test_continue_goes_on_and_says_so_where_the_schedule_depends_on_the_length(s
 
 
 def test_continue_refuses_fewer_updates_and_a_run_without_checkpoints(stored, capsys):
-    assert main(["continue", "--run", str(stored), "--steps", "8"]) == 1
+    assert main(["continue", str(stored), "--steps", "8"]) == 1
     assert "is of 8 updates; ask for more" in capsys.readouterr().err
     for path in (stored / "checkpoints").glob("*.resume.safetensors"):
         path.unlink()
-    assert main(["continue", "--run", str(stored), "--steps", "12", "--prepare"]) == 1
+    assert main(["continue", str(stored), "--steps", "12", "--prepare"]) == 1
     assert "has no checkpoint to go on from" in capsys.readouterr().err
 
 
@@ -202,7 +202,7 @@ def test_continue_refuses_fewer_updates_and_a_run_without_checkpoints(stored, ca
 def test_continue_leaves_nothing_behind_where_it_can_not_train(stored, capsys, monkeypatch, words, said):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     before = set(stored.parent.rglob("*"))
-    assert main(["continue", "--run", str(stored), "--steps", "12", *words]) == 1
+    assert main(["continue", str(stored), "--steps", "12", *words]) == 1
     assert said in capsys.readouterr().err and set(stored.parent.rglob("*")) == before
 
 
@@ -211,7 +211,7 @@ def test_continue_refuses_a_run_that_ended_by_itself_as_it_would_again(new_run, 
     train_run(run, threads=1)
     ended = read_json(run / "done.json")["steps"]
     assert ended < 40
-    assert main(["continue", "--run", str(run), "--steps", "60"]) == 1
+    assert main(["continue", str(run), "--steps", "60"]) == 1
     assert f"ended after {ended} of 40 updates" in capsys.readouterr().err
 
 
@@ -227,6 +227,6 @@ def test_a_work_folder_that_moved_is_found_finished(stored, tmp_path, updates):
 
 def test_a_length_that_no_settings_file_can_say_is_refused_before_a_run_is_begun(new_run, capsys):
     shorter = new_run("seed1-00000001", max_steps=2)
-    assert main(["continue", "--run", str(shorter), "--steps", "9" * 20, "--prepare"]) == 1
+    assert main(["continue", str(shorter), "--steps", "9" * 20, "--prepare"]) == 1
     assert "no training has so many updates" in capsys.readouterr().err
     assert [path.name for path in shorter.parent.iterdir() if path.name.startswith("seed")] == [shorter.name]

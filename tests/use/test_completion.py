@@ -8,7 +8,7 @@ import shtab
 from copied_project import ROOT
 
 from reprise.__main__ import main
-from reprise.cli import COMMANDS
+from reprise.cli import COMMANDS, REPRISE
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def completed(scripts, *words: str) -> set[str]:
 
 
 def test_bash_completes_every_command(scripts):
-    assert completed(scripts, "reprise", "") >= set(COMMANDS)
-    assert completed(scripts, "reprise", "trans") == {"translate", "transcribe"}
+    assert completed(scripts, "reprise", "") >= set(REPRISE.commands)
+    assert completed(scripts, "reprise", "trans") == {"translate", "transcribe", "transcript-table"}
 
 
 def test_bash_completes_options_and_their_choices(scripts):

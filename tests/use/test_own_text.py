@@ -14,14 +14,14 @@ import yaml
 from cipher import cipher, write_texts
 from copied_project import ROOT, call, copy_project, require
 
-import pipeline
+import reprise as api
 from pipeline.core.errors import UserError
 from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
-from reprise.cli.text import decoded
+from reprise.cli.decode import decoded
 from reprise.ctranslate2_search import ctranslate2_search
-from reprise.given_input import GivenText
+from reprise.model_input import GivenText
 from reprise.opening import open_model
 
 pytestmark = pytest.mark.slow
@@ -79,7 +79,7 @@ def lines(path: Path) -> list[str]:
 
 
 def test_two_text_files_become_a_scored_table_and_a_translated_sentence(capsys):
-    table = pipeline.table("mine", "table1", scale="smoke").set_index("model")
+    table = api.table("mine", "table1", scale="smoke").set_index("model")
     assert table["score_ours"]["as the paper has it"] > 95
     assert table["score_test_set"].str.startswith("cipher-test (").all()
     Path("one.en").write_text(f"{SENTENCE}\n\n")
@@ -151,7 +151,7 @@ def searches(packed: Path, first: str) -> tuple[int, int]:
 
 
 def test_what_translates_loads_no_tables_statistics_or_pictures():
-    program = "import sys, reprise.cli.text; print(*sys.modules)"
+    program = "import sys, reprise.cli.decode; print(*sys.modules)"
     words = [sys.executable, "-c", program]
     loaded = subprocess.run(words, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."})
     assert not {"pandas", "scipy", "matplotlib", "altair", "snakemake", "requests"} & set(loaded.stdout.split())
@@ -330,16 +330,16 @@ def test_what_was_measured_is_kept_in_a_folder_to_be_committed(capsys, tmp_path)
 
 
 def test_python_has_models_tables_claims_and_curves(packed):
-    model = pipeline.open_run(packed)
+    model = api.open_run(packed)
     assert model.translate([SENTENCE]) == [cipher(SENTENCE)]
     with pytest.raises(UserError, match=r"a list of lines is read, not one text: give \[text\]"):
         model.translate(SENTENCE)
-    curve = pipeline.curves(RUN, scale="smoke")
+    curve = api.curves(RUN, scale="smoke")
     assert curve["dev"].iloc[-1] < 0.2 < curve["dev"].iloc[0]
-    claims = pipeline.claims("mine", scale="smoke")
+    claims = api.claims("mine", scale="smoke")
     assert claims["verdict"].tolist() == ["not trained"]  # of ten updates nothing is learnt
     with pytest.raises(UserError, match="did you mean 'table1'"):
-        pipeline.table("mine", "tabel1", scale="smoke")
+        api.table("mine", "tabel1", scale="smoke")
 
 
 def test_every_cell_of_the_notebook_runs():

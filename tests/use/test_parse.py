@@ -11,8 +11,8 @@ from pipeline.data.trees.linearisation import rebuild
 from pipeline.data.trees.trees import parse_tree, words
 from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
-from reprise.named_run import named
-from reprise.preparation import Preparation
+from reprise.model_input import Preparation
+from reprise.named import named
 
 RUN, SMOKE = "attention/parsing/wsj", ["--set", "scale=smoke"]
 

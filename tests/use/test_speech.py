@@ -8,13 +8,14 @@ import pytest
 import soundfile
 from copied_project import call, copy_project, require
 
-import pipeline
+import reprise as api
 from pipeline.core.artifacts import Transcript
+from pipeline.core.errors import UserError
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.speech.manifest import read_manifest
 from pipeline.papers.project import load_project
 from reprise.__main__ import main as reprise
-from reprise.named_run import named
+from reprise.named import named
 from reprise.sound import features, resampled
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,7 @@ def test_files_are_transcribed_as_the_workflow_does_by_the_run_and_by_the_model_
     assert reprise(["transcribe", str(tmp_path / "model"), str(tmp_path / "one.flac")]) == 0
     assert capsys.readouterr().out == workflow.read_text().split("\n")[0] + "\n"
     samples, rate = soundfile.read(audio[0])
-    model = pipeline.open_run(tmp_path / "model")
+    model = api.open_run(tmp_path / "model")
     assert model.transcribe(samples, rate) == model.transcribe(np.stack([samples, samples], 1), rate)
 
 
@@ -102,5 +103,5 @@ def test_another_rate_keeps_what_both_can_hold(rate):
     ],
 )
 def test_what_is_no_sound_is_refused_by_name(samples, rate, fault):
-    with pytest.raises(pipeline.core.errors.UserError, match=f"mine: .*{fault}"):
+    with pytest.raises(UserError, match=f"mine: .*{fault}"):
         features("mine", np.array(samples, np.float32), rate, 16000, 7600.0)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import UserError
-from reprise.named_run import split_decoding
-from reprise.opening import open_model
+from reprise.opening import open_model, split_decoding
 from reprise.portable import pack_archive, unpack, verify
 
 

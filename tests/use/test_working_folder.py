@@ -4,8 +4,7 @@ import pytest
 import yaml
 from copied_project import copy_project
 
-import pipeline
-import pipeline.core.errors
+import reprise
 from pipeline.core.artifacts import Trained
 from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.papers.project import load_project
@@ -81,7 +80,7 @@ def test_what_needs_nothing_but_a_faulty_dataset_is_answered_with_its_fault(tmp_
 
 
 def test_a_notebook_completes_what_is_here_by_name():
-    assert {"open_run", "table", "claims", "curves"} <= set(dir(pipeline))
+    assert {"open_run", "table", "claims", "curves"} <= set(dir(reprise))
 
 
 def test_where_the_weights_of_a_finished_training_are_lost_the_way_back_is_named(tmp_path, monkeypatch, capsys):
@@ -93,4 +92,4 @@ def test_where_the_weights_of_a_finished_training_are_lost_the_way_back_is_named
     trained.write_text("{}")  # Snakemake has nothing to do
     assert main(["translate", "attention/base/wmt14-en-de/1", "--set", "scale=smoke"]) == 1
     said = capsys.readouterr().err
-    assert f"{WEIGHTS_FILE}: was made, but is there no more; run `python -m pipeline verify --repair`" in said
+    assert f"{WEIGHTS_FILE}: was made, but is there no more; run `reprise verify --repair`" in said

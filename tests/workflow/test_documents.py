@@ -24,7 +24,7 @@ from pipeline.core.schema import validate
 from pipeline.papers.project import load_project
 from pipeline.papers.settings import Config
 from pipeline.stages import STAGES, parse
-from reprise.cli import COMMANDS
+from reprise.cli import REPRISE
 
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")
 KINDS = ("", "tutorials", "how-to", "reference", "explanation")
@@ -123,11 +123,14 @@ def help_of(script: Path) -> str:
 
 def try_reprise(root: Path, arguments: list[str]) -> None:
     """The arguments are parsed; the commands themselves are run in tests/use."""
+    if arguments[0] in EXECUTED:
+        require(call(root, sys.executable, "-m", "reprise", *arguments))
+        return
     if arguments[0] == "COMMAND" or len(arguments) == 1:
-        assert arguments == ["COMMAND", "--help"] or arguments[0] in COMMANDS
+        assert arguments in (["COMMAND", "--help"], ["--help"]) or arguments[0] in REPRISE.commands
         arguments = ["--help"]
     with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
-        parse(arguments, COMMANDS, "reprise")
+        parse(arguments, REPRISE)
 
 
 def try_pip(root: Path, arguments: list[str]) -> None:
@@ -261,7 +264,7 @@ def test_every_path_of_a_page_exists(page):
 def test_every_stage_that_is_named_exists(page):
     assert set(re.findall(r"python -m pipeline ([a-z][\w-]*)", TEXTS[page])) <= set(STAGES)
     assert set(re.findall(r"`reprise ([a-z][\w-]*)|^    reprise ([a-z][\w-]*)", TEXTS[page], re.MULTILINE)) <= {
-        pair for name in COMMANDS for pair in ((name, ""), ("", name))
+        pair for name in REPRISE.commands for pair in ((name, ""), ("", name))
     }
 
 

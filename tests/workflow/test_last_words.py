@@ -114,7 +114,7 @@ def test_a_damaged_file_ends_with_the_command_that_mends_it_at_this_scale(projec
     note(raw / "train.en")
     (raw / "train.en").write_text("another\n")
     done = make(project, "--", f"{CORPUS}/prepared/report.json")
-    assert "run `python -m pipeline verify --repair --set scale=smoke`, or remove " in done.stderr.splitlines()[-1]
+    assert "run `reprise verify --repair --set scale=smoke`, or remove " in done.stderr.splitlines()[-1]
 
 
 def test_a_work_folder_that_can_not_be_written_is_one_line_before_any_job(project):

@@ -63,9 +63,9 @@ def test_a_living_driver_stays_noted_whatever_ends_beside_it_and_what_it_makes_i
     assert second.returncode == 1 and first.poll() is None
     refused = [line for line in second.stderr.splitlines() if f"process {first.pid}; end it first" in line]
     assert len(refused) == 1 and "is being made already" in refused[0]
-    unlocked = call(project, sys.executable, "-m", "pipeline", "unlock")
+    unlocked = call(project, sys.executable, "-m", "reprise", "unlock")
     assert unlocked.returncode == 1 and f"process {first.pid}" in unlocked.stderr
-    repair = call(project, sys.executable, "-m", "pipeline", "verify", "--repair", "--set", "scale=smoke")
+    repair = call(project, sys.executable, "-m", "reprise", "verify", "--repair", "--set", "scale=smoke")
     assert (
         repair.returncode == 1
         and f"not repaired: snakemake runs on this machine as process {first.pid}" in repair.stderr

@@ -66,7 +66,7 @@ def make(folder: Path) -> None:
 
 
 def verify(folder: Path, *more: str, of: Iterable[str] = TARGETS):
-    return call(folder, sys.executable, "-m", "pipeline", "verify", *more, "--set", "scale=smoke", "--", *of)
+    return call(folder, sys.executable, "-m", "reprise", "verify", *more, "--set", "scale=smoke", "--", *of)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -1,52 +1,58 @@
-"""Bring together the trees of a treebank, from fetched files and from the folders of licensed packages.
+"""The raw trees of a treebank, from fetched files and from folders of licensed packages."""
 
-    python -m pipeline collect-trees --dataset workflow/datasets/craft.yaml --downloads work/downloads \\
-        --corpus work/corpora/craft --mirror /data/mirror
-    python -m pipeline collect-trees --dataset workflow/datasets/wsj.yaml --downloads work/downloads \\
-        --corpus work/corpora/wsj --package LDC99T42=/corpora/LDC99T42/treebank_3
-
-reads   the mirror or <downloads>/<file>, else the documents on the web; the files of the packages
-writes  <corpus>/raw/{train,dev,test}.trees   one tree a line, as annotated, white space collapsed
-
-Every file of a package is looked for before any is read, and each split has to be the one that the dataset file
-describes, by number of trees and digest.
-"""
-
-import argparse
 import hashlib
 import logging
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
 from pipeline.data.fetch.download import fetch
-from pipeline.data.fetch.packages import existing_files, package_folders
+from pipeline.data.fetch.packages import Packages, existing_files, package_folders
 from pipeline.data.fetch.raw_mark import write_raw_mark
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
 from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened
 from pipeline.data.trees.trees import bracketings
 
 log = logging.getLogger(__name__)
-add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
-def run(args: argparse.Namespace) -> None:
-    dataset = load_one_of(args.dataset, TreebankDataset, "trees that others annotated; `generate` is for the grammar")
-    packages = package_folders(dataset, args.package)
-    sources = {name: fetch_trees(name, source, args.downloads, args.mirror) for name, source in dataset.sources.items()}
-    for split in dataset.split_names:
+def collect_trees(
+    *, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None, package: Packages = ()
+) -> None:
+    """Collect the trees of a treebank.
+
+        python -m pipeline collect-trees --dataset workflow/datasets/craft.yaml --downloads work/downloads \\
+            --corpus work/corpora/craft --mirror /data/mirror
+        python -m pipeline collect-trees --dataset workflow/datasets/wsj.yaml --downloads work/downloads \\
+            --corpus work/corpora/wsj --package LDC99T42=/corpora/LDC99T42/treebank_3
+
+    reads   the mirror or <downloads>/<file>, else the documents on the web; the files of the packages
+    writes  <corpus>/raw/{train,dev,test}.trees   one tree per line, as annotated, white space collapsed
+
+    Every file of a package is looked for before any is read. Each split must have the number of trees and the digest
+    that the dataset file gives.
+
+    Args:
+        dataset: Dataset file.
+        downloads: Folder of fetched files.
+        corpus: Folder of the corpus.
+        mirror: Folder or URL that is tried first.
+        package: Folder of a licensed package, or of your own corpus. May be given several times.
+    """
+    record = load_one_of(dataset, TreebankDataset, "trees that others annotated; `generate` is for the grammar")
+    packages = package_folders(record, package)
+    sources = {name: fetch_trees(name, source, downloads, mirror) for name, source in record.sources.items()}
+    for split in record.split_names:
         parts = [
             (part, sources[part.place] if part.source else existing_files(part.place, packages[part.place], part.files))
-            for part in dataset.splits[split].parts
+            for part in record.splits[split].parts
         ]
-        path = args.corpus / f"raw/{split}.trees"
-        write_trees(path, parts, dataset.expected.get(split))
-    write_raw_mark(args.corpus)
+        path = corpus / f"raw/{split}.trees"
+        write_trees(path, parts, record.expected.get(split))
+    write_raw_mark(corpus)
 
 
 def fetch_trees(name: str, source: Source, downloads: Path, mirror: str | None) -> list[Path]:

@@ -1,43 +1,49 @@
-"""Fetch the files of a dataset, verify them, and write its raw splits.
+"""Fetched and verified files of a dataset, and the raw splits that are made of them."""
 
-    python -m pipeline download --dataset workflow/datasets/multi30k-en-de.yaml \
-        --downloads work/downloads --corpus work/corpora/multi30k-en-de
-
-reads   the mirror, if one is given, then the addresses of the dataset file in turn; folders of licensed packages
-writes  <downloads>/<file>                     fetched files, shared by all datasets
-        <corpus>/raw/{train,dev,test}.<lang>   plain text, line n of one language translates line n of the other
-        <corpus>/raw.done                      the names of these
-
-Nothing is used before its checksum is verified, once for each file. A download goes on where it was broken off.
-`--mirror` is a folder or a URL that holds files already fetched; files in a folder are used where they are.
-"""
-
-import argparse
 import logging
-from functools import partial
 from pathlib import Path
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, load_one_of, sources_of
-from pipeline.data.fetch.packages import existing_files, package_folders
+from pipeline.data.fetch.packages import Packages, existing_files, package_folders
 from pipeline.data.fetch.raw_mark import write_raw_mark
 from pipeline.data.fetch.raw_text import write_raw_splits
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
 from pipeline.data.fetch.verified import fault_of, note
 
 log = logging.getLogger(__name__)
-add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
-def run(args: argparse.Namespace) -> None:
-    dataset = load_one_of(args.dataset, DownloadedDataset, "what is downloaded; `generate` is for the grammar")
-    folders = package_folders(dataset, args.package)
-    for package in dataset.packages:
-        existing_files(package, folders[package], dataset.package_members(package))
-    write_raw_splits(dataset, fetch_all(dataset, args.downloads, args.mirror) | folders, args.corpus)
-    write_raw_mark(args.corpus)
+def download(
+    *, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None, package: Packages = ()
+) -> None:
+    """Fetch and verify the files of a dataset, and write its raw splits.
+
+        python -m pipeline download --dataset workflow/datasets/multi30k-en-de.yaml \\
+            --downloads work/downloads --corpus work/corpora/multi30k-en-de
+
+    reads   the mirror, if one is given, then the addresses of the dataset file in turn; folders of licensed packages
+    writes  <downloads>/<file>                     fetched files, shared by all datasets
+            <corpus>/raw/{train,dev,test}.<lang>   plain text, line n of one language translates line n of the other
+            <corpus>/raw.done                      the names of these
+
+    No file is used before its checksum is verified, once for each file. An interrupted download resumes. Files in a
+    mirror that is a folder are used where they are.
+
+    Args:
+        dataset: Dataset file.
+        downloads: Folder of fetched files.
+        corpus: Folder of the corpus.
+        mirror: Folder or URL that is tried first.
+        package: Folder of a licensed package, or of your own corpus. May be given several times.
+    """
+    record = load_one_of(dataset, DownloadedDataset, "what is downloaded; `generate` is for the grammar")
+    folders = package_folders(record, package)
+    for name in record.packages:
+        existing_files(name, folders[name], record.package_members(name))
+    write_raw_splits(record, fetch_all(record, downloads, mirror) | folders, corpus)
+    write_raw_mark(corpus)
 
 
 def fetch_all(dataset: AnyDataset, downloads: Path, mirror: str | None) -> dict[str, Path]:

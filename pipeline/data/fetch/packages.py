@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.shown_text import shown
 from pipeline.data.dataset import DownloadedDataset, ManifestDataset, OwnText, SplitName, TreebankDataset
@@ -14,6 +16,8 @@ MOST_FILES = 100_000
 
 
 Licensed = DownloadedDataset | TreebankDataset | ManifestDataset | OwnText
+Packages = Annotated[tuple[str, ...], Argument(metavar="NAME=FOLDER", repeated=True)]
+"""The option `--package`: folders of licensed packages."""
 
 
 def package_folders(dataset: Licensed, settings: Iterable[str]) -> dict[str, Path]:

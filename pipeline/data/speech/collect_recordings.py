@@ -1,30 +1,16 @@
-"""Fetch the archives of a corpus of recordings, verify and unpack them, and list its utterances.
+"""The recordings of a corpus, unpacked from its archives and listed."""
 
-    python -m pipeline collect-recordings --dataset workflow/datasets/fsdd.yaml --downloads work/downloads \\
-        --corpus work/corpora/fsdd --mirror /data/mirror
-
-reads   the mirror, <downloads>/<file>, or the addresses of the dataset file
-writes  <corpus>/audio/<archive>/<member>   the files that its layout is made of (layouts.py), and no others
-        <corpus>/manifests/<split>.tsv      the utterances of each split (manifest.py)
-
-A training utterance of a recording that a dev or test set has too is left out. Files that are unpacked already are
-not written again.
-"""
-
-import argparse
 import logging
 import os
 import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import made, writing
 from pipeline.core.shown_text import shown
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import RecordedDataset, SplitName, load_one_of
 from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.download import fetch_all
@@ -33,13 +19,30 @@ from pipeline.data.speech.layouts import LAYOUTS
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
 
 log = logging.getLogger(__name__)
-add_arguments = partial(corpus_arguments, fetches=True)
 
 
-def run(args: argparse.Namespace) -> None:
-    dataset = load_one_of(args.dataset, RecordedDataset, "recordings")
-    collect(dataset, fetch_all(dataset, args.downloads, args.mirror), args.corpus)
-    write_raw_mark(args.corpus)
+def collect_recordings(*, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None) -> None:
+    """Fetch, verify and unpack the archives of a corpus of recordings, and list its utterances.
+
+        python -m pipeline collect-recordings --dataset workflow/datasets/fsdd.yaml --downloads work/downloads \\
+            --corpus work/corpora/fsdd --mirror /data/mirror
+
+    reads   the mirror, <downloads>/<file>, or the addresses of the dataset file
+    writes  <corpus>/audio/<archive>/<member>   the files that its layout needs (layouts.py)
+            <corpus>/manifests/<split>.tsv      the utterances of each split (manifest.py)
+
+    A training utterance of a recording that is also in a dev or test set is left out. Files that are unpacked already
+    are not written again.
+
+    Args:
+        dataset: Dataset file.
+        downloads: Folder of fetched files.
+        corpus: Folder of the corpus.
+        mirror: Folder or URL that is tried first.
+    """
+    record = load_one_of(dataset, RecordedDataset, "recordings")
+    collect(record, fetch_all(record, downloads, mirror), corpus)
+    write_raw_mark(corpus)
 
 
 def collect(dataset: RecordedDataset, files: dict[str, Path], corpus: Path) -> None:

@@ -1,38 +1,44 @@
-"""Write or fetch the text that is read aloud, or that a character language model learns from.
+"""Text that is read aloud, or that a character language model learns from."""
 
-    python -m pipeline collect-text --dataset workflow/datasets/grammar-speech-source.yaml --downloads work/downloads \\
-        --corpus work/corpora/grammar-speech-source
-
-reads   the mirror, <downloads>/<file>, or the addresses of the dataset file; <split>.txt in a
-        folder of the user's own; nothing where the grammar writes the text
-writes  <corpus>/raw/{train,dev,test}.en   a sentence a line, as it was written
-"""
-
-import argparse
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from pipeline.core.files import atomic_write
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_one_of
 from pipeline.data.fetch.download import fetch_all
-from pipeline.data.fetch.packages import own_files
+from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.fetch.raw_mark import write_raw_mark
 from pipeline.data.speech.text_lines import fetched_lines, grammar_lines
 from pipeline.data.text.text_files import lines_of
 
 log = logging.getLogger(__name__)
-add_arguments = partial(corpus_arguments, fetches=True, packages=True)
 
 
-def run(args: argparse.Namespace) -> None:
-    dataset = load_one_of(args.dataset, WrittenDataset, "text")
-    collect_text(dataset, args.downloads, args.corpus, args.mirror, args.package)
-    write_raw_mark(args.corpus)
+def write_raw_text(
+    *, dataset: Path, downloads: Path, corpus: Path, mirror: str | None = None, package: Packages = ()
+) -> None:
+    """Write or fetch the text of a corpus of speech or of a language model.
+
+        python -m pipeline collect-text --dataset workflow/datasets/grammar-speech-source.yaml \\
+            --downloads work/downloads --corpus work/corpora/grammar-speech-source
+
+    reads   the mirror, <downloads>/<file>, or the addresses of the dataset file; <split>.txt in a folder of your own;
+            nothing if the grammar writes the text
+    writes  <corpus>/raw/{train,dev,test}.en   one sentence per line, as it was written
+
+    Args:
+        dataset: Dataset file.
+        downloads: Folder of fetched files.
+        corpus: Folder of the corpus.
+        mirror: Folder or URL that is tried first.
+        package: Folder of a licensed package, or of your own corpus. May be given several times.
+    """
+    record = load_one_of(dataset, WrittenDataset, "text")
+    collect_text(record, downloads, corpus, mirror, package)
+    write_raw_mark(corpus)
 
 
 def collect_text(

@@ -1,16 +1,5 @@
-"""Turn the text of a character language model into ids that training maps into memory.
+"""Character ids of the text of a language model."""
 
-    python -m pipeline encode-text --dataset workflow/datasets/grammar-text-full.yaml \\
-        --corpus work/corpora/grammar-text-full
-
-reads   <corpus>/raw/<split>.en
-writes  <corpus>/prepared/<split>.en                   sentences in the characters of transcripts
-        <corpus>/prepared/report.json                  counts, and what was left out by reason
-        <corpus>/encoded/<split>.tgt.{tokens,offsets}  their ids (alphabet.py, token_store.py)
-        <corpus>/encoded/corpus.json                   sizes and digests, written last
-"""
-
-import argparse
 import logging
 from pathlib import Path
 
@@ -19,7 +8,6 @@ from pipeline.core.files import atomic_write
 from pipeline.core.records.corpus import TextCorpus, TextSplit
 from pipeline.core.records.preparation import PreparedText, SentencesReport
 from pipeline.core.sha256 import require_digest
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import SplitName, TextRecord, load_one_of
 from pipeline.data.processes import chunks
 from pipeline.data.speech.sentences import Sentence, select
@@ -31,11 +19,25 @@ from pipeline.data.text.alphabet import Alphabet
 log = logging.getLogger(__name__)
 
 LINES_PER_CHUNK = 10_000
-add_arguments = corpus_arguments
 
 
-def run(args: argparse.Namespace) -> None:
-    encode_text(load_one_of(args.dataset, TextRecord, "text in characters alone; `speak` reads aloud"), args.corpus)
+def encode_text_corpus(*, dataset: Path, corpus: Path) -> None:
+    """Encode the text of a character language model as memory-mapped ids.
+
+        python -m pipeline encode-text --dataset workflow/datasets/grammar-text-full.yaml \\
+            --corpus work/corpora/grammar-text-full
+
+    reads   <corpus>/raw/<split>.en
+    writes  <corpus>/prepared/<split>.en                   sentences in the characters of transcripts
+            <corpus>/prepared/report.json                  counts, and what was left out by reason
+            <corpus>/encoded/<split>.tgt.{tokens,offsets}  their ids (alphabet.py, token_store.py)
+            <corpus>/encoded/corpus.json                   sizes and digests, written last
+
+    Args:
+        dataset: Dataset file.
+        corpus: Folder of the corpus.
+    """
+    encode_text(load_one_of(dataset, TextRecord, "text in characters alone; `speak` reads aloud"), corpus)
 
 
 def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:

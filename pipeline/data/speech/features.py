@@ -1,22 +1,5 @@
-"""Turn the utterances of a corpus into features and character ids that training maps into memory.
+"""Log-mel features and character ids of the utterances of a corpus."""
 
-    python -m pipeline features --dataset workflow/datasets/grammar-speech-source.yaml \\
-        --corpus work/corpora/grammar-speech-source --processes 2
-
-reads   <corpus>/manifests/<split>.tsv, or <split>.tsv in the folder of a user's own corpus (manifest.py), and the audio
-writes  <corpus>/prepared/<split>.en             transcripts of the utterances that are kept
-        <corpus>/prepared/<split>.speakers       their speakers, a name a line
-        <corpus>/prepared/report.json            counts, seconds, what was left out by reason
-        <corpus>/encoded/<split>.frames[.offsets]  log-mel features (frame_store.py)
-        <corpus>/encoded/<split>.tgt.{tokens,offsets}  characters (alphabet.py, token_store.py)
-        <corpus>/encoded/noise.frames[.offsets]  background noises for training (noises.py)
-        <corpus>/encoded/corpus.json             sizes, statistics and digests, written last
-
-Features are stored as they are, or made alike for all speakers (cmvn.py); what normalises them, mean and standard
-deviation of each over all training frames, is in corpus.json.
-"""
-
-import argparse
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -36,9 +19,8 @@ from pipeline.core.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.core.records.preparation import PreparedSpeech, UtterancesReport
 from pipeline.core.sha256 import require_digest
 from pipeline.data.batches.noise_mixing import NOISE_STEM
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
-from pipeline.data.fetch.packages import own_files
+from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio
 from pipeline.data.speech.cmvn import Moments, rewrite_alike
@@ -58,15 +40,37 @@ log = logging.getLogger(__name__)
 UTTERANCES_PER_CHUNK = 50
 EXAMPLES = 5
 NOISE_SEED = 1
-add_arguments = partial(corpus_arguments, packages=True, parallel=True)
 
 
-def run(args: argparse.Namespace) -> None:
-    dataset = load_one_of(args.dataset, SpokenRecord, "speech")
-    manifests = {split: manifest_path(args.corpus, split) for split in dataset.split_names}
-    if isinstance(dataset, ManifestDataset):
-        manifests = own_files(dataset, args.package)
-    compute_features(dataset, manifests, args.corpus, args.processes)
+def extract_features(*, dataset: Path, corpus: Path, package: Packages = (), processes: int = 1) -> None:
+    """Compute memory-mapped features and character ids of the utterances of a corpus.
+
+        python -m pipeline features --dataset workflow/datasets/grammar-speech-source.yaml \\
+            --corpus work/corpora/grammar-speech-source --processes 2
+
+    reads   <corpus>/manifests/<split>.tsv, or <split>.tsv in the folder of your own corpus (manifest.py); the audio
+    writes  <corpus>/prepared/<split>.en             transcripts of the utterances that are kept
+            <corpus>/prepared/<split>.speakers       their speakers, one name per line
+            <corpus>/prepared/report.json            counts, seconds, what was left out by reason
+            <corpus>/encoded/<split>.frames[.offsets]  log-mel features (frame_store.py)
+            <corpus>/encoded/<split>.tgt.{tokens,offsets}  characters (alphabet.py, token_store.py)
+            <corpus>/encoded/noise.frames[.offsets]  background noises for training (noises.py)
+            <corpus>/encoded/corpus.json             sizes, statistics and digests, written last
+
+    Features are stored as they are, or normalised per speaker (cmvn.py). corpus.json has the mean and standard
+    deviation of each feature over all training frames.
+
+    Args:
+        dataset: Dataset file.
+        corpus: Folder of the corpus.
+        package: Folder of a licensed package, or of your own corpus. May be given several times.
+        processes: Number of processes that share the work.
+    """
+    record = load_one_of(dataset, SpokenRecord, "speech")
+    manifests = {split: manifest_path(corpus, split) for split in record.split_names}
+    if isinstance(record, ManifestDataset):
+        manifests = own_files(record, package)
+    compute_features(record, manifests, corpus, processes)
 
 
 @dataclass

@@ -1,18 +1,5 @@
-"""Read text aloud with eSpeak NG: the same readers for every domain, so that domains differ in their text only.
+"""Text read aloud by eSpeak NG: the same readers for every domain, so that domains differ in their text only."""
 
-    python -m pipeline speak --dataset workflow/datasets/grammar-speech-source.yaml \\
-        --corpus work/corpora/grammar-speech-source --processes 2
-
-reads   <corpus>/raw/<split>.en
-writes  <corpus>/audio/<split>/<number>.flac   one an utterance, 16 bits
-        <corpus>/manifests/<split>.tsv         what was said, by whom, and how long it took (manifest.py)
-        <corpus>/spoken.json                   sentences read, and those left out by reason
-
-The synthesiser's state goes on from utterance to utterance. So utterances are read in chunks of fixed size, each in a
-process of its own: the same dataset file gives the same samples with any number of processes.
-"""
-
-import argparse
 import io
 import logging
 import multiprocessing
@@ -30,7 +17,6 @@ from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import made
 from pipeline.core.records.preparation import Spoken, SpokenSplit
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import ReadAloudDataset, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.speech.espeak import Synthesiser, version
@@ -53,11 +39,26 @@ class Task:
     reader: Reader
 
 
-add_arguments = partial(corpus_arguments, parallel=True)
+def speak_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
+    """Read the text of a corpus aloud with eSpeak NG.
 
+        python -m pipeline speak --dataset workflow/datasets/grammar-speech-source.yaml \\
+            --corpus work/corpora/grammar-speech-source --processes 2
 
-def run(args: argparse.Namespace) -> None:
-    speak(load_one_of(args.dataset, ReadAloudDataset, "text to be read aloud"), args.corpus, args.processes)
+    reads   <corpus>/raw/<split>.en
+    writes  <corpus>/audio/<split>/<number>.flac   one per utterance, 16 bits
+            <corpus>/manifests/<split>.tsv         transcript, speaker and length of each utterance (manifest.py)
+            <corpus>/spoken.json                   sentences read, and those left out by reason
+
+    The synthesiser keeps its state from utterance to utterance. So utterances are read in chunks of fixed size, each in
+    a process of its own: the same dataset file gives the same samples with any number of processes.
+
+    Args:
+        dataset: Dataset file.
+        corpus: Folder of the corpus.
+        processes: Number of processes that share the work.
+    """
+    speak(load_one_of(dataset, ReadAloudDataset, "text to be read aloud"), corpus, processes)
 
 
 def speak(dataset: ReadAloudDataset, corpus: Path, processes: int) -> Spoken:

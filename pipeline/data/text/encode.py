@@ -1,16 +1,5 @@
-"""Turn the tokenised splits of a dataset into ids that training maps into memory.
+"""Subword ids of the tokenised splits of a dataset."""
 
-    python -m pipeline encode --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
-
-reads   <corpus>/prepared/<split>.tok.<lang>, <corpus>/subwords.model, subwords.tgt.model
-writes  <corpus>/encoded/<split>.{src,tgt}.{tokens,offsets}   see token_store.py
-        <corpus>/encoded/corpus.json                          sizes and digests, written last
-
-Every line is decoded again; lines that do not come back as they were are counted (`*_changed`), and so are unknown
-subwords (`*_unknown`).
-"""
-
-import argparse
 import logging
 from collections import Counter
 from dataclasses import dataclass
@@ -25,7 +14,6 @@ from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import ParallelCorpus, ParallelSplit
 from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import UNK
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import CorpusRecord, TokenisedDataset, TokenisedRecord, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.store.encoded_files import encoded_stores
@@ -51,11 +39,24 @@ class EncodedChunk:
     changed: int
 
 
-add_arguments = partial(corpus_arguments, parallel=True)
+def encode_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
+    """Encode tokenised text as memory-mapped ids.
 
+        python -m pipeline encode --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
 
-def run(args: argparse.Namespace) -> None:
-    encode(load_one_of(args.dataset, TokenisedRecord, "parallel text or a treebank"), args.corpus, args.processes)
+    reads   <corpus>/prepared/<split>.tok.<lang>, <corpus>/subwords.model, subwords.tgt.model
+    writes  <corpus>/encoded/<split>.{src,tgt}.{tokens,offsets}   see token_store.py
+            <corpus>/encoded/corpus.json                          sizes and digests, written last
+
+    Every line is decoded again. Lines that differ after decoding are counted (`*_changed`), and so are unknown subwords
+    (`*_unknown`).
+
+    Args:
+        dataset: Dataset file.
+        corpus: Folder of the corpus.
+        processes: Number of processes that share the work.
+    """
+    encode(load_one_of(dataset, TokenisedRecord, "parallel text or a treebank"), corpus, processes)
 
 
 def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelCorpus:

@@ -1,17 +1,5 @@
-"""Clean and tokenise the raw splits of a dataset.
+"""Cleaned and tokenised splits of a dataset."""
 
-    python -m pipeline prepare --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
-
-reads   <corpus>/raw/{train,dev,test}.<lang>
-writes  <corpus>/prepared/<split>.<lang>       cleaned text
-        <corpus>/prepared/<split>.tok.<lang>   tokens: of Moses, of the dataset's segmenter of Chinese, or the text
-        <corpus>/prepared/<split>.<lang>2 …    further references of a dev or test set, likewise
-        <corpus>/prepared/report.json          pairs read and kept, those left out and repaired, by reason
-
-Only training pairs are left out; a fault in a dev or test line is an error. Lines end at "\\n" alone.
-"""
-
-import argparse
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -25,7 +13,6 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write, reading
 from pipeline.core.records.preparation import PairsReport, PreparedPairs
 from pipeline.core.sha256 import require_digest
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.text.checked_lines import check_script
@@ -41,11 +28,27 @@ PAIRS_PER_CHUNK = 2000
 EXAMPLES = 5
 MISSING = "run the stage `download` or `generate` first"
 WRITTEN_OVER_READ = 2.1  # bytes: cleaned text, and the same with spaces between tokens
-add_arguments = partial(corpus_arguments, parallel=True)
 
 
-def run(args: argparse.Namespace) -> None:
-    prepare(load_one_of(args.dataset, CorpusRecord, "parallel text"), args.corpus, args.processes)
+def prepare_corpus(*, dataset: Path, corpus: Path, processes: int = 1) -> None:
+    """Clean and tokenise the raw splits of a dataset.
+
+        python -m pipeline prepare --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
+
+    reads   <corpus>/raw/{train,dev,test}.<lang>
+    writes  <corpus>/prepared/<split>.<lang>       cleaned text
+            <corpus>/prepared/<split>.tok.<lang>   tokens: by Moses, by the dataset's segmenter of Chinese, or the text
+            <corpus>/prepared/<split>.<lang>2 …    further references of a dev or test set, likewise
+            <corpus>/prepared/report.json          pairs read and kept, those left out and repaired, by reason
+
+    Only training pairs are left out; a fault in a dev or test line is an error. Lines end at "\\n" alone.
+
+    Args:
+        dataset: Dataset file.
+        corpus: Folder of the corpus.
+        processes: Number of processes that share the work.
+    """
+    prepare(load_one_of(dataset, CorpusRecord, "parallel text"), corpus, processes)
 
 
 def prepare(dataset: CorpusRecord, corpus: Path, processes: int) -> PreparedPairs:

@@ -1,18 +1,5 @@
-"""Learn the subwords of a dataset from a seeded sample of its training pairs: one byte-pair encoding for both sides,
-or one vocabulary for each, of subwords, of the most frequent words, or of all symbols.
+"""Subword vocabularies, learnt from a seeded sample of the training pairs."""
 
-    python -m pipeline subwords --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
-
-reads   <corpus>/prepared/train.tok.<lang>
-writes  <corpus>/subwords.model       the sentencepiece model, of the source alone where the target side has its own
-        <corpus>/subwords.tgt.model   the target side's own, for a dataset with `tgt_subwords`
-        <corpus>/subwords.json        digests, sizes, and the samples they were learnt from
-
-Nothing is normalised, every character of the sample is in the vocabulary, and the sample is drawn here, so that the
-same corpus and seed give the same bytes.
-"""
-
-import argparse
 import hashlib
 import io
 import logging
@@ -27,7 +14,6 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.preparation import Sampled, Vocabularies, Vocabulary
 from pipeline.core.symbols import BOS, EOS, PAD, UNK
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import BpeSubwords, SymbolVocabulary, TokenisedDataset, WordVocabulary, load_one_of
 from pipeline.data.text.text_files import count_lines, lines_of
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, without_reserved
@@ -53,11 +39,27 @@ TRAINER: dict[str, Any] = {
 """What all models have in common: nothing in the text is changed, and every character is kept."""
 LONGEST_LINE = (1 << 18) - 1
 """Characters of up to four bytes that fit into `max_sentence_length`."""
-add_arguments = corpus_arguments
 
 
-def run(args: argparse.Namespace) -> None:
-    learn_subwords(load_one_of(args.dataset, TokenisedDataset, "parallel text or a treebank"), args.corpus)
+def learn_vocabulary(*, dataset: Path, corpus: Path) -> None:
+    """Learn the subword vocabulary of a dataset.
+
+        python -m pipeline subwords --dataset workflow/datasets/multi30k-en-de.yaml --corpus work/corpora/multi30k-en-de
+
+    reads   <corpus>/prepared/train.tok.<lang>
+    writes  <corpus>/subwords.model       the sentencepiece model; of the source alone if the target has its own
+            <corpus>/subwords.tgt.model   the model of the target, for a dataset with `tgt_subwords`
+            <corpus>/subwords.json        digests, sizes, and the samples that they were learnt from
+
+    Both sides share one byte-pair encoding, or each has a vocabulary: of subwords, of the most frequent words, or of
+    all symbols. Text is not normalised, and every character of the sample is in the vocabulary. The sample is drawn
+    here, so that the same corpus and seed give the same bytes.
+
+    Args:
+        dataset: Dataset file.
+        corpus: Folder of the corpus.
+    """
+    learn_subwords(load_one_of(dataset, TokenisedDataset, "parallel text or a treebank"), corpus)
 
 
 def learn_subwords(dataset: TokenisedDataset, corpus: Path) -> None:

@@ -1,18 +1,5 @@
-"""Clean the trees of a treebank, and write each as a sentence and a sequence of symbols.
+"""Cleaned trees of a treebank, as sentences and as sequences of symbols."""
 
-    python -m pipeline prepare-trees --dataset workflow/datasets/craft.yaml --corpus work/corpora/craft
-
-reads   <corpus>/raw/<split>.trees, or <corpus>/<split>.trees of the grammar
-writes  <corpus>/prepared/<split>.tok.en         the words, separated by spaces
-        <corpus>/prepared/<split>.tok.brackets   the linearised tree (linearisation.py)
-        <corpus>/prepared/<split>.trees          the cleaned tree, against which parses are scored
-        <corpus>/prepared/report.json            counts, lengths, what was left out or repaired
-
-Traces, empty phrases and function tags go, as for every parser that is scored by EVALB. Only a training tree without
-words is left out; elsewhere it is an error.
-"""
-
-import argparse
 import logging
 import re
 from collections import Counter
@@ -26,7 +13,6 @@ import numpy as np
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.preparation import PreparedTrees, TreesReport
-from pipeline.data.corpus_arguments import corpus_arguments
 from pipeline.data.dataset import GrammarTreebank, Treebank, TreebankRecord, load_one_of
 from pipeline.data.text.shared_sentences import shared_sentences
 from pipeline.data.text.text_files import lines_of
@@ -37,11 +23,27 @@ log = logging.getLogger(__name__)
 
 SEVERAL_WORDS = re.compile(r"\([^ ()]+ [^ ()]+ [^ ()]")
 PERCENTILES = (50, 90, 95, 99, 100)
-add_arguments = corpus_arguments
 
 
-def run(args: argparse.Namespace) -> None:
-    prepare_trees(load_one_of(args.dataset, TreebankRecord, "a treebank"), args.corpus)
+def prepare_treebank(*, dataset: Path, corpus: Path) -> None:
+    """Clean and linearise the trees of a treebank.
+
+        python -m pipeline prepare-trees --dataset workflow/datasets/craft.yaml --corpus work/corpora/craft
+
+    reads   <corpus>/raw/<split>.trees, or <corpus>/<split>.trees of the grammar
+    writes  <corpus>/prepared/<split>.tok.en         the words, separated by spaces
+            <corpus>/prepared/<split>.tok.brackets   the linearised tree (linearisation.py)
+            <corpus>/prepared/<split>.trees          the cleaned tree, against which parses are scored
+            <corpus>/prepared/report.json            counts, lengths, what was left out or repaired
+
+    Traces, empty phrases and function tags are removed, as for every parser that is scored by EVALB. Only a training
+    tree without words is left out; elsewhere it is an error.
+
+    Args:
+        dataset: Dataset file.
+        corpus: Folder of the corpus.
+    """
+    prepare_trees(load_one_of(dataset, TreebankRecord, "a treebank"), corpus)
 
 
 def prepare_trees(dataset: Treebank, corpus: Path) -> PreparedTrees:

@@ -1,20 +1,11 @@
-"""The site of all results: pages that are opened from disk, with whatever is there; the rest says `not run`.
+"""The site of all results: pages that open from disk."""
 
-    reprise site --set scale=demo --out results/site
-
-reads   tables, figures, claims, and the folders of runs and corpora
-writes  <out>/index.html, a page for each paper, run, test set and comparison, and what they show
-
-The same results make the same bytes. Text that nobody may pass on is left out without --private.
-"""
-
-import argparse
 import logging
 from pathlib import Path
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
-from pipeline.papers.arguments import add_project_arguments, project_of
+from pipeline.papers.arguments import ProjectOptions
 from pipeline.report.site.anchors import all_anchors
 from pipeline.report.site.outputs import output_sets, write_outputs
 from pipeline.report.site.pages import Pages
@@ -25,17 +16,25 @@ from pipeline.report.site.runs import write_run
 log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_project_arguments(parser)
-    parser.add_argument("--private", action="store_true", help="show text that nobody may pass on, too")
-    parser.add_argument("--out", type=Path, default=Path("results/site"), help="folder to write (default: %(default)s)")
+def write_site(*, private: bool = False, out: Path = Path("results/site"), project: ProjectOptions) -> None:
+    """Write the site of all results, to be opened from disk.
 
+        reprise site --set scale=demo --out results/site
 
-def run(args: argparse.Namespace) -> None:
-    require_writable(args.out, "--out")
-    pages = Pages(args.out, Present(project_of(args), args.private))
+    reads   tables, figures, claims, and the folders of runs and corpora
+    writes  <out>/index.html, a page for each paper, run, test set and comparison, and their files
+
+    Results that are not there yet are shown as `not run`. The same results give the same bytes.
+
+    Args:
+        private: Show text that nobody may pass on.
+        out: Folder to write.
+        project: The project and its settings.
+    """
+    require_writable(out, "--out")
+    pages = Pages(out, Present(project.load(), private))
     build(pages)
-    log.info("%s: %d files", args.out / "index.html", len(pages.written))
+    log.info("%s: %d files", out / "index.html", len(pages.written))
 
 
 def build(pages: Pages) -> None:

@@ -1,29 +1,27 @@
-"""The run that somebody names: by its folder, or as `paper/system/dataset/seed`; and how it is decoded. No torch."""
+"""Runs, projects and results by the names that users give them. Loads no torch."""
 
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pipeline.config import DecodingConfig, RunSpec, load_run, run_folder_above
+from pipeline.config import RunSpec, load_run, run_folder_above
 from pipeline.core.advice import REPAIR
-from pipeline.core.artifacts import Averaged, RunId, Score, Trained, Tuned
+from pipeline.core.artifacts import Product, Report, RunId, Trained
 from pipeline.core.errors import UserError
-from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE, path_in_run
+from pipeline.core.layout import RESULTS, RUN_FILE, WEIGHTS_FILE
 from pipeline.core.provenance import ROOT
-from pipeline.core.records.decoding import Tuned as TunedWeights
-from pipeline.core.schema import known, refuse_unread, validate
-from pipeline.core.yaml_file import parse_yaml
+from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
-from pipeline.papers.reports import table_products
-from pipeline.workflow.targets import command
+from pipeline.workflow.graph import Graph
+from pipeline.workflow.targets import command, unknown_target
+
+P = TypeVar("P", bound=Product)
 
 PACKED_FILE = "model.json"
 """What a packed model (portable.py) is known by."""
-SHORT = {"beam": "beam_size", "alpha": "length_penalty"}
-"""Other names of settings, as in `--decoding beam=8,alpha=1.0`."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,6 @@ class FoundRun:
         records = self.project.dataset_records
         known(self.spec.dataset, records, f"{self.folder / RUN_FILE}: dataset")
         return records[self.spec.dataset]
-
-
-@dataclass(frozen=True)
-class NamedDecoding:
-    """How a run is decoded, and with which weights."""
-
-    name: str
-    config: DecodingConfig
-    weights: Path
-    language_model: Path | None
 
 
 def find_project(settings: dict[str, Any]) -> Project:
@@ -148,69 +136,35 @@ def of_other_settings(project: Project, paper: str, system: str, dataset: str, s
     return f"; of other settings or data there is {weights[-1].parent}, to be named by its folder"
 
 
-def decoding_of(found: FoundRun, text: str) -> NamedDecoding:
-    """The decoding `NAME`, `KEY=VALUE,…` that differ from the usual one, or `NAME,KEY=VALUE,…`.
+def reports_named(graph: Graph, name: str) -> list[Report] | None:
+    """The reports of a paper, or of all; None when `name` is neither, or a paper that has none at this scale.
 
     Raises:
-        UserError: there is no such name or key, or weights that it needs have not been made.
+        UserError: there are some, and all of them need a dataset whose file is faulty.
     """
-    spec, project = found.spec, found.project
-    name, changes = split_decoding(text)
-    known(name := name or usual_decoding(found), found.decodings, "--decoding")
-    config = changed(project.decoding(spec.paper, spec.system, name), changes)
-    if config.tuned:
-        chosen = TunedWeights.read(made(found, Tuned(found.id, name)))
-        weights = {"lm_weight": chosen.lm_weight, "word_bonus": chosen.word_bonus, "lm_weights": []}
-        config = config.model_copy(update=weights)
-    averages = config.reads_checkpoints
-    path = made(found, Averaged(found.id, name)) if averages else found.folder / WEIGHTS_FILE
-    other = project.decoding_language_model(found.id, name)
-    return NamedDecoding(name, config, path, project.layout.run(other) if other else None)
+    papers = graph.project.reproduced if name == "all" else [name] if name in graph.project.papers else []
+    found = graph.readable(papers)
+    if graph.reports(papers) and not found:
+        raise next(iter(graph.project.dataset_records.faults.values()))
+    return found or None
 
 
-def split_decoding(text: str) -> tuple[str, dict[str, str]]:
-    """The name, or nothing, and the settings that differ, of `NAME,KEY=VALUE,…`. Raises UserError."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    name = parts.pop(0) if parts and "=" not in parts[0] else ""
-    if wrong := [part for part in parts if "=" not in part]:
-        raise UserError(f"--decoding: {wrong[0]!r}: write NAME, KEY=VALUE, or NAME,KEY=VALUE, such as beam=8,alpha=1.0")
-    pairs = [part.split("=", 1) for part in parts]
-    keys = [SHORT.get(key, key) for key, _ in pairs]
-    if double := [key for key in keys if keys.count(key) > 1]:
-        raise UserError(f"--decoding: {double[0]}: is given {keys.count(double[0])} times")
-    return name, dict(pairs)
+def in_file(project: Project, name: str, products: Iterable[P], otherwise: str) -> list[P]:
+    """Those of `products` that lie in the file `name`, whatever its ending.
 
+    Args:
+        otherwise: what to say of a file that is none of them, and nothing like them.
 
-def changed(config: DecodingConfig, changes: dict[str, str]) -> DecodingConfig:
-    """Raises UserError for an unknown key or a bad value, or where other weights would be needed."""
-    if not changes:
-        return config
-    given = {SHORT.get(key, key): parse_yaml(value, "--decoding") for key, value in changes.items()}
-    if unfit := {"average_last", "averaged", "language_model", "lm_weights"} & set(given):
-        raise UserError(f"--decoding: {unfit.pop()}: needs other weights; name a decoding of paper.yaml that has it")
-    settings = validate(DecodingConfig, config.model_dump() | given, "--decoding")
-    refuse_unread(settings, "--decoding", given)
-    if settings.unweighed and {"ngram_order", "lm_weight", "language_model_use"} & set(given):
-        raise UserError(f"--decoding: {settings.unweighed}")
-    return settings
-
-
-def made(found: FoundRun, product: Averaged | Tuned) -> Path:
-    """A product's file in the folder of the run, wherever that lies. Raises UserError when it is not made."""
-    path = found.folder / path_in_run(product)
-    if not path.exists():
-        making = command(found.project, found.project.layout.target(product))
-        raise UserError(f"{path}: not made yet; `{making}` makes it, or choose another --decoding")
-    return path
-
-
-def usual_decoding(found: FoundRun) -> str:
-    """That by which a table scores the run's output, if possible without another model beside it."""
-    project, run = found.project, found.id
-    papers = dict.fromkeys([run.paper, *project.papers])
-    tables = ((paper, table) for paper in papers for table in project.tables_here(paper))
-    products = (product for paper, table in tables for product in table_products(project, paper, table))
-    scored = (one for one in products if isinstance(one, Score) and one.measure != "perplexities")
-    names = [one.decoding for one in scored if (one.run.paper, one.run.system) == (run.paper, run.system)]
-    plain = (one for one in names if not project.decoding(run.paper, run.system, one).reads_language_model)
-    return next(plain, next(iter(names or found.decodings)))
+    Raises:
+        UserError: there is none; it says what may have been meant.
+    """
+    path = Path(name).with_suffix("")
+    if path.parent == RESULTS:  # a view of the configured paper's
+        path = project.layout.results / project.config.paper / path.name
+    layout, named_path = project.layout, Path(name)
+    if found := [
+        one for one in products if layout.path(one).with_suffix("") == path or layout.target(one) == named_path
+    ]:
+        return found
+    fault = unknown_target(project, name, frozenset(("all", *project.papers)))
+    raise UserError(fault or f"{name}: {otherwise}")

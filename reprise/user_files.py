@@ -1,19 +1,22 @@
-"""Files that a user gives: read, named, and never written over."""
+"""Files that a user gives or names: read, never written over, and folders that are either whole or absent."""
 
 import filecmp
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.core.errors import UserError
-from pipeline.core.files import made
+from pipeline.core.files import made, writing
 from pipeline.core.sha256 import sha256_json
 from pipeline.core.shown_text import one_line
 
+ANOTHER_PLACE = "name another place"
 LONGEST_NAME = 200
 """Bytes; file systems allow 255, of which unfinished downloads and notes need some."""
+
 UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and bytes that are not UTF-8."""
 
@@ -72,3 +75,35 @@ def beside_own(path: Path) -> Iterator[Path]:
 
 def not_text(name: str, error: UnicodeDecodeError) -> UserError:
     return UserError(f"{name}: not UTF-8 ({error.reason} at byte {error.start}); convert it first")
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder`, of the same name, to be filled; then it takes the place, which is free or empty.
+
+    Raises:
+        UserError: the system can't write it; nothing is left behind.
+    """
+    place = folder.resolve()
+    with writing(folder, ANOTHER_PLACE):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside = tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.")
+    with beside as above:
+        new = Path(above) / place.name
+        new.mkdir()
+        with filling(folder):
+            yield new
+        with writing(folder, ANOTHER_PLACE):
+            os.replace(new, place)
+
+
+@contextmanager
+def filling(path: Path) -> Iterator[None]:
+    """Raises UserError where `path` can't be written to. What else is missing is no fault of it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError:
+        with writing(path, ANOTHER_PLACE):
+            raise

@@ -1,0 +1,172 @@
+"""Argument parsers made from the signatures and docstrings of functions.
+
+A parameter before `*` is a positional argument, one after it an option; without a default it is required. A parameter
+whose type is a dataclass stands for one option per field, so that commands share options. Help is the docstring.
+
+argparse parses. cyclopts and typer read signatures too, but start later: with 40 commands, a light one takes 33 ms of
+CPU with argparse, 80 ms with cyclopts 5.5 and 148 ms with typer 0.29; `--help` takes 33, 170 and 69 ms.
+"""
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import UnionType
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Value = TypeVar("Value")
+SECTIONS = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):\n", re.MULTILINE)
+ENTRY = re.compile(r"^    (\w+): ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Argument(Generic[Value]):
+    """How a parameter is read, in `Annotated`, where its name and type do not say it all.
+
+    Attributes:
+        name: The option as typed; by default `--` and the parameter's name with dashes.
+        metavar: Name of the value in help.
+        convert: Turns the text into a value; by default the type does. It raises `argparse.ArgumentTypeError`.
+        repeated: The option may be given several times, each time with one value.
+        exclusive: Label of options of which at most one may be given.
+        required: Of the options with the same label, one must be given.
+    """
+
+    name: str = ""
+    metavar: str | tuple[str, ...] | None = None
+    convert: Callable[[str], Value] | None = None
+    repeated: bool = False
+    exclusive: str = ""
+    required: bool = False
+
+
+class Parameter(NamedTuple):
+    """A parameter of a command, or a field of its dataclass.
+
+    Attributes:
+        kind: Its type, without `Annotated` and `None`.
+        default: `MISSING` if it has none.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    about: str
+    is_option: bool
+    argument: Argument[Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser, function: Callable[..., None]) -> None:
+    """Give a parser the description and the arguments of a function."""
+    parser.description = documented(function)[0]
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    groups: dict[str, Any] = {}
+    for one in parameters(function):
+        label = one.argument.exclusive
+        if label and label not in groups:
+            groups[label] = parser.add_mutually_exclusive_group(required=one.argument.required)
+        place = groups.get(label, parser)
+        option = one.argument.name or f"--{one.name.replace('_', '-')}"
+        names = {"dest": one.name} if one.is_option else {}
+        place.add_argument(option if one.is_option else one.name, **names, **settings(one))
+
+
+def call(function: Callable[..., None], args: argparse.Namespace) -> None:
+    """Call a function with the arguments that its parser found."""
+
+    def value(name: str, kind: Any) -> Any:
+        if isinstance(kind, type) and is_dataclass(kind):
+            return kind(**{field.name: value(field.name, None) for field in fields(kind)})
+        found = getattr(args, name)
+        return tuple(found) if isinstance(found, list) else found
+
+    hints = get_type_hints(function)
+    function(**{name: value(name, hints[name]) for name in inspect.signature(function).parameters})
+
+
+def parameters(function: Callable[..., None]) -> Iterator[Parameter]:
+    """List the parameters of a function, with the fields of a dataclass in its place."""
+    hints, about = get_type_hints(function, include_extras=True), documented(function)[1]
+    for name, found in inspect.signature(function).parameters.items():
+        kind = hints[name]
+        if isinstance(kind, type) and is_dataclass(kind):
+            field_hints = get_type_hints(kind, include_extras=True)
+            field_about = {name: text for base in reversed(kind.__mro__) for name, text in documented(base)[1].items()}
+            for field in fields(kind):
+                default = field.default if field.default_factory is MISSING else field.default_factory()
+                yield parameter(field.name, field_hints[field.name], default, field_about, is_option=True)
+        else:
+            default = MISSING if found.default is found.empty else found.default
+            yield parameter(name, kind, default, about, found.kind is found.KEYWORD_ONLY)
+
+
+def parameter(name: str, kind: Any, default: Any, about: dict[str, str], is_option: bool) -> Parameter:
+    """Read the annotation of one parameter."""
+    extra: tuple[Any, ...] = ()
+    if get_origin(kind) is Annotated:
+        kind, *extra = get_args(kind)  # type: ignore[assignment]
+    if get_origin(kind) in (Union, UnionType):
+        (kind,) = (one for one in get_args(kind) if one is not type(None))
+    argument = next((one for one in extra if isinstance(one, Argument)), Argument())
+    return Parameter(name, kind, default, about.get(name, ""), is_option, argument)
+
+
+def settings(one: Parameter) -> dict[str, Any]:
+    """Translate a parameter into the keyword arguments of `ArgumentParser.add_argument`."""
+    found: dict[str, Any] = {"help": help_text(one)}
+    has_default = one.default is not MISSING
+    if one.is_option:
+        found |= {"default": one.default} if has_default else {"required": True}
+    if one.kind is bool:
+        return found | {"action": "store_true"}
+    kind = one.kind
+    if get_origin(kind) is tuple:
+        kind, *others = get_args(kind)
+        if others != [...]:
+            found["nargs"] = 1 + len(others)
+        elif one.argument.repeated:
+            found |= {"action": "append", "default": []}
+        else:
+            found["nargs"] = "*" if has_default and not one.is_option else "+"
+            found |= {"action": "extend", "default": []} if one.is_option and has_default else {}
+            found |= {"default": [*one.default]} if has_default and not one.is_option else {}
+    elif has_default and not one.is_option:
+        found |= {"nargs": "?", "default": one.default}
+    if get_origin(kind) is Literal:
+        found["choices"] = get_args(kind)
+    else:
+        found["type"] = one.argument.convert or kind
+    metavar = one.argument.metavar or (None if one.is_option or "choices" in found else one.name.upper())
+    return found | ({"metavar": metavar} if metavar else {})
+
+
+def help_text(one: Parameter) -> str:
+    """Return the description of a parameter, with its default."""
+    default = one.default
+    if default is not MISSING and default not in (None, False, "", ()):
+        words = (
+            " ".join(default)
+            if isinstance(default, tuple)
+            else f"{default:g}"
+            if isinstance(default, float)
+            else default
+        )
+        return f"{one.about} (default: {words})".replace("%", "%%")
+    return one.about.replace("%", "%%")
+
+
+def documented(thing: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Split a Google-style docstring into its description and the texts of its arguments or attributes."""
+    description, *sections = SECTIONS.split(inspect.cleandoc(thing.__doc__ or ""))
+    about: dict[str, str] = {}
+    for title, text in zip(sections[::2], sections[1::2], strict=True):
+        if title in ("Args", "Attributes"):
+            _, *entries = ENTRY.split(text)
+            about |= {name: sentence(words) for name, words in zip(entries[::2], entries[1::2], strict=True)}
+    return description.rstrip(), about
+
+
+def sentence(text: str) -> str:
+    """Join the lines of a description, and drop its last period, as help texts have none."""
+    return " ".join(text.split()).removesuffix(".")

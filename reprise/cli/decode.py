@@ -1,0 +1,163 @@
+"""Translation and parsing of text, and transcription of audio files, one line each, in the order given."""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pipeline.core.command_line import Argument
+from pipeline.core.errors import UserError
+from reprise.opening import ModelOptions
+from reprise.user_files import lines_of, not_text
+
+if TYPE_CHECKING:
+    from reprise.model import Model
+
+LINES_AT_ONCE = 20_000
+BYTES_AT_ONCE = 1 << 20
+LONGEST_LINE = 10_000
+"""Characters: some 1,500 words. What a model's attention takes of memory grows by the square: gigabytes beyond."""
+FILES_AT_ONCE = 32
+Run = Annotated[str, Argument(metavar="RUN")]
+TextFiles = Annotated[tuple[Path, ...], Argument(metavar="FILE")]
+Numbers = Literal["float32", "int8", "int16", "bfloat16", "float16"]
+
+
+def translate(model: Run, files: TextFiles = (), *, ctranslate2: Numbers | None = None, options: ModelOptions) -> None:
+    """Translate text, line by line.
+
+        reprise translate attention/base/wmt14-en-de talk.en > talk.de
+        echo "A dog sleeps." | reprise translate model/ --decoding beam=8
+        reprise translate model/ talk.en --decoding length_normalisation=length,alpha=1 --ctranslate2 int8
+
+    Without files, lines are read from standard input as they come, and their translations are flushed at once. The
+    progress of long inputs goes to standard error.
+
+    Args:
+        model: paper/system/dataset/seed, a run's folder, or a packed model's.
+        files: Text in UTF-8; by default standard input.
+        ctranslate2: Search with CTranslate2, in numbers of this type; plain Transformers only.
+        options: How to decode, and the settings of the project.
+    """
+    for lines, opened in inputs(model, files, ctranslate2, options):
+        write_lines(opened.translate(lines))
+
+
+def parse(model: Run, files: TextFiles = (), *, ctranslate2: Numbers | None = None, options: ModelOptions) -> None:
+    """Parse text, line by line, with words separated by spaces.
+
+        reprise parse attention/parsing/wsj sentences.txt > trees.txt
+
+    Without files, lines are read from standard input as they come, and their trees are flushed at once.
+
+    Args:
+        model: paper/system/dataset/seed, a run's folder, or a packed model's.
+        files: Text in UTF-8; by default standard input.
+        ctranslate2: Search with CTranslate2, in numbers of this type; plain Transformers only.
+        options: How to decode, and the settings of the project.
+    """
+    for lines, opened in inputs(model, files, ctranslate2, options):
+        write_lines(opened.parse(lines))
+
+
+def transcribe(
+    model: Run, files: Annotated[tuple[Path, ...], Argument(metavar="AUDIO")], *, options: ModelOptions
+) -> None:
+    """Transcribe audio files, one line per file.
+
+        reprise transcribe coldfusion/ctc/source/1 speech.wav talk.flac
+
+    Reads WAV, FLAC or OGG, of any sampling rate, mono or stereo. A model of a corpus with `speaker_cmvn` assumes that
+    all files of a call have the same speaker: give all recordings of a speaker at once.
+
+    Args:
+        model: paper/system/dataset/seed, a run's folder, or a packed model's.
+        files: Audio files.
+        options: How to decode, and the settings of the project.
+    """
+    from reprise.sound import read_sound
+
+    opened = options.open(model)
+    at_once = len(files) if opened.hears_speakers else FILES_AT_ONCE
+    for first in range(0, len(files), at_once):
+        sounds = {f"{place}: {path}": read_sound(path) for place, path in enumerate(files[first:][:at_once])}
+        for line in opened.transcribe_all(sounds):
+            print(line, flush=True)
+
+
+def inputs(
+    model: str, files: tuple[Path, ...], numbers: Numbers | None, options: ModelOptions
+) -> Iterator[tuple[list[str], "Model"]]:
+    """Open a model, and read chunks of lines for it. Raises UserError if a file or the model can't be read."""
+    for path in files:
+        if not path.exists() or path.is_dir():
+            raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
+    opened = options.open(model)
+    if numbers:
+        from reprise.ctranslate2_search import ctranslate2_search  # an extra
+
+        opened = replace(opened, search=ctranslate2_search(opened, numbers))
+    for lines in chunks_of_files([*files]) if files else chunks_of_input():
+        yield lines, opened
+
+
+def write_lines(lines: list[str]) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def chunks_of_files(paths: list[Path]) -> Iterator[list[str]]:
+    """Lines of the files, many at once, so that like lengths are decoded together."""
+    for path in paths:
+        numbered = enumerate(lines_of(path), start=1)
+        yield from chunks(short_enough(line.removesuffix("\n"), f"{path}, line {number}") for number, line in numbered)
+
+
+def chunks_of_input() -> Iterator[list[str]]:
+    """Whole lines of standard input, as many as are there already: one from a keyboard, many from a pipe."""
+    rest, read = b"", 0
+    while new := os.read(sys.stdin.fileno(), BYTES_AT_ONCE):
+        *lines, rest = (rest + new).split(b"\n")
+        yield from decoded(lines, read)
+        read += len(lines)
+    yield from decoded([rest] if rest else [], read)
+
+
+def decoded(lines: list[bytes], read: int) -> Iterator[list[str]]:
+    """read: how many lines were before these."""
+    numbered = enumerate(lines, start=read + 1)
+    yield from chunks(text_of(line, f"standard input, line {number}") for number, line in numbered)
+
+
+def chunks(lines: Iterator[str]) -> Iterator[list[str]]:
+    """Many at once; those before one that can't be read, then its UserError."""
+    good: list[str] = []
+    try:
+        for line in lines:
+            good.append(line)
+            if len(good) == LINES_AT_ONCE:
+                yield good
+                good = []
+    except UserError:
+        if good:
+            yield good
+        raise
+    if good:
+        yield good
+
+
+def text_of(line: bytes, where: str) -> str:
+    """Raises UserError when it isn't UTF-8, or is too long."""
+    try:
+        return short_enough(line.decode(), where)
+    except UnicodeDecodeError as error:
+        raise not_text(where, error) from error
+
+
+def short_enough(line: str, where: str) -> str:
+    """The line. Raises UserError when it is no sentence, nor a few."""
+    if len(line) > LONGEST_LINE:
+        raise UserError(f"{where}: {len(line):,} characters; {LONGEST_LINE:,} are read at most: a sentence a line")
+    return line
