@@ -9,10 +9,10 @@ from typing import Any, cast
 from pipeline.core import artifacts as products
 from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
-from pipeline.data.dataset import SplitName
+from pipeline.data.dataset import SplitName, sources_of
 from pipeline.outputs.plan import DecodingPlan, PlannedOutput, PlannedTraining
 from pipeline.outputs.scoring_plan import PlannedScore, ScoringPlan
-from pipeline.workflow.graph import Graph, flat
+from pipeline.workflow.graph import Graph, datasets_in, flat
 
 KINDS: dict[type[products.Product], str] = {
     products.Averaged: "averaged",
@@ -49,18 +49,39 @@ class Plans:
         return found
 
     def reports(self) -> list[products.Report]:
-        """Return every report of every paper, also those made on request, whose dataset files can be read."""
-        return self.graph.without_faults(self.every_report())
+        """Return the reports of all papers whose dataset files can be read.
 
-    def every_report(self) -> list[products.Report]:
+        A table on request is among them once the user's data that it needs is here. Before that, no decoding may wait
+        for this data.
+        """
         papers = self.project.papers
-        on_request = [
+        every = self.graph.without_faults([*self.graph.reports(papers), *self.on_request])
+        return [one for one in every if one not in self.on_request or all(map(self.is_here, self.datasets_of(one)))]
+
+    @cached_property
+    def on_request(self) -> list[products.Table]:
+        """List the tables of this scale that are made only if their files are asked for."""
+        return [
             products.Table(paper, name)
-            for paper, record in papers.items()
+            for paper, record in self.project.papers.items()
             for name in self.project.tables_here(paper)
             if record.tables[name].on_request
         ]
-        return [*self.graph.reports(papers), *on_request]
+
+    def datasets_of(self, report: products.Report) -> list[str]:
+        return datasets_in(self.graph.closure([report]))
+
+    def is_here(self, dataset: str) -> bool:
+        """Return whether a corpus is here, or every file that it is made from."""
+        if any(self.layout.path(kind(dataset)).exists() for kind in (products.Raw, products.Encoded)):
+            return True
+        from pipeline.data.fetch.download import places  # brings an HTTP client, which nothing else here needs
+
+        downloads, mirror = self.layout.downloads, self.project.config.mirror
+        sources = sources_of(self.project.dataset_records[dataset])
+        return all(
+            any(path.exists() for path in places(name, source, downloads, mirror)) for name, source in sources.items()
+        )
 
     def of(self, manifest: products.Product) -> list[products.OfRun]:
         """Return the products of a manifest, in the order in which they are made."""
@@ -137,6 +158,8 @@ class Plans:
             if not made:
                 raise UserError(f"{self.layout.path(product)}: no report wants this decoding of this run")
         read = chain.from_iterable(flat(self.graph.inputs(one)) for one in made)
+        if product in self.on_request:  # so that data which is missing is named before anything runs
+            read = chain(read, map(products.Encoded, self.datasets_of(cast(products.Report, product))))
         declared = dict.fromkeys(map(products.manifest_of, read))
         return [self.layout.path(one) for one in declared if one != product]
 

@@ -121,7 +121,8 @@ class Rules:
     def unknown_targets(self) -> str:
         """Return the pattern of names, results and runs in folders of former names that no rule makes."""
         tops = self.layout.results / self.project.config.paper, self.layout.results.parent
-        made = [self.layout.path(report).with_suffix("") for report in self.plans.every_report()]
+        every = [*self.graph.reports(self.project.papers), *self.plans.on_request]
+        made = [self.layout.path(report).with_suffix("") for report in every]
         made += [tops[1] / path.name for path in made if path.parent == tops[0]] + [tops[1] / "site/index"]
         known = "|".join(re.escape(str(path)) for path in made)
         return rf"(?!(?:{known})\.\w+$)(?:results/.+|[^/.]+|{re.escape(str(self.layout.runs))}/.+/seed\d+/.+)"

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from pipeline.core.artifacts import Encoded, Prepared, Product, Report
+from pipeline.core.artifacts import Encoded, Prepared, Product, Report, manifest_of
 from pipeline.core.digests import DamagedNoteError, noted_in, read_note
 from pipeline.core.layout import RESULTS
 from pipeline.papers.project import Project
@@ -26,7 +26,8 @@ SITE = RESULTS / "site/index.html"
 def restore_times(project: Project) -> None:
     """Give inputs that are newer than their products, but unchanged, the time at which they were made.
 
-    Products that are made last come first, so that each has its final time when it is compared with its inputs.
+    Products that are made last come first, so that each has its final time when it is compared with its inputs. Several
+    products stand in one manifest, whose time one of them may still lower: passes are repeated until nothing changes.
     """
     if not Path(project.config.work).is_dir():
         return
@@ -34,12 +35,17 @@ def restore_times(project: Project) -> None:
     products = graph.closure(graph.readable(project.papers))
     noted_beside.cache_clear()
     restored = sum(restore_report(graph, product) for product in products if isinstance(product, Report))
-    for product in reversed(products):
-        made_ns = oldest(outputs(graph, product))
-        inputs = (path for one in flat(graph.inputs(product)) for path in outputs(graph, one))
-        restored += sum(restore(path, made_ns) for path in inputs)
+    while found := sum(restore_inputs(graph, product) for product in reversed(products)):
+        restored += found
     if restored:
         log.info("restored the times of %d copied files", restored)
+
+
+def restore_inputs(graph: Graph, product: Product) -> int:
+    """Compare what a product is made from with the product."""
+    made_ns = oldest(outputs(graph, product))
+    inputs = (path for one in flat(graph.inputs(product)) for path in outputs(graph, one))
+    return sum(restore(path, made_ns) for path in inputs)
 
 
 def restore_report(graph: Graph, report: Report) -> int:
@@ -54,9 +60,12 @@ def restore_report(graph: Graph, report: Report) -> int:
 def outputs(graph: Graph, product: Product) -> list[Path]:
     """Return the file that stands for a product, and those that its job makes beside it under the same name.
 
-    Speech is prepared and encoded by one job, so that its report is an output of this job, too.
+    The outputs and scores of a decoding are declared by their manifest alone. Speech is prepared and encoded by one
+    job, so that its report is an output of this job, too.
     """
-    mark = graph.project.layout.path(product)
+    mark = graph.project.layout.target(product)
+    if manifest_of(product) is not product:
+        return [mark]
     beside = [path for path in noted_beside(mark.parent) if path.name.startswith(f"{mark.stem}.")]
     if isinstance(product, Encoded) and Prepared(product.dataset) not in flat(graph.inputs(product)):
         beside.append(graph.project.layout.path(Prepared(product.dataset)))

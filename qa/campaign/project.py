@@ -23,7 +23,7 @@ SETTINGS = {"scale": "paper", "licensed": {}}
 STEPS, VALIDATE_EVERY, CHECKPOINT_EVERY = 20, 10, 2
 TREES_TAKEN = {16445: TREES["train"], 16446: TREES["train"] + 1, 1555: TREES["dev"], 2780: TREES["test"]}
 VOCABULARY = {"bpe": 90, "word": 50}
-TRAINS = " --run {params.folder:q}"
+TRAINS = " --run {params.folder:q} --spec"
 SLOWED = " --function paced_training:train" + TRAINS
 NODE_MB, NODES, GPUS_OF_NODE = 32000, 2, 4  # of tests/cluster/slurm.sh
 LEAST_S = 8.0  # so that something can befall the shortest training
@@ -48,7 +48,7 @@ def make_project(folder: Path, served: Path, address: str) -> Path:
         rewrite(path, lambda origin: with_digests(origin, digests))
     rewrite(folder / "workflow/scales/paper.yaml", tiny)
     rewrite(folder / "config.yaml", lambda config: config | {"mirror": address})
-    rules = folder / "workflow/rules/training.smk"
+    rules = folder / "workflow/rules/models.smk"
     text = rules.read_text()
     assert text.count(TRAINS) == 1
     rules.write_text(text.replace(TRAINS, SLOWED))
