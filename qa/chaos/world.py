@@ -45,6 +45,7 @@ TEXT: tuple[Product, ...] = (
     Gates(CHINESE_ENGLISH),
     Score(CHINESE_ENGLISH, "phenomena", "beam10", "test"),
     Score(ENGLISH_GERMAN, "scores", "final", "dev"),
+    ModelSizes("weighted"),
 )
 TARGETS: tuple[Product, ...] = (
     *TEXT,
@@ -60,7 +61,6 @@ TARGETS: tuple[Product, ...] = (
     Tuned(SPEECH, "shallow-ctc"),
     Score(SPEECH, "scores", "final", "test", SPEECH.dataset),
     Figure("weighted", "figure2"),
-    ModelSizes("weighted"),
 )
 CLAIMS = """\
 scores:

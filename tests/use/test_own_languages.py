@@ -12,7 +12,7 @@ from written_languages import BEYOND_RULES, WRITTEN
 from pipeline.__main__ import main
 from pipeline.data.dataset import load_dataset
 from reprise.__main__ import main as reprise
-from reprise.preparation import Preparation
+from reprise.model_input import Preparation
 
 SENTENCES = WRITTEN | BEYOND_RULES
 SHARES = ["--split", "0.4/0.3/0.3"]

@@ -162,5 +162,6 @@ def decodings(present: Present, run: RunId) -> list[tuple[Written, Decoded]]:
 
 
 def scores(present: Present, run: RunId) -> list[tuple[Score, ScoreFile, str]]:
-    """Each score file that reports ask for, with its path."""
-    return [(one, ScoreFile.read(present.path(one)), str(present.path(one))) for one in present.made(Score, run)]
+    """Return each score that reports ask for, with the file that Snakemake is asked for to make it again."""
+    target = present.project.layout.target
+    return [(one, ScoreFile.read(present.path(one)), str(target(one))) for one in present.made(Score, run)]
