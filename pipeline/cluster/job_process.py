@@ -214,14 +214,20 @@ def go_on_later(order: JobOrder) -> Exit:
 
 
 def fruitless_starts(run: Path) -> int:
-    """Count the last starts, this one included, that brought neither a checkpoint nor the end of the job."""
-    newest = newest_checkpoint(run)
+    """Count the last starts, this one included, that brought no checkpoint, no output and no end of the job."""
+    newest, decoded = newest_checkpoint(run), last_output(run)
     fruitless = 0
     for line in reversed(read_starts(run)):
-        if line.outcome == "done" or (line.event == "start" and line.checkpoint != newest):
+        if line.outcome == "done" or (line.event == "start" and (line.checkpoint != newest or line.time < decoded)):
             break
         fruitless += line.event == "start"
     return fruitless
+
+
+def last_output(folder: Path) -> float:
+    """Return when an output of a decoding was last listed (seconds since the epoch), of a run or of a job beside it."""
+    run = folder.parents[1] if folder.parent.name == "jobs" else folder
+    return max((path.stat().st_mtime for path in run.glob("*/outputs*.json")), default=0.0)
 
 
 def export_distributed() -> None:

@@ -43,14 +43,14 @@ def test_starts_count_as_fruitless_until_there_is_a_newer_checkpoint(tmp_path, f
     assert fruitless_starts(tmp_path) == fruitless
 
 
-def test_starts_that_did_orders_or_ended_in_time_are_not_fruitless(tmp_path):
+def test_starts_that_decoded_or_ended_in_time_are_fruitful(tmp_path):
     line = StartLine(event="start", time=1.0, job="1", restart=0, node="n1", pid=1, checkpoint=0)
     for outcome in ("done", "stopped", "stopped"):
         record_start(tmp_path, line)
         record_start(tmp_path, line.model_copy(update={"event": "stop", "checkpoint": None, "outcome": outcome}))
     assert fruitless_starts(tmp_path) == 2
-    (tmp_path / "translate").mkdir()
-    (tmp_path / "translate/done.json").touch()  # later than all of them began
+    (tmp_path / "final").mkdir()
+    (tmp_path / "final/outputs.part.json").touch()  # later than all of them began
     assert fruitless_starts(tmp_path) == 0
 
 
