@@ -60,7 +60,7 @@ def test_an_unknown_config_key_stops_with_one_message(tmp_path):
     done = snakemake("-n", "all", "--nolock", "--config", "sacle=demo")
     assert done.returncode != 0
     assert (
-        "sacle: unknown key; allowed: licensed, mirror, paper, scale, seeds, tensorboard, work"
+        "sacle: unknown key; allowed: cuda_graphs, licensed, mirror, paper, scale, seeds, tensorboard, work"
         in done.stdout + done.stderr
     )
     assert "Traceback" not in done.stdout + done.stderr

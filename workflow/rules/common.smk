@@ -51,7 +51,10 @@ def datasets_where(condition):
 def described(*sections):
     """Return the pattern of the names under some sections of a paper.yaml, each in its own paper's folder only."""
     return alternatives(
-        f"(?<=/{paper}/){name}" for paper, record in project.papers.items() for section in sections for name in getattr(record, section)
+        f"(?<=/{paper}/){name}"
+        for paper, record in project.papers.items()
+        for section in sections
+        for name in getattr(record, section)
     )
 
 

@@ -41,13 +41,15 @@ rule download:
         stage=lambda wildcards: project.dataset_records[wildcards.dataset].collector,
         downloads=str(layout.downloads),
         corpus=shown(rules_of.corpus_folder),
-        sources=lambda wildcards: MIRROR if rules_of.record(wildcards).collector == "collect-recordings" else [*MIRROR, *PACKAGES],
+        sources=lambda wildcards: (
+            MIRROR if rules_of.record(wildcards).collector == "collect-recordings" else [*MIRROR, *PACKAGES]
+        ),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
         """
         python -m pipeline {params.stage} --dataset {input.dataset:q} --downloads {params.downloads:q} \\
-            --corpus {params.corpus:q} {params.sources:q} 2>&1 | tee {log:q}
+        --corpus {params.corpus:q} {params.sources:q} 2>&1 | tee {log:q}
         """
 
 
@@ -75,13 +77,15 @@ rule prepare:
     params:
         stage=lambda wildcards: "prepare" if rules_of.record(wildcards).form == "sentences" else "prepare-trees",
         corpus=shown(rules_of.corpus_folder),
-        options=lambda wildcards, threads: ["--processes", threads] if rules_of.record(wildcards).form == "sentences" else [],
+        options=lambda wildcards, threads: (
+            ["--processes", threads] if rules_of.record(wildcards).form == "sentences" else []
+        ),
     message:
         "{rule}: {wildcards.dataset} -> {output}"
     shell:
         """
         python -m pipeline {params.stage} --dataset {input.dataset:q} --corpus {params.corpus:q} {params.options:q} \\
-            >{log:q} 2>&1
+        >{log:q} 2>&1
         """
 
 
@@ -179,11 +183,13 @@ rule features:
     params:
         stage=lambda wildcards: "features" if rules_of.record(wildcards).form == "speech" else "encode-text",
         corpus=shown(rules_of.corpus_folder),
-        options=lambda wildcards, threads: [*PACKAGES, "--processes", threads] if rules_of.record(wildcards).form == "speech" else [],
+        options=lambda wildcards, threads: (
+            [*PACKAGES, "--processes", threads] if rules_of.record(wildcards).form == "speech" else []
+        ),
     message:
         "{rule}: {wildcards.dataset} -> {output.corpus}"
     shell:
         """
         python -m pipeline {params.stage} --dataset {input.dataset:q} --corpus {params.corpus:q} {params.options:q} \\
-            >{log:q} 2>&1
+        >{log:q} 2>&1
         """

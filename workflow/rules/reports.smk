@@ -35,7 +35,7 @@ rule table:
     shell:
         """
         python -m pipeline {params.stage} --paper {wildcards.paper} --table {wildcards.table} {params.settings:q} \\
-            --out {output.csv:q} >{log:q} 2>&1
+        --out {output.csv:q} >{log:q} 2>&1
         """
 
 
@@ -97,7 +97,7 @@ rule figure:
     shell:
         """
         python -m pipeline figure --paper {wildcards.paper} --figure {wildcards.figure} {params.settings:q} \\
-            --out {output.svg:q} >{log:q} 2>&1
+        --out {output.svg:q} >{log:q} 2>&1
         """
 
 
@@ -144,12 +144,11 @@ rule site:
     params:
         shown=json.dumps([SCALE, project.config.seed_list]),
         settings=SETTINGS,
-        folder=os.path.dirname(SITE),
     message:
         "{rule} -> {output}"
     shell:
         """
-        python -m reprise site {params.settings:q} --out {params.folder:q} >{log:q} 2>&1
+        python -m reprise site {params.settings:q} --out "$(dirname {output:q})" >{log:q} 2>&1
         """
 
 
