@@ -1,5 +1,6 @@
 """What CONTRIBUTING says under "How to", done to the letter in a copy of the project, and nothing else."""
 
+import json
 import re
 
 import pytest
@@ -50,8 +51,9 @@ def test_a_new_decoding_is_a_base_and_what_differs_from_it(root):
 
     edit(root / "workflow/papers/toy/paper.yaml", change)
     output = require(call(root, "snakemake", "-n", "-p", *TOY))
-    (decoding,) = re.findall(r"--decoding '(.*?)'", output)
-    assert '"beam_size": 9' in decoding and '"length_penalty": 0.6' in decoding
+    (decoding,) = re.findall(r"-- decode .*--plan '(.*?)'", output)
+    settings = json.loads(decoding)["settings"]
+    assert (settings["beam_size"], settings["length_penalty"]) == (9, 0.6)
 
 
 def test_a_new_dataset_is_a_file_that_a_paper_names(root):
