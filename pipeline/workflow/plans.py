@@ -40,23 +40,30 @@ class Plans:
 
     @cached_property
     def wanted(self) -> dict[products.Product, list[products.OfRun]]:
-        """List the products of each manifest that the reports of all papers want."""
+        """List the products of each manifest that the reports of all papers want.
+
+        What only a table on request wants joins a manifest of other reports once its data is here. Before that, no
+        other report may wait for this data.
+        """
+        found = self.by_manifest(self.graph.reports(self.project.papers))
+        for manifest, made in self.by_manifest(self.on_request).items():
+            others = found.setdefault(manifest, [])
+            is_shared = bool(others)
+            others += [
+                one
+                for one in made
+                if one not in others and (not is_shared or all(map(self.is_here, self.datasets_of(one))))
+            ]
+        return found
+
+    def by_manifest(self, reports: Iterable[products.Report]) -> dict[products.Product, list[products.OfRun]]:
+        """List what reports want by manifest, without reports whose dataset files can't be read."""
         found: dict[products.Product, list[products.OfRun]] = {}
-        for product in self.graph.closure(self.reports()):
+        for product in self.graph.closure(self.graph.without_faults(list(reports))):
             manifest = products.manifest_of(product)
             if manifest is not product and isinstance(product, products.OfRun):
                 found.setdefault(manifest, []).append(product)
         return found
-
-    def reports(self) -> list[products.Report]:
-        """Return the reports of all papers whose dataset files can be read.
-
-        A table on request is among them once the user's data that it needs is here. Before that, no decoding may wait
-        for this data.
-        """
-        papers = self.project.papers
-        every = self.graph.without_faults([*self.graph.reports(papers), *self.on_request])
-        return [one for one in every if one not in self.on_request or all(map(self.is_here, self.datasets_of(one)))]
 
     @cached_property
     def on_request(self) -> list[products.Table]:
@@ -68,8 +75,8 @@ class Plans:
             if record.tables[name].on_request
         ]
 
-    def datasets_of(self, report: products.Report) -> list[str]:
-        return datasets_in(self.graph.closure([report]))
+    def datasets_of(self, product: products.Product) -> list[str]:
+        return datasets_in(self.graph.closure([product]))
 
     def is_here(self, dataset: str) -> bool:
         """Return whether a corpus is here, or every file that it is made from."""
@@ -159,7 +166,7 @@ class Plans:
                 raise UserError(f"{self.layout.path(product)}: no report wants this decoding of this run")
         read = chain.from_iterable(flat(self.graph.inputs(one)) for one in made)
         if product in self.on_request:  # so that data which is missing is named before anything runs
-            read = chain(read, map(products.Encoded, self.datasets_of(cast(products.Report, product))))
+            read = chain(read, map(products.Encoded, self.datasets_of(product)))
         declared = dict.fromkeys(map(products.manifest_of, read))
         return [self.layout.path(one) for one in declared if one != product]
 

@@ -3,7 +3,7 @@
 import pytest
 from copied_project import ROOT
 
-from pipeline.core.artifacts import OfRun, Outputs, Score, Scores, Trained, manifest_of
+from pipeline.core.artifacts import OfRun, Outputs, Raw, Score, Scores, Trained, manifest_of
 from pipeline.core.layout import path_in_run
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph, flat
@@ -18,7 +18,8 @@ def plans(request) -> Plans:
 
 
 def wanted(plans: Plans) -> list[OfRun]:
-    products = plans.graph.closure(plans.reports())
+    reports = [*plans.graph.reports(plans.project.papers), *plans.on_request]
+    products = plans.graph.closure(plans.graph.without_faults(reports))
     return [one for one in products if isinstance(one, OfRun) and not isinstance(one, Trained)]
 
 
@@ -60,3 +61,25 @@ def test_perplexities_need_the_model_and_other_scores_do_not(plans):
     for one in wanted(plans):
         if isinstance(one, Score):
             assert isinstance(manifest_of(one), Outputs if one.measure == "perplexities" else Scores)
+
+
+def test_a_table_on_request_holds_up_no_other_report(tmp_path):
+    plans = Plans(Graph(load_project(ROOT, {"scale": "small", "licensed": {}, "work": str(tmp_path)})))
+    closures = [
+        {manifest_of(one): one for one in plans.graph.closure(reports) if isinstance(one, OfRun)}
+        for reports in (plans.graph.reports(plans.project.papers), plans.on_request)
+    ]
+    shared, alone = closures[1].keys() & closures[0].keys(), closures[1].keys() - closures[0].keys()
+    official = "an4-official"
+    asked = {
+        one for one in shared if isinstance(one, Outputs) for product in plans.of(one) if official in repr(product)
+    }
+    assert shared and not asked
+    assert any(isinstance(one, Outputs) for one in alone)
+    assert {one for one in alone if isinstance(one, Outputs | Scores)} <= plans.wanted.keys()
+    plans.layout.path(Raw(official)).parent.mkdir(parents=True)
+    plans.layout.path(Raw(official)).touch()
+    plans.layout.path(Raw("an4-complete")).parent.mkdir(parents=True)
+    plans.layout.path(Raw("an4-complete")).touch()
+    later = Plans(plans.graph)
+    assert any(official in repr(product) for one in shared for product in later.of(one))
