@@ -26,6 +26,8 @@ from pipeline.training.trainer import Trainer
 CPU = torch.device("cpu")
 MICRO_BATCHES = {"one": 200, "several": 80}
 SHORT = {"max_steps": 6, "validate_every": 3, "checkpoint_every": 2}
+LONG = {"max_steps": 24, "validate_every": 8, "checkpoint_every": 8}
+"""So many steps that every shape comes back after another one."""
 ARCHITECTURES = ["transformer", "weighted_transformer", "recurrent", "convolutional"]
 
 
@@ -118,7 +120,7 @@ def test_frozen_branch_weights_have_graphs_of_their_own(new_run, trainer_with):
 
 @pytest.mark.parametrize("parts", MICRO_BATCHES)
 def test_dropped_graphs_are_recorded_again_to_the_same_bytes(new_run, trainer_with, parts):
-    settings = {"micro_batch_tokens": MICRO_BATCHES[parts]} | SHORT
+    settings = {"micro_batch_tokens": MICRO_BATCHES[parts]} | LONG
     few, all_kept = trainer_with(new_run("few", **settings), most=1), trainer_with(new_run("all", **settings))
     assert_equal(final(few), final(all_kept))
     assert few.captured.graphs.recorder.recorded > all_kept.captured.graphs.recorder.recorded
