@@ -26,6 +26,8 @@ RUN = str(LAYOUT.run(TRAINING))
 CORPUS = str(LAYOUT.corpus("grammar-smoke-en-de"))
 TARGETS = ["results/smoke/attention/figure3.svg", f"{RUN}/averaged/scores.json"]
 COMPARED = [*TARGETS, f"{RUN}/scores/averaged/test.json"]
+STATE = ("job.json", "owner.json")
+"""Files that say what a process does now: nothing is made from them, so `verify` does not look at them."""
 KINDS = {
     "raw text": f"{CORPUS}/raw/*",
     "facts": f"{CORPUS}/*.phenomena.jsonl",
@@ -132,11 +134,11 @@ def test_verify_looks_at_every_noted_file(project):
     checked = {one.path for finding in found for one in finding.checks}
     notes = [path for top in ("work", "results") for path in Path(top).rglob(".digests/*")]
     noted = {path.parent.parent / path.name for path in notes if path.parents[2].name != "jobs"}
-    assert len(noted) > 40 and noted - checked == {path for path in noted if path.name in ("job.json", "owner.json")}
+    assert len(noted) > 40 and noted - checked == {path for path in noted if path.name in STATE}
 
 
 def test_damaged_notes_are_named_and_mended(project):
-    before, notes = contents(project), [path for path in Path("work").rglob(".digests/*") if "jobs" not in path.parts]
+    before, notes = contents(project), [path for path in Path("work").rglob(".digests/*") if path.name not in STATE]
     spoilt = {path: random.choice([b"", path.read_bytes()[:-1], b"\xff" * 65]) for path in random.sample(notes, 9)}
     for path, content in spoilt.items():
         path.write_bytes(content)
@@ -154,8 +156,9 @@ def test_copy_without_times_leaves_nothing_to_do(finished, tmp_path):
     shutil.copytree(finished, folder, symlinks=True, copy_function=shutil.copy)
     shutil.rmtree(folder / ".snakemake")  # its records know only the paths of the original
     files = [path for top in ("work", "results") for path in (folder / top).rglob("*") if path.is_file()]
+    made, copied = max(path.stat().st_mtime for path in finished.rglob("*") if path.is_file()), time.time()
     for path in files:
-        os.utime(path, (time.time() - 9 * random.random(),) * 2)
+        os.utime(path, (random.uniform(made, copied),) * 2)
     dry_run = ("snakemake", "-n", "--config", "scale=smoke", "--", *TARGETS)
     assert jobs(require(call(folder, *dry_run))) == {}
     with open(folder / CORPUS / "subwords.model", "ab") as file:
