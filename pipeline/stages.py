@@ -76,6 +76,11 @@ STAGES = {
         "pipeline.report.layer_table:write_layer_table",
         "Compare measured layer times with the complexities that the paper prints",
     ),
+    "results": Command(
+        "pipeline.report.results:write_results",
+        "Write tables, figures and claims from what is there now",
+        is_stage=False,
+    ),
     "site": Command(
         "pipeline.report.site.build:write_site",
         "Write the site of all results, to be opened from disk",

@@ -4,21 +4,18 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pipeline.config import RunSpec, load_run, run_folder_above
 from pipeline.core.advice import REPAIR
-from pipeline.core.artifacts import Product, Report, RunId, Trained
+from pipeline.core.artifacts import RunId, Trained
 from pipeline.core.errors import UserError
-from pipeline.core.layout import RESULTS, RUN_FILE, WEIGHTS_FILE
+from pipeline.core.layout import RUN_FILE, WEIGHTS_FILE
 from pipeline.core.provenance import ROOT
 from pipeline.core.schema import known
 from pipeline.data.dataset import AnyDataset
 from pipeline.papers.project import Project, is_project, load_project, require_project, require_work
-from pipeline.workflow.graph import Graph
-from pipeline.workflow.targets import command, unknown_target
-
-P = TypeVar("P", bound=Product)
+from pipeline.workflow.targets import command
 
 PACKED_FILE = "model.json"
 """What a packed model (portable.py) is known by."""
@@ -134,37 +131,3 @@ def of_other_settings(project: Project, paper: str, system: str, dataset: str, s
     if not (weights := sorted(found, key=lambda path: path.stat().st_mtime)):
         return ""
     return f"; of other settings or data there is {weights[-1].parent}, to be named by its folder"
-
-
-def reports_named(graph: Graph, name: str) -> list[Report] | None:
-    """The reports of a paper, or of all; None when `name` is neither, or a paper that has none at this scale.
-
-    Raises:
-        UserError: there are some, and all of them need a dataset whose file is faulty.
-    """
-    papers = graph.project.reproduced if name == "all" else [name] if name in graph.project.papers else []
-    found = graph.readable(papers)
-    if graph.reports(papers) and not found:
-        raise next(iter(graph.project.dataset_records.faults.values()))
-    return found or None
-
-
-def in_file(project: Project, name: str, products: Iterable[P], otherwise: str) -> list[P]:
-    """Those of `products` that lie in the file `name`, whatever its ending.
-
-    Args:
-        otherwise: what to say of a file that is none of them, and nothing like them.
-
-    Raises:
-        UserError: there is none; it says what may have been meant.
-    """
-    path = Path(name).with_suffix("")
-    if path.parent == RESULTS:  # a view of the configured paper's
-        path = project.layout.results / project.config.paper / path.name
-    layout, named_path = project.layout, Path(name)
-    if found := [
-        one for one in products if layout.path(one).with_suffix("") == path or layout.target(one) == named_path
-    ]:
-        return found
-    fault = unknown_target(project, name, frozenset(("all", *project.papers)))
-    raise UserError(fault or f"{name}: {otherwise}")

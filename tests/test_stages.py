@@ -46,13 +46,11 @@ def test_summary_is_the_first_sentence_of_the_help(name):
 
 
 def test_pipeline_names_no_module_of_reprise():
-    """In imports, strings, docstrings and templates; `reprise COMMAND` is the name of a program.
-
-    After a failure, workflow/start.py starts that program with the Python of the workflow.
-    """
+    """In imports, strings, docstrings, templates and rules; `reprise COMMAND` is the name of a program."""
     module = re.compile(r"\b(from|import) reprise\b|\breprise[./:]\w|-m\W+reprise\b")
     files = [path for path in (ROOT / "pipeline").rglob("*") if path.suffix in (".py", ".html", ".csv")]
-    named = [path for path in files if module.search(path.read_text().replace('"-m", "reprise", "results"', ""))]
+    files += [ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.smk")]
+    named = [path for path in files if module.search(path.read_text())]
     assert len(files) > 300 and not named
 
 

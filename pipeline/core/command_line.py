@@ -41,6 +41,17 @@ class Argument(Generic[Value]):
     required: bool = False
 
 
+def pause(text: str) -> float:
+    """Parse a number of seconds between two rounds."""
+    seconds = float(text)
+    if not 0 < seconds <= 1e6:
+        raise argparse.ArgumentTypeError(f"must be above 0 and a million at most, got {text}")
+    return seconds
+
+
+Pause = Annotated[float, Argument(metavar="S", convert=pause)]
+
+
 class Parameter(NamedTuple):
     """A parameter of a command, or a field of its dataclass.
 

@@ -57,7 +57,7 @@ def after_failure(logs: Iterable[Path], settings: list[str]) -> None:
     failed, reports = sorted(set(logs)), sorted(path for path in own_files() if is_report(path))
     if failed and reports:
         forget_driver()  # nothing is driven any more
-        command = [sys.executable, "-m", "reprise", "results", *reports, *settings]
+        command = [sys.executable, "-m", "pipeline", "results", *reports, *settings]
         subprocess.run(command, stdout=sys.stderr, check=False)
     for path in failed:
         print(f"{last_words(path)} (log: {path})", file=sys.stderr, flush=True)

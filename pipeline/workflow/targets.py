@@ -5,13 +5,18 @@ import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
-from pipeline.core.artifacts import RunId
+from pipeline.core.artifacts import Product, Report, RunId, Table
 from pipeline.core.errors import UserError
+from pipeline.core.layout import RESULTS
 from pipeline.core.schema import load_yaml, unknown
 from pipeline.core.shown_text import one_line, shown
 from pipeline.core.yaml_file import yaml_text
 from pipeline.papers.project import Project, require_work
+from pipeline.workflow.graph import Graph
+
+AnyProduct = TypeVar("AnyProduct", bound=Product)
 
 PLANS = {"plan", "cost"}
 """Of all papers at a scale; rules of these names write them anew each time."""
@@ -155,3 +160,60 @@ def wrong_scale(project: Project, scale: str, target: str) -> str | None:
     if scale != project.config.scale:
         return f"{target}: the configured scale is {project.config.scale}{add(scale)}"
     return None
+
+
+def reports_asked_for(graph: Graph, target: str) -> list[Report]:
+    """Return the reports that a target names, including tables that are made on request.
+
+    Args:
+        graph: The papers of the project.
+        target: A paper, `all`, or a file in results/.
+
+    Raises:
+        UserError: The target is no report.
+    """
+    project = graph.project
+    tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
+    every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
+    otherwise = f"neither a paper, nor `all`, nor a result; where a rule makes it, `{command(project, target)}` does"
+    return reports_of_paper(graph, target) or products_in_file(project, target, every, otherwise)
+
+
+def reports_of_paper(graph: Graph, name: str) -> list[Report] | None:
+    """Return the reports of a paper, or of all papers.
+
+    Returns:
+        None if `name` is neither a paper nor `all`, or if the paper has no report at this scale.
+
+    Raises:
+        UserError: All of its reports need a dataset whose file is faulty.
+    """
+    papers = graph.project.reproduced if name == "all" else [name] if name in graph.project.papers else []
+    found = graph.readable(papers)
+    if graph.reports(papers) and not found:
+        raise next(iter(graph.project.dataset_records.faults.values()))
+    return found or None
+
+
+def products_in_file(project: Project, name: str, products: Iterable[AnyProduct], otherwise: str) -> list[AnyProduct]:
+    """Return those of some products that lie in a file, whatever its ending.
+
+    Args:
+        project: The project.
+        name: The file.
+        products: Products to choose from.
+        otherwise: The message for a file that resembles none of them.
+
+    Raises:
+        UserError: None of them lies there. The message suggests what may have been meant.
+    """
+    path = Path(name).with_suffix("")
+    if path.parent == RESULTS:  # a view of the configured paper's
+        path = project.layout.results / project.config.paper / path.name
+    layout, named_path = project.layout, Path(name)
+    if found := [
+        one for one in products if layout.path(one).with_suffix("") == path or layout.target(one) == named_path
+    ]:
+        return found
+    fault = unknown_target(project, name, frozenset(("all", *project.papers)))
+    raise UserError(fault or f"{name}: {otherwise}")

@@ -24,7 +24,6 @@ COMMANDS = {
         "show": ("reprise.cli.show:show", "Show a table in a terminal, with what it means"),
         "make": ("reprise.cli.make:make", "Run Snakemake for some targets, and show its progress"),
         "status": ("reprise.cli.status:status", "Show the progress of a campaign, what failed and what to do"),
-        "results": ("reprise.cli.results:results", "Write tables, figures and claims from what is there now"),
         "record": (
             "reprise.cli.record:record",
             "Keep the results of finished runs in a folder, with a table over seeds",

@@ -5,14 +5,13 @@ import sys
 import time
 from typing import Annotated
 
-from pipeline.core.artifacts import Report, Table
 from pipeline.core.command_line import Argument
 from pipeline.papers.arguments import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
-from pipeline.workflow.targets import command
-from reprise.named import find_project, in_file, reports_named
+from pipeline.workflow.targets import reports_asked_for
+from reprise.named import find_project
 from reprise.status.look_on import Workflow, look_on, relay
 
 
@@ -35,19 +34,10 @@ def make(targets: Annotated[tuple[str, ...], Argument(metavar="TARGET")], *, set
     changed = parse_settings(settings)
     project = find_project(changed)
     graph = Graph(project)
-    watch = Watch(project, [one for target in targets for one in reports(graph, target)])
+    watch = Watch(project, [one for target in targets for one in reports_asked_for(graph, target)])
     config = ["--config", *(f"{key}={json.dumps(value)}" for key, value in changed.items())] if changed else []
     begun, title = time.monotonic(), " ".join(targets)
     with Workflow([*config, "--", *targets], project) as workflow:
         look_on(workflow, watch, title) if sys.stdout.isatty() else relay(workflow)
     made = ", ".join(f"{there} {name}" for name, (there, _) in watch.look().made.items() if there)
     print(f"{title}: made of {made}; {(time.monotonic() - begun) / 60:.1f} minutes", flush=True)
-
-
-def reports(graph: Graph, target: str) -> list[Report]:
-    """What a target of the workflow is, with tables that are made on request. Raises UserError when it is no report."""
-    project = graph.project
-    tables = [Table(paper, name) for paper in project.papers for name in project.tables_here(paper)]
-    every: dict[Report, None] = dict.fromkeys([*graph.reports(project.papers), *tables])
-    otherwise = f"neither a paper, nor `all`, nor a result; where a rule makes it, `{command(project, target)}` does"
-    return reports_named(graph, target) or in_file(project, target, every, otherwise)

@@ -1,6 +1,5 @@
 """Progress of a campaign, here or on Slurm: what runs, waits or failed and why, its cost, and what to do."""
 
-import argparse
 import json
 import shlex
 import shutil
@@ -17,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from pipeline.core.artifacts import Product, Trained
-from pipeline.core.command_line import Argument
+from pipeline.core.command_line import Argument, Pause
 from pipeline.core.schema import known
 from pipeline.papers.arguments import Settings
 from pipeline.papers.project import Project
@@ -32,17 +31,6 @@ if TYPE_CHECKING:
     from reprise.status.forecast import Forecast
 
 WIDTH = 100
-
-
-def pause(text: str) -> float:
-    """Parse a number of seconds."""
-    seconds = float(text)
-    if not 0 < seconds <= 1e6:
-        raise argparse.ArgumentTypeError(f"must be above 0 and a million at most, got {text}")
-    return seconds
-
-
-Pause = Annotated[float, Argument(metavar="S", convert=pause)]
 
 
 def status(

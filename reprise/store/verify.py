@@ -21,8 +21,7 @@ from pipeline.papers.project import Project
 from pipeline.workflow.drivers import noted_drivers, why_alive
 from pipeline.workflow.file_checks import Checked
 from pipeline.workflow.graph import Graph, flat
-from pipeline.workflow.targets import options
-from reprise.named import in_file, reports_named
+from pipeline.workflow.targets import options, products_in_file, reports_of_paper
 from reprise.store.lost_records import lost_records, restore
 from reprise.store.product_checks import Finding, Inspection, is_needed
 from reprise.store.scales_beside import not_looked_at
@@ -95,10 +94,10 @@ def asked(graph: Graph, names: list[str]) -> tuple[list[Product], list[Product]]
     otherwise = f"nothing of the papers is made there at scale {graph.project.config.scale}"
     files, of_papers = list[Product](), list[Product]()
     for name in names:
-        if reports := reports_named(graph, name):
+        if reports := reports_of_paper(graph, name):
             of_papers += reports
         else:
-            files += in_file(graph.project, name, every, otherwise)
+            files += products_in_file(graph.project, name, every, otherwise)
     return files, of_papers
 
 

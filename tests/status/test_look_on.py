@@ -15,8 +15,8 @@ from pipeline.papers.project import load_project
 from pipeline.stages import parse
 from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph
+from pipeline.workflow.targets import reports_asked_for
 from reprise.cli import REPRISE
-from reprise.cli.make import reports
 from reprise.status.look_on import Pace, Workflow, causes, events, look_on, relay
 
 SAID = """\
@@ -142,7 +142,7 @@ def test_an_interrupt_is_handed_on_and_waited_for(workflow, tmp_path, capsys):
 
 
 def test_a_terminal_has_a_screen(workflow, project, monkeypatch, capsys):
-    watch = Watch(project, reports(Graph(project), "results/smoke/weighted/table2.csv"), 0.0)
+    watch = Watch(project, reports_asked_for(Graph(project), "results/smoke/weighted/table2.csv"), 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     with workflow("sleep 0.1") as made:
         look_on(made, watch, "toy")
@@ -153,11 +153,11 @@ def test_a_terminal_has_a_screen(workflow, project, monkeypatch, capsys):
 
 def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):
     graph, paper = Graph(project), project.config.paper
-    assert reports(graph, "results/table2.csv") == [Table(paper, "table2")]
-    assert reports(graph, "results/smoke/attention/figure3.png") == [Figure("attention", "figure3")]
-    assert reports(graph, "results/smoke/coldfusion/claims.md") == [Claims("coldfusion")]
-    assert reports(graph, "weighted") == graph.reports(["weighted"])
-    assert set(reports(graph, "all")) == set(graph.reports(project.reproduced))
+    assert reports_asked_for(graph, "results/table2.csv") == [Table(paper, "table2")]
+    assert reports_asked_for(graph, "results/smoke/attention/figure3.png") == [Figure("attention", "figure3")]
+    assert reports_asked_for(graph, "results/smoke/coldfusion/claims.md") == [Claims("coldfusion")]
+    assert reports_asked_for(graph, "weighted") == graph.reports(["weighted"])
+    assert set(reports_asked_for(graph, "all")) == set(graph.reports(project.reproduced))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_target_is_the_reports_that_the_workflow_makes_of_it(project):
 )
 def test_a_target_that_is_no_result_is_answered_with_what_there_is(project, target, said):
     with pytest.raises(UserError, match=said):
-        reports(Graph(project), target)
+        reports_asked_for(Graph(project), target)
 
 
 def test_time_left_is_by_the_updates_since_the_start(monkeypatch):

@@ -148,7 +148,7 @@ rule site:
         "{rule} -> {output}"
     shell:
         """
-        python -m reprise site {params.settings:q} --out "$(dirname {output:q})" >{log:q} 2>&1
+        python -m pipeline site {params.settings:q} --out "$(dirname {output:q})" >{log:q} 2>&1
         """
 
 

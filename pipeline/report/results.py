@@ -1,26 +1,26 @@
-"""Tables, figures and claims of whatever is there now."""
+"""Write tables, figures and claims from what is there now."""
 
 import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
-from pipeline.core.command_line import Argument
+from pipeline.core.command_line import Argument, Pause
 from pipeline.core.digests import recording
 from pipeline.papers.arguments import Settings
+from pipeline.papers.project import load_project, require_project, require_work
 from pipeline.papers.settings import parse_settings
 from pipeline.report.partial import Made, Partial, mark_in_part, score_decoded
 from pipeline.workflow.campaign import Campaign, Watch
 from pipeline.workflow.causes import Causes
 from pipeline.workflow.failures import first_line
 from pipeline.workflow.graph import Graph
-from reprise.cli.make import reports as reports_of
-from reprise.cli.status import Pause
-from reprise.named import find_project
+from pipeline.workflow.targets import reports_asked_for
 
 
-def results(
+def write_results(
     targets: Annotated[tuple[str, ...], Argument(metavar="TARGET")] = ("all",),
     *,
     watch: bool = False,
@@ -45,9 +45,11 @@ def results(
         settings: Override a key of config.yaml. May be given several times.
     """
     logging.disable(logging.INFO)  # of the stages
-    project = find_project(parse_settings(settings))
+    require_project(Path(), "go to the root folder of one")
+    project = load_project(Path(), parse_settings(settings))
+    require_work(project)
     graph = Graph(project)
-    reports = list(dict.fromkeys(one for target in targets for one in reports_of(graph, target)))
+    reports = list(dict.fromkeys(one for target in targets for one in reports_asked_for(graph, target)))
     watcher = Watch(project, reports)
     while True:
         campaign = watcher.look()
