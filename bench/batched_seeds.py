@@ -20,7 +20,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from train_step import ADAM, SHAPES, SMOOTHING, Plain, Shape, Step, measure, our_step, plain
 
 from pipeline.core.symbols import PAD
-from pipeline.data.batches.batches import TextBatch
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.training.machine import prepare
 
 

@@ -31,7 +31,7 @@ from torch.nn import functional as F
 
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.batches import TextBatch
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig

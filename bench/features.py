@@ -23,12 +23,11 @@ from pipeline.config import TrainingConfig
 from pipeline.core.schema import validate
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import Dataset, ReaderPool
+from pipeline.data.speech.collect_text import grammar_lines
 from pipeline.data.speech.features import compute_features, features_of
 from pipeline.data.speech.manifest import Utterance, write_manifest
-from pipeline.data.speech.readers import reader_of
 from pipeline.data.speech.sentences import Sentence
-from pipeline.data.speech.speak import Task, read_part
-from pipeline.data.speech.text_lines import grammar_lines
+from pipeline.data.speech.speak import Task, read_part, reader_of
 
 SECONDS, SEED = 10.0, 1
 RATES = {8000: 3800.0, 16000: 7600.0}
@@ -81,7 +80,7 @@ def measure_batches(folder: Path, utterances: list[Utterance]) -> None:
 def epoch_of(data: SpeechBatches, utterances: list[Utterance]) -> list[Utterance]:
     """Put the batches of one epoch together, which holds all utterances."""
     for step in range(len(data)):
-        data.update(step)
+        data.micro_batches(step)
     return utterances
 
 

@@ -21,13 +21,13 @@ MEASURED = """\
 import json, resource, sys, time
 from pathlib import Path
 from pipeline.config import TrainingConfig
-from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
+from pipeline.data.batches.parallel_batches import ParallelSplit, ParallelBatches
 seconds = [time.process_time()]
 training = TrainingConfig(max_steps=1, schedule="constant", lr=1, validate_every=1, checkpoint_every=1,
                           tokens_per_update=25000, micro_batch_tokens=8192, max_length=256)
-batches = TrainingBatches(ParallelSplit(Path(sys.argv[1]), "train"), training, seed=1)
+batches = ParallelBatches(ParallelSplit(Path(sys.argv[1]), "train"), training, seed=1)
 seconds.append(time.process_time())
-batches.update(len(batches) // 2)
+batches.micro_batches(len(batches) // 2)
 seconds.append(time.process_time())
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 print(json.dumps({"imports_s": round(seconds[0], 2), "cut_s": round(seconds[1] - seconds[0], 2),

@@ -50,11 +50,11 @@ FIRST_BATCH = """\
 import sys
 from pathlib import Path
 from pipeline.config import TrainingConfig
-from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
+from pipeline.data.batches.parallel_batches import ParallelSplit, ParallelBatches
 training = TrainingConfig(max_steps=1, schedule="constant", lr=1, validate_every=1, checkpoint_every=1,
                           tokens_per_update=25000, micro_batch_tokens=8192, max_length=256)
-batches = TrainingBatches(ParallelSplit(Path(sys.argv[1]) / "encoded", "train"), training, seed=1)
-batches.update(len(batches) // 2)
+batches = ParallelBatches(ParallelSplit(Path(sys.argv[1]) / "encoded", "train"), training, seed=1)
+batches.micro_batches(len(batches) // 2)
 """
 
 

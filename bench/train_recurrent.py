@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pipeline.core.symbols import BOS, EOS
-from pipeline.data.batches.batches import TextBatch
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.recurrent.settings import RecurrentConfig
 from pipeline.training.machine import prepare

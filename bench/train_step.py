@@ -38,7 +38,7 @@ from torch import Tensor, nn
 
 from pipeline.config import ModelConfig
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.batches import TextBatch
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.build import build_model
 from pipeline.models.flops import BatchShape, training_flops
 from pipeline.models.layers.positions import sinusoids

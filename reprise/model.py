@@ -12,8 +12,8 @@ from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
+from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import normalised_as
-from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.vocabulary import Subwords, vocabularies
 from pipeline.data.trees.linearisation import rebuild
@@ -109,7 +109,7 @@ class Model:
         return self.decoded(GivenText("the text", self.symbols[0].encode(tokens)))
 
     def decoded(self, split: GivenText | GivenSpeech) -> list[str]:
-        batches = WholeSplit[Any, Any](split, self.config.batch_tokens)
+        batches = EvalBatches[Any, Any](split, self.config.batch_tokens)
         return self.symbols[1].decode(decode_split(self.trained, batches, self.search).outputs)
 
     @property

@@ -8,11 +8,10 @@ from pydantic import Field
 
 from pipeline.core.records.corpus import Statistics
 from pipeline.core.schema import Closed
-from pipeline.data.batches.batches import ParallelSplit
+from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.batches.speech_batches import SpeechSplit
 from pipeline.data.dataset import AnyDataset, SampleRate, Segmenter, TokeniserName
-from pipeline.data.store.frame_store import FrameStore
-from pipeline.data.store.token_store import TokenStore
+from pipeline.data.store.sequence_store import FrameStore, TokenStore
 from pipeline.data.text.cleaning import BadPairError, decode, tokenised
 from pipeline.data.text.tokenisation import Tokenisation
 

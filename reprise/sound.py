@@ -9,9 +9,8 @@ import soundfile
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import Statistics
 from pipeline.data.speech.audio import LARGEST, LOUDEST, in_unit_range
-from pipeline.data.speech.cmvn import Moments, normalised
-from pipeline.data.speech.mel import MelFilters
-from pipeline.data.store.frame_store import STORED
+from pipeline.data.speech.frontend import MelFilters, Moments, normalised
+from pipeline.data.store.sequence_store import STORED
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from pipeline.config import DecodingConfig, load_run
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
-from pipeline.data.batches.batches import TextBatch
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
-from pipeline.data.store.token_store import TokenStore
+from pipeline.data.store.sequence_store import TokenStore
 from pipeline.data.text.alphabet import IDS
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.models.fusion.model import FusedModel

@@ -11,7 +11,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.records.decoding import Decoded
 from pipeline.core.schema import parse_json
-from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.base import EvalBatches
 from pipeline.decoding.choose_search import Decoder
 from pipeline.decoding.trained_model import TrainedModel
 from pipeline.training.machine import precision_on
@@ -51,7 +51,7 @@ def parse_decoding(text: str) -> DecodingConfig:
     return parse_json(DecodingConfig, text, "--decoding")
 
 
-def decode_split(trained: TrainedModel, batches: WholeSplit[Any, Any], search: Decoder) -> Outputs:
+def decode_split(trained: TrainedModel, batches: EvalBatches[Any, Any], search: Decoder) -> Outputs:
     """The best hypothesis of each sequence of a split.
 
     Raises:

@@ -13,8 +13,8 @@ from pathlib import Path
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import ParallelCorpus
-from pipeline.data.batches.batches import ParallelSplit
-from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.tokenisation import Tokenisation
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.decoding.choose_search import Decoder, build_decoder, prepare_language_model
@@ -49,7 +49,7 @@ def translate_split(
     """
     corpus = Path(trained.spec.corpus)
     _, subwords = load_vocabularies(corpus.parent)
-    decoded = decode_split(trained, WholeSplit(ParallelSplit(corpus, split), config.batch_tokens), search)
+    decoded = decode_split(trained, EvalBatches(ParallelSplit(corpus, split), config.batch_tokens), search)
     tokenised = subwords.decode(decoded.outputs)
     if text:
         known = trained.corpus

@@ -18,8 +18,8 @@ import numpy as np
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.decoding import Tuned, TunedPoint
-from pipeline.data.batches.batches import TextBatch
 from pipeline.data.batches.corpus_batches import normalised_as, source_split
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.decoding.choose_search import build_decoder, prepare_language_model

@@ -18,8 +18,7 @@ from pathlib import Path
 from pipeline.core.errors import UserError
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import GrammarDataset, SplitName, load_dataset
-from pipeline.data.text.checked_lines import read_lines
-from pipeline.data.text.test_sets import check_references
+from pipeline.data.text.checked_lines import check_references, read_lines
 from pipeline.data.text.vocabulary import load_vocabularies
 from pipeline.data.trees.trees import parse_tree
 from pipeline.evaluation.scored import scored, scoring_arguments

@@ -15,7 +15,7 @@ from pipeline.core.records.preparation import PreparedSpeech
 from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.dataset import SplitName, load_dataset
 from pipeline.data.store.encoded_files import require_whole
-from pipeline.data.store.token_store import TokenStore, token_files
+from pipeline.data.store.sequence_store import TokenStore, token_files
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.evaluation.scored import scored, scoring_arguments

@@ -19,10 +19,8 @@ from pathlib import Path
 
 from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
-from pipeline.data.text.checked_lines import check_untokenised, read_lines
-from pipeline.data.text.round_trip import round_trip
-from pipeline.data.text.test_sets import check_references
-from pipeline.data.text.tokenisation import Tokenisation
+from pipeline.data.text.checked_lines import check_references, check_untokenised, read_lines
+from pipeline.data.text.tokenisation import Tokenisation, round_trip
 from pipeline.evaluation.scored import scored, scoring_arguments
 from pipeline.metrics.metric import Texts, Translations
 from pipeline.metrics.score_file import write_score

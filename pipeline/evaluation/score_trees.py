@@ -23,8 +23,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import SplitName, TreebankRecord, load_one_of
-from pipeline.data.text.checked_lines import read_lines
-from pipeline.data.text.test_sets import check_pairs
+from pipeline.data.text.checked_lines import check_pairs, read_lines
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.trees.linearisation import rebuild
 from pipeline.data.trees.tag_alignment import TagLexicon, aligned

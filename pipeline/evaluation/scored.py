@@ -8,8 +8,7 @@ from typing import Any
 from pipeline.core.records.scores import Scored
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import AnyDataset, SplitName
-from pipeline.data.text.checked_lines import training_behind
-from pipeline.data.text.test_sets import name_of_split
+from pipeline.data.text.checked_lines import name_of_split, training_behind
 
 
 def scoring_arguments(parser: argparse.ArgumentParser, dataset: str) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.data.batches.corpus_batches import AnyBatch, batch_size
-from pipeline.data.batches.text_only_batches import TextOnlyBatch
+from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import build_decoder
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq

@@ -19,8 +19,8 @@ from pipeline.core.records.corpus import (
     TextCorpus,
     read_corpus,
 )
-from pipeline.data.batches.counted_updates import CountedUpdates
-from pipeline.data.batches.update_cuts import cells, order_by_cell, update_cuts
+from pipeline.data.batches.fixed_size_batches import FixedSizeSteps
+from pipeline.data.batches.parallel_batches import cells, cut_into_steps, order_by_cell
 from pipeline.data.dataset import (
     AnyDataset,
     CorpusSize,
@@ -32,8 +32,7 @@ from pipeline.data.dataset import (
     TokenisedRecord,
 )
 from pipeline.data.dataset.speech import SpeechSize, TextSize
-from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND, FrameStore
-from pipeline.data.store.token_store import TokenStore
+from pipeline.data.store.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.models.settings import Reads
 
@@ -156,7 +155,7 @@ class Corpus:
         sentences = training.sentences_per_update
         if sentences is None:
             raise UserError(f"updates on {self.kind} are counted in sentences; set training.sentences_per_update")
-        updates = CountedUpdates(np.arange(len(tgt)), by_length, sentences, seed=1, sorted_first=False)
+        updates = FixedSizeSteps(np.arange(len(tgt)), by_length, sentences, seed=1, sorted_first=False)
         rows = np.diff(updates.cuts)
         widths = [np.maximum.reduceat(side[updates.shuffled(1)], updates.cuts[:-1]) for side in (src, tgt)]
         positions = [float((rows * width).mean()) for width in widths]
@@ -174,7 +173,7 @@ class Corpus:
         order, starts = order_by_cell(cells(src, tgt), seed=1)
         bounds = np.append(starts, len(order))
         widths = np.stack([np.maximum.reduceat(side[order], starts) for side in (src, tgt)], 1)
-        cuts, update_widths = update_cuts(bounds, widths, tokens_per_update, training.sentences_per_update)
+        cuts, update_widths = cut_into_steps(bounds, widths, tokens_per_update, training.sentences_per_update)
         rows = np.diff(cuts)
         positions = (rows[:, None] * update_widths).mean(axis=0).tolist()
         return update_shape(positions, float(tgt.sum() / len(rows)), float(rows.mean()))

@@ -10,9 +10,8 @@ from pipeline.core.disk import size
 from pipeline.core.layout import IN_CORPUS
 from pipeline.data.dataset import AnyDataset, LicensedPackages, Source, sources_of
 from pipeline.data.fetch.collect_trees import documents_folder
-from pipeline.data.fetch.download import addresses, places
+from pipeline.data.fetch.download import addresses, fault_of, is_noted, places, wrong_size
 from pipeline.data.fetch.packages import expanded
-from pipeline.data.fetch.verified import fault_of, is_noted, wrong_size
 from pipeline.data.fetch.web import Deadline, RequestError, answer
 
 HASHED_AT_ONCE = 100_000_000  # bytes; a larger file that nobody verified yet is hashed on request

@@ -16,7 +16,7 @@ from pipeline.core.artifacts import RunId
 from pipeline.data.dataset import DomainGap, ReadAloudDataset
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.sentences import select
-from pipeline.data.store.frame_store import FRAMES_PER_SECOND
+from pipeline.data.store.sequence_store import FRAMES_PER_SECOND
 from pipeline.data.text.alphabet import CHARACTERS
 from pipeline.data.text.text_files import lines_of
 from pipeline.models.speech_attention.settings import AttentionRecogniserConfig

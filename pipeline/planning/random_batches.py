@@ -4,11 +4,11 @@ import torch
 
 from pipeline.config import RunSpec
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.batches import TextBatch
 from pipeline.data.batches.corpus_batches import AnyBatch, kind_read
+from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch
-from pipeline.data.batches.text_only_batches import TextOnlyBatch
-from pipeline.data.store.frame_store import FEATURES
+from pipeline.data.store.sequence_store import FEATURES
 from pipeline.planning.corpus_size import Corpus
 
 

@@ -31,8 +31,8 @@ from torch import Tensor
 from pipeline.core.errors import UserError
 from pipeline.core.records.probes import AttentionMap
 from pipeline.core.symbols import EOS
-from pipeline.data.batches.batches import ParallelSplit, TextBatch
-from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.text.vocabulary import Subwords
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 
@@ -81,14 +81,14 @@ def write_map(trained: TrainedModel, split: str, rule: Rule, out: Path) -> None:
     """Write the attention map that a rule chooses from a split to `out`. Raises UserError as `best_map`."""
     corpus = Path(trained.spec.corpus)
     subwords = Subwords(corpus.parent / "subwords.model")
-    batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(corpus, split), BATCH_TOKENS)
+    batches = EvalBatches[ParallelSplit, TextBatch](ParallelSplit(corpus, split), BATCH_TOKENS)
     found = best_map(trained, batches, subwords, rule, split)
     found.write(out)
     log.info("%s: %s", out, " ".join(found.tokens))
 
 
 def best_map(
-    trained: TrainedModel, batches: WholeSplit[ParallelSplit, TextBatch], subwords: Subwords, rule: Rule, split: str
+    trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch], subwords: Subwords, rule: Rule, split: str
 ) -> AttentionMap:
     """The map of the sentence of a split with the highest score.
 
@@ -124,7 +124,7 @@ def best_map(
 
 
 def sentences(
-    model: SelfAttentive, layer: int, trained: TrainedModel, batches: WholeSplit[ParallelSplit, TextBatch]
+    model: SelfAttentive, layer: int, trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch]
 ) -> Iterator[tuple[int, list[int], Tensor]]:
     """Place, symbols and maps (H, n, n) of each sentence that is neither too short nor too long."""
     for indices, batch in batches:

@@ -29,8 +29,8 @@ from torch import Tensor
 from pipeline.analysis.claims.inside_models import WordKind
 from pipeline.core.errors import UserError
 from pipeline.core.records.probes import Gates, GateValue
-from pipeline.data.batches.batches import ParallelSplit, TextBatch
-from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.dataset import GrammarDataset, load_dataset
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.data.text.vocabulary import load_vocabularies
@@ -82,7 +82,7 @@ def measure_gates(trained: TrainedModel, dataset_file: Path, out: Path) -> None:
     encoded = Path(trained.spec.corpus)
     parts = []
     for split in dataset.test_sets:
-        batches = WholeSplit[ParallelSplit, TextBatch](ParallelSplit(encoded, split), BATCH_TOKENS)
+        batches = EvalBatches[ParallelSplit, TextBatch](ParallelSplit(encoded, split), BATCH_TOKENS)
         parts.append(gate_statistics(trained, batches, read_kinds(encoded.parent, split, len(batches.pairs.src))))
     statistics = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     gates: dict[str, dict[str, GateValue]] = {}
@@ -151,7 +151,7 @@ def covered(words: list[str], phrases: list[str]) -> set[int]:
 
 @torch.inference_mode()
 def gate_statistics(
-    trained: TrainedModel, batches: WholeSplit[ParallelSplit, TextBatch], kinds: list[dict[WordKind, list[int]]]
+    trained: TrainedModel, batches: EvalBatches[ParallelSplit, TextBatch], kinds: list[dict[WordKind, list[int]]]
 ) -> dict[str, np.ndarray]:
     """(N, 2) sum of z and number of words in each sentence, by `<channel>.<kind>`.
 

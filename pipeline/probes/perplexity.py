@@ -18,6 +18,7 @@ import torch
 from pipeline.core.errors import UserError
 from pipeline.core.records.corpus import read_corpus
 from pipeline.core.records.scores import Scored
+from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import (
     AnyBatch,
     AnySplit,
@@ -26,11 +27,10 @@ from pipeline.data.batches.corpus_batches import (
     kind_read,
     normalised_as,
 )
-from pipeline.data.batches.split_batches import WholeSplit
-from pipeline.data.batches.text_only_batches import TextOnlySplit
+from pipeline.data.batches.fixed_size_batches import TextOnlySplit
 from pipeline.data.dataset import CorpusRecord, SplitName, TreebankRecord, load_dataset
 from pipeline.data.store.encoded_files import require_whole
-from pipeline.data.text.test_sets import check_pairs, name_of_split
+from pipeline.data.text.checked_lines import check_pairs, name_of_split
 from pipeline.decoding.trained_model import TrainedModel, model_arguments
 from pipeline.metrics.perplexity import LogLikelihoods
 from pipeline.metrics.score_file import write_score
@@ -105,7 +105,7 @@ def cross_entropy(trained: TrainedModel, pairs: AnySplit) -> np.ndarray:
         for side, lengths in sides.items():
             trained.require_positions(f"{pairs.name}: {side}", lengths)
     rows = np.empty((len(pairs.tgt), 2))
-    for (sentence,), batch in WholeSplit[AnySplit, AnyBatch](pairs, ONE_SENTENCE):
+    for (sentence,), batch in EvalBatches[AnySplit, AnyBatch](pairs, ONE_SENTENCE):
         with trained.autocast():
             sums = trained.model.loss(batch.to(trained.device), 0.0)
         rows[sentence] = float(sums.nll), sums.tokens

@@ -9,7 +9,7 @@ from pandas import DataFrame
 
 from pipeline.core.artifacts import Transcript
 from pipeline.core.errors import UserError
-from pipeline.data.store.token_store import TokenStore
+from pipeline.data.store.sequence_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.metrics.error_rates import WER, Transcripts

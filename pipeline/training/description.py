@@ -30,7 +30,7 @@ def describe(
         *(facts.precision(training.precision), facts.device, facts.threads, group.size, facts.torch),
         f"resumed after update {state.step}" if state.step else "from the start",
     )
-    parts = len(batches.largest())
+    parts = len(batches.largest_micro_batches())
     if parts % group.size:
         log.warning(
             "  about %d micro-batches an update do not divide among %d processes: some will wait for others; lower "

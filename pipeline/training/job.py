@@ -16,6 +16,7 @@ from pipeline.core.patience import patiently
 from pipeline.core.provenance import provenance
 from pipeline.core.records.training import Machine, Outcome, Parameters, TrainedRun
 from pipeline.core.sha256 import sha256_file
+from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import (
     AnyBatch,
     AnySplit,
@@ -26,7 +27,6 @@ from pipeline.data.batches.corpus_batches import (
     normalised_as,
     training_batches,
 )
-from pipeline.data.batches.split_batches import WholeSplit
 from pipeline.data.store.encoded_files import require_whole, training_stores
 from pipeline.data.store.staging import stage
 from pipeline.models.seq2seq import count_parameters
@@ -224,7 +224,7 @@ def build_trainer(
     batches = training_batches(spec)
     dev = evaluation_split(corpus, "dev", normalised_as(spec), kind_read(spec))
     check_targets(spec, dev)
-    measured = WholeSplit[AnySplit, AnyBatch](dev, batch_size(spec))
+    measured = EvalBatches[AnySplit, AnyBatch](dev, batch_size(spec))
     validation = Validation(corpus, measured, batches, device, group, lambda: machine.autocast(device, spec))
     told = {"silent": not group.is_first, "tensorboard": training.tensorboard}
     progress = Progress(spec.name, run_folder, state.step, training.max_steps, **told)

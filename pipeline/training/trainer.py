@@ -116,13 +116,13 @@ class Trainer:
 
     def compose(self, step: int) -> Update:
         """Update `step`, ready to be copied to the device; called in a thread of its own, ahead of time."""
-        parts: list[AnyBatch] = [*self.batches.update(step, self.group.rank, self.group.size)]
+        parts: list[AnyBatch] = [*self.batches.micro_batches(step, self.group.rank, self.group.size)]
         flops = sum(self.flops(batch) for batch in parts)
         if self.captured:
             parts = [self.captured.fitted(batch) for batch in parts]
         elif self.device.type == "cuda":
             parts = [batch.pinned() for batch in parts]
-        return Update(parts, *self.batches.size(step), flops)
+        return Update(parts, *self.batches.step_size(step), flops)
 
     def do(self, step: int, update: Update) -> Numbers:
         """One update; where the device can decide by itself whether to leave it out, without waiting for it."""
@@ -257,7 +257,7 @@ class Trainer:
 
         Statistics that a model keeps of its batches stay as they were: going on from a checkpoint tries it, too.
         """
-        parts: Sequence[AnyBatch] = self.batches.largest()
+        parts: Sequence[AnyBatch] = self.batches.largest_micro_batches()
         largest = max(parts, key=lambda batch: batch.tgt_out.numel() + math.prod(batch.src_shape))
         if self.captured:
             largest = self.captured.fitted(largest)

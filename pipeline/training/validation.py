@@ -9,11 +9,11 @@ import torch
 
 from pipeline.config import DecodingConfig
 from pipeline.core.records.training import Loss
-from pipeline.data.batches.batches import ParallelSplit, TextBatch
+from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import AnyBatch, AnySplit, AnyTrainingBatches
+from pipeline.data.batches.fixed_size_batches import TextOnlySplit
+from pipeline.data.batches.parallel_batches import ParallelSplit, TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch, SpeechSplit
-from pipeline.data.batches.split_batches import WholeSplit
-from pipeline.data.batches.text_only_batches import TextOnlySplit
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.seq2seq import FrameModel, Seq2Seq
 from pipeline.search.beam_search import beam_search
@@ -37,7 +37,7 @@ class Validation:
     def __init__(
         self,
         corpus_folder: Path,
-        dev: WholeSplit[AnySplit, AnyBatch],
+        dev: EvalBatches[AnySplit, AnyBatch],
         trained_on: AnyTrainingBatches,
         device: torch.device,
         group: Group,
@@ -49,7 +49,7 @@ class Validation:
         self.device, self.group, self.precision = device, group, precision
         # Kept, because the loader's thread reads `trained_on` while these are measured.
         fitted = range(min(FITTED_UPDATES, len(trained_on)))
-        self.fitted = [batch for step in fitted for batch in trained_on.update(step, group.rank, group.size)]
+        self.fitted = [batch for step in fitted for batch in trained_on.micro_batches(step, group.rank, group.size)]
 
     def on_dev(self, model: Seq2Seq) -> Loss:
         """`measure` of the development set."""

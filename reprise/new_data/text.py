@@ -13,9 +13,9 @@ from typing import Any
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.spreadsheets import is_certain, read_rows
 from pipeline.data.text.checked_lines import check_script, check_untokenised
 from pipeline.data.text.shared_sentences import comparison_key
+from pipeline.data.text.text_files import is_certain, read_rows
 from reprise.new_data.shares import by_split
 from reprise.user_files import beside_own, lines_of, place_of, source_name
 

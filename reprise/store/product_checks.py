@@ -35,11 +35,10 @@ from pipeline.core.records.preparation import Vocabularies
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.records.training import TrainedRun
 from pipeline.data.dataset import sources_of
-from pipeline.data.fetch.raw_mark import files_listed
+from pipeline.data.fetch.download import wrong_size
+from pipeline.data.fetch.raw_text import files_listed
 from pipeline.data.fetch.transfer import mismatch
-from pipeline.data.fetch.verified import wrong_size
-from pipeline.data.store.encoded_files import encoded_stores
-from pipeline.data.store.sequence_store import digest_of
+from pipeline.data.store.encoded_files import encoded_stores, stores_digest
 from pipeline.workflow.file_checks import MARKS, Checked, checked, damaged_notes, hashed
 from pipeline.workflow.graph import Graph, flat
 from pipeline.workflow.held import is_held
@@ -268,7 +267,7 @@ class Inspection:
         files = {path for store in stores for path in store}
         beside = [checked(path) for path in sorted({*self.files(product)} - files)]
         found = [*map(checked, sorted(files)), *self.without_freed(beside, product.dataset)]
-        if any(one.state != "good" for one in found) or digest_of(stores) == record.digest:
+        if any(one.state != "good" for one in found) or stores_digest(stores) == record.digest:
             return found
         fault = f"this or another file of {mark.parent} is not what was encoded"
         return [replace(one, state="damaged", fault=fault) if one.path in files else one for one in found]

@@ -6,9 +6,7 @@ import numpy as np
 from made_records import speech_corpus
 
 from pipeline.core.records.corpus import SpeechSplit
-from pipeline.data.batches.noise_mixing import NOISE_STEM
-from pipeline.data.store.frame_store import write_frames
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.store.sequence_store import NOISE_STEM, write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 
 FEATURES = 5

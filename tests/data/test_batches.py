@@ -10,10 +10,8 @@ from toy_corpus import write_encoded
 
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
-from pipeline.data.batches.random_keys import random_keys
-from pipeline.data.batches.split_batches import WholeSplit
-from pipeline.data.batches.update_cuts import cut, even_cuts
+from pipeline.data.batches.base import EvalBatches, random_keys
+from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit, cut, even_cuts
 
 torch.set_num_threads(1)
 
@@ -33,7 +31,7 @@ def corpus(tmp_path, seed):
 def batches(corpus, **changes):
     seed = changes.pop("seed", 1)
     settings = {"tokens_per_update": BUDGET, "micro_batch_tokens": MICRO, "max_length": LONGEST} | changes
-    return TrainingBatches(ParallelSplit(corpus, "train"), training_config(**settings), seed)
+    return ParallelBatches(ParallelSplit(corpus, "train"), training_config(**settings), seed)
 
 
 def same(left, right):
@@ -51,7 +49,7 @@ def test_every_epoch_holds_each_pair_once_in_as_many_updates(corpus):
     assert data.left_out == 700 - len(kept) > 0
     for epoch in range(3):
         steps = range(epoch * len(data), (epoch + 1) * len(data))
-        seen = np.concatenate([data.pairs_of(step) for step in steps])
+        seen = np.concatenate([data.sequences_of(step) for step in steps])
         assert np.array_equal(np.sort(seen), kept)
 
 
@@ -59,15 +57,15 @@ def test_an_update_does_not_depend_on_those_taken_before(corpus, seed):
     step = int(np.random.default_rng(seed).integers(0, 200))
     earlier = batches(corpus)
     for before in (0, 150, step + 1, step - 1 if step else 0):
-        earlier.update(before)
-    assert same(batches(corpus).update(step), earlier.update(step))
+        earlier.micro_batches(before)
+    assert same(batches(corpus).micro_batches(step), earlier.micro_batches(step))
 
 
 def test_seed_and_epoch_change_order_and_company(corpus):
     data, other = batches(corpus), batches(corpus, seed=2)
-    first = [set(data.pairs_of(step).tolist()) for step in range(len(data))]
-    second = [set(data.pairs_of(step + len(data)).tolist()) for step in range(len(data))]
-    seeded = [set(other.pairs_of(step).tolist()) for step in range(len(other))]
+    first = [set(data.sequences_of(step).tolist()) for step in range(len(data))]
+    second = [set(data.sequences_of(step + len(data)).tolist()) for step in range(len(data))]
+    seeded = [set(other.sequences_of(step).tolist()) for step in range(len(other))]
     for later in (second, seeded):
         assert later != first
         assert sum(update in first for update in later) < len(first) / 2
@@ -76,17 +74,17 @@ def test_seed_and_epoch_change_order_and_company(corpus):
 def test_content_is_independent_of_micro_batches_and_processes(corpus):
     whole, split = batches(corpus, micro_batch_tokens=BUDGET), batches(corpus, micro_batch_tokens=80)
     for step in range(0, 2 * len(whole), 3):
-        assert np.array_equal(whole.pairs_of(step), split.pairs_of(step))
-        assert len(whole.update(step)) == 1 < len(split.update(step))
-        parts = [split.update(step, rank, 3) for rank in range(3)]
+        assert np.array_equal(whole.sequences_of(step), split.sequences_of(step))
+        assert len(whole.micro_batches(step)) == 1 < len(split.micro_batches(step))
+        parts = [split.micro_batches(step, rank, 3) for rank in range(3)]
         dealt = [parts[i % 3][i // 3] for i in range(sum(map(len, parts)))]
-        assert same(dealt, split.update(step))
+        assert same(dealt, split.micro_batches(step))
 
 
 def test_budgets_hold_with_padding_counted(corpus):
     data = batches(corpus)
     for step in range(len(data)):
-        parts = data.update(step)
+        parts = data.micro_batches(step)
         rows = sum(part.src.shape[0] for part in parts)
         assert rows * max(max(part.src.shape[1], part.tgt_out.shape[1]) for part in parts) <= BUDGET
         for part in parts:
@@ -99,30 +97,30 @@ def test_updates_counted_in_sentences_are_even_and_hold_each_pair_once(corpus):
     assert len(data) == -(-kept // 48)
     sizes = []
     for step in range(len(data)):
-        parts = data.update(step)
+        parts = data.micro_batches(step)
         sizes.append(sum(len(part.src) for part in parts))
         update = int(np.argsort(random_keys(1, 0, 0, len(data), stream=1))[step])
-        widest = data.update_widths[update]
+        widest = data.step_widths[update]
         assert all((part.src.shape[1], part.tgt_out.shape[1]) <= tuple(widest) for part in parts)
         assert max(part.tgt_out.shape[1] for part in parts) <= widest[1]
         for part in parts:
             assert part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) <= MICRO
     assert max(sizes) <= 48 and max(sizes) - min(sizes) <= 1 and sum(sizes) == kept
-    seen = np.concatenate([data.pairs_of(step) for step in range(len(data))])
+    seen = np.concatenate([data.sequences_of(step) for step in range(len(data))])
     assert np.array_equal(np.sort(seen), np.sort(data.order))
 
 
 def test_updates_are_even(corpus):
     """None but those at a change of width is less than half full."""
     data = batches(corpus)
-    fill = np.diff(data.cuts) * data.update_widths.max(axis=1) / BUDGET
+    fill = np.diff(data.cuts) * data.step_widths.max(axis=1) / BUDGET
     assert fill.max() <= 1
     assert np.median(fill) > 0.8 and (fill < 0.5).mean() < 0.1
 
 
 def test_padding_is_small_and_reported(corpus):
     data = batches(corpus, micro_batch_tokens=BUDGET)
-    parts = [part for step in range(len(data)) for part in data.update(step)]
+    parts = [part for step in range(len(data)) for part in data.micro_batches(step)]
     places = sum(part.src.numel() + part.tgt_out.numel() for part in parts)
     real = sum(int(part.src_mask.sum()) + part.num_tokens for part in parts)
     assert 1 - real / places <= data.padding < 0.2  # 700 pairs; 0.05 at 29,000
@@ -130,7 +128,7 @@ def test_padding_is_small_and_reported(corpus):
 
 def test_batches_are_framed_for_teacher_forcing(corpus):
     data = batches(corpus)
-    (part, *_), pairs = data.update(5), data.pairs_of(5)
+    (part, *_), pairs = data.micro_batches(5), data.sequences_of(5)
     for row, pair in enumerate(pairs[: len(part.src)]):
         src, tgt = data.pairs.src[pair].tolist(), data.pairs.tgt[pair].tolist()
         assert part.src[row][part.src_mask[row]].tolist() == [*src, EOS]
@@ -146,8 +144,8 @@ def test_largest_has_the_heaviest_micro_batch_of_an_epoch(corpus):
         return part.src.shape[0] * max(part.src.shape[1], part.tgt_out.shape[1]) ** 2
 
     data = batches(corpus)
-    heaviest = max(weight(part) for step in range(len(data)) for part in data.update(step))
-    assert max(map(weight, data.largest())) >= 0.8 * heaviest  # other pairs of the same cells
+    heaviest = max(weight(part) for step in range(len(data)) for part in data.micro_batches(step))
+    assert max(map(weight, data.largest_micro_batches())) >= 0.8 * heaviest  # other pairs of the same cells
 
 
 def test_impossible_budgets_are_refused_by_name(corpus, tmp_path):
@@ -166,7 +164,7 @@ def test_sides_of_unequal_length_are_refused(tmp_path):
 
 
 def test_evaluation_holds_every_pair_once_longest_first(corpus):
-    data = WholeSplit(ParallelSplit(corpus, "train"), 200)
+    data = EvalBatches(ParallelSplit(corpus, "train"), 200)
     seen, widths = [], []
     for indices, batch in data:
         assert batch.src.shape[0] == len(indices) and (batch.src.numel() <= 200 or len(indices) == 1)
@@ -206,7 +204,7 @@ def test_random_keys_are_a_function_of_the_place():
 def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own(corpus):
     """Their lengths, one after the other, are those of another epoch in another order."""
     orders = [
-        [data.pairs.tgt_lengths[data.pairs_of(epoch * len(data) + step)].mean() for step in range(len(data))]
+        [data.pairs.tgt_lengths[data.sequences_of(epoch * len(data) + step)].mean() for step in range(len(data))]
         for data in (batches(corpus), batches(corpus, seed=2))
         for epoch in range(3)
     ]
@@ -223,17 +221,17 @@ def test_both_sides_count_in_updates_and_micro_batches_whichever_is_wider(tmp_pa
     write_encoded(tmp_path, *((long, short) if wider == "src" else (short, long)), seed)
     data = batches(tmp_path)
     for step in range(len(data)):
-        parts = data.update(step)
+        parts = data.micro_batches(step)
         for side in ("src", "tgt_out"):
             assert sum(len(part.src) for part in parts) * max(getattr(part, side).shape[1] for part in parts) <= BUDGET
             assert all(getattr(part, side).numel() <= MICRO for part in parts)
-    assert all(max(part.src.numel(), part.tgt_out.numel()) <= MICRO for part in data.largest())
+    assert all(max(part.src.numel(), part.tgt_out.numel()) <= MICRO for part in data.largest_micro_batches())
 
 
 def test_sampled_shapes_are_those_of_the_micro_batches(corpus):
     data = batches(corpus)
     steps = range(2 * len(data))
-    expected = [(*part.src_shape, part.tgt_out.shape[1]) for step in steps for part in data.update(step)]
+    expected = [(*part.src_shape, part.tgt_out.shape[1]) for step in steps for part in data.micro_batches(step)]
     assert data.sampled_shapes(len(steps)) == expected
     few = data.sampled_shapes(5)
     assert set(few) <= set(expected) and len(few) < len(expected) / 4

@@ -9,7 +9,7 @@ from bad_server import CONTENT, serving
 
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import Source, load_dataset
-from pipeline.data.fetch import verified
+from pipeline.data.fetch import download
 from pipeline.data.fetch.download import fetch
 from pipeline.papers.project import load_project
 from pipeline.planning import data_files
@@ -57,8 +57,8 @@ def test_each_state_of_a_file_is_told_apart(tmp_path):
 
 def test_a_large_file_is_hashed_once_and_only_when_asked_for(tmp_path, monkeypatch):
     hashed = []
-    right = verified.mismatch
-    monkeypatch.setattr(verified, "mismatch", lambda *arguments: hashed.append(arguments) or right(*arguments))
+    right = download.mismatch
+    monkeypatch.setattr(download, "mismatch", lambda *arguments: hashed.append(arguments) or right(*arguments))
     monkeypatch.setattr(data_files, "HASHED_AT_ONCE", 10)
     put(tmp_path / "downloads", CONTENT)
     assert state(tmp_path).state == "present" and not hashed
@@ -73,7 +73,7 @@ def test_a_folder_that_can_not_be_written_is_read_all_the_same(tmp_path, monkeyp
     def refuse(path, value):
         raise UserError(f"can't write {path}")
 
-    monkeypatch.setattr(verified.VerifiedFile, "write", refuse)
+    monkeypatch.setattr(download.VerifiedFile, "write", refuse)
     put(tmp_path / "downloads", CONTENT)
     assert state(tmp_path).state == "verified"
 

@@ -12,10 +12,9 @@ import soundfile
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.data.dataset import Dataset, RecordedDataset, TextPart
-from pipeline.data.speech.collect_recordings import collect
-from pipeline.data.speech.layouts import LAYOUTS
+from pipeline.data.speech.collect_recordings import LAYOUTS, collect
+from pipeline.data.speech.collect_text import joined_clitics, part_content
 from pipeline.data.speech.manifest import manifest_path, read_manifest
-from pipeline.data.speech.text_lines import joined_clitics, lines_of
 
 RATE = 8000
 
@@ -144,7 +143,7 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
     lines = "it 's a test </s>\nwe don 't know </s>\n"
     path = archive(tmp_path / "t.tgz", {"T/LM/a.en.gz": gzip.compress(lines.encode()), "T/other": "no"})
     part = TextPart(source="t.tgz", member="T/LM/*.en.gz", layout="tedlium")
-    assert [line.strip() for line in lines_of(part, path)] == ["it's a test", "we don't know"]
+    assert [line.strip() for line in part_content(part, path)] == ["it's a test", "we don't know"]
     assert joined_clitics("you 'll see 'em") == "you'll see 'em"
     segments = [
         ";; a comment of six words and more",
@@ -153,7 +152,7 @@ def test_text_of_archives_is_read_by_its_layout(tmp_path):
         "T 1 S 2 3 <o> ignore_time_segment_in_scoring",
     ]
     stm = archive(tmp_path / "s.tgz", {"a.stm": "".join(f"{line}\n" for line in segments)})
-    assert list(lines_of(TextPart(source="s", member="*.stm", layout="stm"), stm)) == ["what's up"]
+    assert list(part_content(TextPart(source="s", member="*.stm", layout="stm"), stm)) == ["what's up"]
 
 
 def test_hard_links_and_apple_double_lose_no_utterance(tmp_path):

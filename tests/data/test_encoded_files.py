@@ -8,10 +8,9 @@ import pytest
 from made_records import parallel_corpus, parallel_split
 
 from pipeline.core.errors import UserError
-from pipeline.data.store import encoded_files, sequence_store
-from pipeline.data.store.encoded_files import encoded_stores, require_whole
-from pipeline.data.store.sequence_store import digest_of
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.store import encoded_files
+from pipeline.data.store.encoded_files import encoded_stores, require_whole, stores_digest
+from pipeline.data.store.sequence_store import write_tokens
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def encoded(tmp_path):
                 lengths = np.random.default_rng().integers(1, 30, 50)
                 store.append(np.random.default_rng().integers(1, 1000, lengths.sum()), lengths)
     splits = {"train": parallel_split(), "dev": parallel_split()}
-    digest = digest_of(encoded_stores(tmp_path, "parallel", splits))
+    digest = stores_digest(encoded_stores(tmp_path, "parallel", splits))
     parallel_corpus(1000, splits=splits, digest=digest).write(tmp_path / "corpus.json")
     return tmp_path
 
@@ -42,7 +41,7 @@ def test_zeroed_bytes_of_any_file_are_refused_before_they_are_read_with_what_to_
 
 def test_files_are_hashed_again_only_when_one_changed(encoded, monkeypatch):
     hashed = []
-    monkeypatch.setattr(sequence_store, "sha256_file", lambda path: hashed.append(path) or real(path))
+    monkeypatch.setattr(encoded_files, "sha256_file", lambda path: hashed.append(path) or real(path))
     require_whole(encoded)
     assert len(hashed) == 8
     require_whole(encoded)
@@ -52,7 +51,7 @@ def test_files_are_hashed_again_only_when_one_changed(encoded, monkeypatch):
     assert len(hashed) == 16
 
 
-real = sequence_store.sha256_file
+real = encoded_files.sha256_file
 
 
 def test_a_folder_that_may_not_be_written_is_hashed_each_time(encoded, monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 from toy_corpus import random_lines
 
-from pipeline.data.text.moses import detokenise, tokenise
+from pipeline.data.text.tokenisation import detokenise, tokenise
 
 SENTENCES = {
     "en": ["Don't worry, it's 3.50 (net) & fine.", 'He said: "No [maybe] | <b>"', "A well-known U.S. company."],

@@ -9,7 +9,7 @@ from treebank_records import grammar_treebank, make_treebank
 
 from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedTrees
-from pipeline.data.batches.batches import ParallelSplit
+from pipeline.data.batches.parallel_batches import ParallelSplit
 from pipeline.data.text.encode import encode
 from pipeline.data.text.subwords import learn_subwords
 from pipeline.data.text.vocabulary import load_vocabularies

@@ -9,9 +9,8 @@ from toy_corpus import make_dataset, write_raw, write_toy_raw
 from pipeline.core.errors import UserError
 from pipeline.core.records.preparation import PreparedPairs
 from pipeline.data.text.prepare import prepare
-from pipeline.data.text.round_trip import round_trip
 from pipeline.data.text.subwords import learn_subwords, train
-from pipeline.data.text.tokenisation import Tokenisation
+from pipeline.data.text.tokenisation import Tokenisation, round_trip
 from pipeline.data.text.vocabulary import Subwords
 
 RAW = Tokenisation("none")

@@ -5,9 +5,9 @@ import random
 import pytest
 from written_languages import WRITTEN
 
-from pipeline.data.text.moses import detokenise, tokenise
 from pipeline.data.text.segmentation import segment
 from pipeline.data.text.spacing import respaced, spaces_in
+from pipeline.data.text.tokenisation import detokenise, tokenise
 
 
 @pytest.mark.parametrize("language", WRITTEN)

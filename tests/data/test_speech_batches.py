@@ -12,15 +12,11 @@ from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.core.symbols import BOS, EOS, PAD
+from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import batch_size, evaluation_split, training_batches
-from pipeline.data.batches.counted_batches import random_share
-from pipeline.data.batches.counted_updates import CountedUpdates
-from pipeline.data.batches.noise_mixing import with_noise
-from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit, utterances_of
-from pipeline.data.batches.split_batches import WholeSplit
-from pipeline.data.batches.text_only_batches import TextOnlyBatches, TextOnlySplit
-from pipeline.data.store.frame_store import FrameStore, frame_files, write_frames
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.batches.fixed_size_batches import FixedSizeSteps, TextOnlyBatches, TextOnlySplit, random_share
+from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit, utterances_of, with_noise
+from pipeline.data.store.sequence_store import FrameStore, frame_files, write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.data.text.vocabulary import vocabularies
 from pipeline.models.ctc.settings import CTCConfig
@@ -78,7 +74,7 @@ def test_frames_are_normalised_as_another_corpus_on_request(corpus, tmp_path):
 @pytest.mark.parametrize("epoch", [0, 1, 4])
 def test_every_utterance_comes_once_an_epoch_in_updates_of_even_size(corpus, epoch):
     data = batches(corpus[0])
-    updates = [data.pairs_of(step) for step in range(epoch * len(data), (epoch + 1) * len(data))]
+    updates = [data.sequences_of(step) for step in range(epoch * len(data), (epoch + 1) * len(data))]
     assert sorted(np.concatenate(updates).tolist()) == list(range(53))
     assert {len(update) for update in updates} <= {7, 8}
 
@@ -86,7 +82,7 @@ def test_every_utterance_comes_once_an_epoch_in_updates_of_even_size(corpus, epo
 def test_the_first_epoch_goes_from_short_to_long_and_later_ones_do_not(corpus):
     data = batches(corpus[0])
     first, second = (
-        [data.pairs.src_lengths[data.pairs_of(epoch * len(data) + step)] for step in range(len(data))]
+        [data.pairs.src_lengths[data.sequences_of(epoch * len(data) + step)] for step in range(len(data))]
         for epoch in (0, 1)
     )
     assert np.all(np.diff(np.concatenate(first)) >= 0)
@@ -96,10 +92,10 @@ def test_the_first_epoch_goes_from_short_to_long_and_later_ones_do_not(corpus):
 
 def test_updates_are_of_like_length_and_epochs_differ():
     lengths = np.random.default_rng(0).integers(100, 400, 5000)
-    updates = CountedUpdates(np.arange(5000), lengths, 16, seed=2, sorted_first=False)
+    updates = FixedSizeSteps(np.arange(5000), lengths, 16, seed=2, sorted_first=False)
     assert updates.padding < 0.06
     one, other = (
-        {tuple(sorted(updates.pairs_of(epoch * len(updates) + i))) for i in range(len(updates))} for epoch in (1, 2)
+        {tuple(sorted(updates.sequences_of(epoch * len(updates) + i))) for i in range(len(updates))} for epoch in (1, 2)
     )
     assert not one & other
 
@@ -108,16 +104,16 @@ def test_an_update_is_a_function_of_seed_and_step(corpus):
     folder, _ = corpus
     one, other = batches(folder, **NOISE), batches(folder, **NOISE)
     for step in (17, 3, 30):
-        assert same(one.update(step), other.update(step))
-    assert same(one.update(3), one.update(3))
-    assert not same(one.update(17), batches(folder, **NOISE, seed=6).update(17))
+        assert same(one.micro_batches(step), other.micro_batches(step))
+    assert same(one.micro_batches(3), one.micro_batches(3))
+    assert not same(one.micro_batches(17), batches(folder, **NOISE, seed=6).micro_batches(17))
 
 
 def test_processes_share_the_micro_batches_of_an_update(corpus):
     data = batches(corpus[0], **NOISE)
     for step in (2, 9):
-        whole = data.update(step)
-        shared = [data.update(step, rank, 3) for rank in range(3)]
+        whole = data.micro_batches(step)
+        shared = [data.micro_batches(step, rank, 3) for rank in range(3)]
         assert same(whole, [shared[i % 3][i // 3] for i in range(len(whole))])
         assert all(batch.frames.shape[0] * batch.frames.shape[1] <= 200 for batch in whole)
 
@@ -150,7 +146,7 @@ def test_powers_add_up():
 def test_evaluation_meets_every_utterance_once_without_noise(corpus):
     folder, frames = corpus
     seen = []
-    for indices, batch in WholeSplit(SpeechSplit(folder, "test"), 150):
+    for indices, batch in EvalBatches(SpeechSplit(folder, "test"), 150):
         seen += indices.tolist()
         assert batch.frames.shape[0] == 1 or batch.frames.shape[0] * batch.frames.shape[1] <= 150
         np.testing.assert_allclose(
@@ -216,10 +212,10 @@ def test_text_without_a_source_is_batched_the_same_way(corpus):
     folder, _ = corpus
     own = settings(sentences_per_update=10, micro_batch_tokens=40, max_length=50, sorted_first_epoch=False)
     data = TextOnlyBatches(TextOnlySplit(folder, "train"), own, seed=1)
-    rows = [row for step in range(len(data)) for batch in data.update(step) for row in batch.tgt_out.tolist()]
+    rows = [row for step in range(len(data)) for batch in data.micro_batches(step) for row in batch.tgt_out.tolist()]
     expected = [[*data.pairs.tgt[i].tolist(), EOS] for i in range(53)]
     assert sorted([i for i in row if i != PAD] for row in rows) == sorted(expected)
-    seen = [i for indices, _ in WholeSplit(TextOnlySplit(folder, "dev"), 30) for i in indices.tolist()]
+    seen = [i for indices, _ in EvalBatches(TextOnlySplit(folder, "dev"), 30) for i in indices.tolist()]
     assert sorted(seen) == list(range(53))
     assert len(Alphabet()) == 32
 
@@ -238,7 +234,7 @@ def test_the_kind_of_a_corpus_decides_on_its_batches(corpus, tmp_path):
     spec = run(folder, **noisy)
     data = training_batches(spec)
     expected = batches(folder, **NOISE, model=spec.model)
-    assert isinstance(data, SpeechBatches) and same(data.update(3), expected.update(3))
+    assert isinstance(data, SpeechBatches) and same(data.micro_batches(3), expected.micro_batches(3))
     assert isinstance(evaluation_split(folder, "dev"), SpeechSplit)
     assert batch_size(run(folder, **noisy)) == 200 and isinstance(vocabularies(folder)[1], Alphabet)
     with pytest.raises(UserError, match="counted in sentences"):
@@ -262,10 +258,10 @@ def test_updates_of_every_epoch_and_seed_come_in_an_order_of_their_own():
     lengths = np.random.default_rng(0).integers(100, 400, 3000)
     orders = []
     for seed in (2, 3):
-        updates = CountedUpdates(np.arange(3000), lengths, 16, seed=seed, sorted_first=False)
+        updates = FixedSizeSteps(np.arange(3000), lengths, 16, seed=seed, sorted_first=False)
         for epoch in range(3):
             steps = range(epoch * len(updates), (epoch + 1) * len(updates))
-            orders.append([lengths[updates.pairs_of(step)].mean() for step in steps])
+            orders.append([lengths[updates.sequences_of(step)].mean() for step in steps])
     assert np.abs(np.corrcoef(orders)[~np.eye(6, dtype=bool)]).max() < 0.4
 
 
@@ -287,9 +283,9 @@ def test_an_utterance_sounds_otherwise_in_every_epoch_and_undisturbed_where_it_i
     data = batches(folder, noise_probability=0.999, micro_batch_frames=10_000)
     heard = {index: [] for index in range(53)}
     for step in range(2 * len(data)):
-        (batch,) = data.update(step)
-        for row, index in enumerate(data.pairs_of(step).tolist()):
+        (batch,) = data.micro_batches(step)
+        for row, index in enumerate(data.sequences_of(step).tolist()):
             heard[index].append(batch.frames[row, : len(frames["train"][index])])
     assert all(not torch.equal(*both) for both in heard.values())
-    (batch,) = data.largest()
-    assert same([batch], [data.pairs.batch(data.heaviest())])
+    (batch,) = data.largest_micro_batches()
+    assert same([batch], [data.pairs.batch(data.heaviest_step())])

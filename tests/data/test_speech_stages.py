@@ -11,19 +11,16 @@ from own_speech import RATE, own, record, write_noise
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
 from pipeline.core.sha256 import sha256_file
-from pipeline.data.batches.noise_mixing import NOISE_STEM
 from pipeline.data.dataset import Dataset, ReadAloudDataset
 from pipeline.data.speech.audio import RejectedError, read_audio
 from pipeline.data.speech.collect_text import collect_text
 from pipeline.data.speech.encode_text import encode_text
 from pipeline.data.speech.features import Kept, compute_features
+from pipeline.data.speech.frontend import MelFilters
 from pipeline.data.speech.manifest import Utterance, manifest_path, read_manifest, write_manifest
-from pipeline.data.speech.mel import MelFilters
-from pipeline.data.speech.readers import reader_of
 from pipeline.data.speech.sentences import select
-from pipeline.data.speech.speak import speak
-from pipeline.data.store.frame_store import FEATURES, FrameStore
-from pipeline.data.store.token_store import TokenStore
+from pipeline.data.speech.speak import reader_of, speak
+from pipeline.data.store.sequence_store import FEATURES, NOISE_STEM, FrameStore, TokenStore
 from pipeline.data.text.alphabet import Alphabet, spelt
 
 

@@ -8,7 +8,7 @@ from own_speech import own
 from pipeline.data.speech.audio import at_speed
 from pipeline.data.speech.features import compute_features
 from pipeline.data.speech.manifest import Utterance, write_manifest
-from pipeline.data.store.frame_store import FrameStore
+from pipeline.data.store.sequence_store import FrameStore
 
 RATE = 16000
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pipeline.data.spreadsheets import read_rows
+from pipeline.data.text.text_files import read_rows
 
 CELLS = ['He said "yes".', '"Yes," he said. "No."', "plain", "a, b", '"', "", "two\nlines", "tab\there", '5" pipe']
 

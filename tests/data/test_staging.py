@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pipeline.data.store import staging
+from pipeline.data.store.sequence_store import TokenStore, token_files, write_tokens
 from pipeline.data.store.staging import copy_of, file_system, nearest, stage
-from pipeline.data.store.token_store import TokenStore, token_files, write_tokens
 
 
 @pytest.fixture

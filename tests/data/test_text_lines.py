@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from pipeline.data.dataset import FetchedText, GrammarText
-from pipeline.data.speech.text_lines import fetched_lines, grammar_lines, keywords, segment_text
+from pipeline.data.speech.collect_text import fetched_lines, grammar_lines, keywords, segment_text
 from pipeline.grammar.corpus import endless
 
 

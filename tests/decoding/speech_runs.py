@@ -8,8 +8,7 @@ import yaml
 from made_records import speech_corpus, trained_run
 
 from pipeline.config import load_run
-from pipeline.data.store.frame_store import write_frames
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.store.sequence_store import write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.training.key import run_key
 from pipeline.training.parts import assemble

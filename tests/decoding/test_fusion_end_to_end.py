@@ -14,8 +14,7 @@ from pipeline.__main__ import main
 from pipeline.config import load_run
 from pipeline.core.artifacts import Encoded, RunId, Score, Trained, Transcript, Tuned
 from pipeline.core.json_file import read_json
-from pipeline.data.batches.noise_mixing import NOISE_STEM
-from pipeline.data.store.frame_store import write_frames
+from pipeline.data.store.sequence_store import NOISE_STEM, write_frames
 from pipeline.papers.project import load_project
 from pipeline.training.parts import assemble
 from pipeline.training.tensor_file import read_tensor_file

@@ -16,9 +16,9 @@ from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.records.decoding import Tuned, TunedPoint
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.symbols import BOS
+from pipeline.data.batches.base import EvalBatches
 from pipeline.data.batches.corpus_batches import evaluation_split, normalised_as, training_batches
-from pipeline.data.batches.split_batches import WholeSplit
-from pipeline.data.store.token_store import TokenStore
+from pipeline.data.store.sequence_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.decoding.choose_search import load_external_lm
 from pipeline.decoding.trained_model import TrainedModel
@@ -89,10 +89,10 @@ def test_fine_tuning_on_another_corpus_leaves_what_the_encoder_hears(tmp_path, c
     start = {"initial": str(cold), "training": training}
     tuned = write_run(tmp_path / "tuned", other, RECOGNISER, sharpness=1.0, **start, **fused)
     assert transcribe(tuned, other) == transcribe(cold, corpus)
-    (batch,), (expected,) = (training_batches(load_run(run / "run.yaml")).update(0) for run in (tuned, cold))
+    (batch,), (expected,) = (training_batches(load_run(run / "run.yaml")).micro_batches(0) for run in (tuned, cold))
     assert batch.frames.equal(expected.frames)
-    (validated,) = WholeSplit(evaluation_split(other, "dev", normalised_as(load_run(tuned / "run.yaml"))), 10_000)
-    (expected,) = WholeSplit(evaluation_split(corpus, "dev"), 10_000)
+    (validated,) = EvalBatches(evaluation_split(other, "dev", normalised_as(load_run(tuned / "run.yaml"))), 10_000)
+    (expected,) = EvalBatches(evaluation_split(corpus, "dev"), 10_000)
     assert validated[1].frames.equal(expected[1].frames)
 
 

@@ -11,9 +11,9 @@ from toy_run import TRANSFORMER, WEIGHTED, write_corpus, write_run
 from pipeline.__main__ import main
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.batches.batches import ParallelSplit
-from pipeline.data.batches.split_batches import WholeSplit
-from pipeline.data.text.moses import detokenise
+from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.parallel_batches import ParallelSplit
+from pipeline.data.text.tokenisation import detokenise
 from pipeline.decoding.choose_search import build_decoder
 from pipeline.decoding.decode_split import decode_split
 from pipeline.decoding.trained_model import TrainedModel
@@ -99,7 +99,7 @@ def test_a_search_that_loses_a_sentence_is_no_decoding(corpus, tmp_path):
     search = build_decoder(trained.model, DecodingConfig(beam_size=1))
     with pytest.raises(ValueError, match="shorter"):
         decode_split(
-            trained, WholeSplit(ParallelSplit(corpus / "encoded", "test"), 400), lambda batch: search(batch)[1:]
+            trained, EvalBatches(ParallelSplit(corpus / "encoded", "test"), 400), lambda batch: search(batch)[1:]
         )
 
 
@@ -189,7 +189,7 @@ def test_a_transformer_is_searched_as_without_cache_or_batch(corpus, tmp_path, m
     """Beam search written out: one sentence at a time, every prefix read from its start, with float noise allowed."""
     built = write_run(tmp_path / "run", corpus, model)
     config = DecodingConfig(beam_size=3, max_extra_length=2)
-    _, batch = next(iter(WholeSplit(ParallelSplit(corpus / "encoded", "test"), 400)))
+    _, batch = next(iter(EvalBatches(ParallelSplit(corpus / "encoded", "test"), 400)))
     found = beam_search(built, batch, config, n_best=2)
     pairs = ParallelSplit(corpus / "encoded", "test")
     order = np.lexsort((pairs.tgt_lengths, pairs.src_lengths))[::-1]
@@ -228,6 +228,6 @@ def next_logits(model, batch, prefix):
 
 def test_greedy_search_is_a_beam_of_one_for_a_transformer(corpus, tmp_path):
     model = write_run(tmp_path / "run", corpus)
-    _, batch = next(iter(WholeSplit(ParallelSplit(corpus / "encoded", "test"), 400)))
+    _, batch = next(iter(EvalBatches(ParallelSplit(corpus / "encoded", "test"), 400)))
     found = beam_search(model, batch, DecodingConfig(beam_size=1, max_extra_length=5))
     assert greedy(model, batch, 5) == [one[0].tokens for one in found]

@@ -12,7 +12,7 @@ from trainings import batches_of, spec_of, vocabulary
 
 from pipeline.config import DecodingConfig
 from pipeline.core.symbols import EOS
-from pipeline.data.batches.split_batches import Batch
+from pipeline.data.batches.base import Batch
 from pipeline.decoding.choose_search import build_decoder
 from pipeline.models.language_model.model import LanguageModel
 from pipeline.models.layers.padding import cached_indices
@@ -39,7 +39,7 @@ def searching(case: Decoding, device: torch.device) -> Callable[[], None]:
     """What does the case's search once."""
     spec = spec_of(case.system)
     vocab = vocabulary(spec)
-    (batch,) = batches_of(spec, case).update()
+    (batch,) = batches_of(spec, case).micro_batches()
     with device:
         model = build_run(spec, (vocab, vocab)).eval()
         beside = LanguageModel(spec_of("coldfusion/lm-source").model, vocab).eval() if case.language_model else None

@@ -51,7 +51,9 @@ def batches_of(spec: RunSpec, case: Case) -> SimpleNamespace:
     corpus = SimpleNamespace(src_vocab=vocab, tgt_vocab=vocab, kind=spec.model.reads)
     update = [random_batch(spec, corpus, case.rows, case.src, case.tgt) for _ in range(case.micro_batches)]
     tokens = sum(batch.num_tokens for batch in update)
-    return SimpleNamespace(update=lambda *_: update, size=lambda _: (tokens, case.rows * case.micro_batches))
+    return SimpleNamespace(
+        micro_batches=lambda *_: update, step_size=lambda _: (tokens, case.rows * case.micro_batches)
+    )
 
 
 class UpdatesAlone(Trainer):
@@ -97,7 +99,7 @@ def trainer_of(
         signal=None,
     )
     optimiser = Optimiser(model, Schedule(spec.model, spec.training), spec.training)
-    grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches.update()])
+    grid = ShapeGrid([(*batch.src_shape, batch.tgt_out.shape[1]) for batch in batches.micro_batches()])
     layers = CompiledLayers(model) if compiled else None
     captured = CapturedSteps(spec, model, optimiser, device, grid, recorder, layers) if recorder else None
     return kind(

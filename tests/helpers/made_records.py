@@ -20,7 +20,7 @@ from pipeline.core.records.training import (
     UpdatesLoss,
     ValidationLine,
 )
-from pipeline.data.store.frame_store import FEATURES
+from pipeline.data.store.sequence_store import FEATURES
 from pipeline.data.text.alphabet import Alphabet
 
 UPDATES = UpdatesLoss(loss_per_token=1.0, nll_per_token=1.0, perplexity=math.e)

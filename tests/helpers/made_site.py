@@ -14,7 +14,7 @@ from pipeline.core.records.jobs import Failure
 from pipeline.core.records.scores import Scored
 from pipeline.core.records.training import ProgressLine, SampleLine
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.store.sequence_store import write_tokens
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.trees.linearisation import Repairs
 from pipeline.data.trees.trees import parse_tree

@@ -11,8 +11,8 @@ import torch
 from small_models import pairs
 from speech_batches import FUSIONS, VOCAB, attention_config, ctc_config, fusion_config, joint_config, lm_config, speech
 
-from pipeline.data.batches.split_batches import Batch
-from pipeline.data.batches.text_only_batches import TextOnlyBatch
+from pipeline.data.batches.base import Batch
+from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.models.build import build_model
 from pipeline.models.fusion.model import FusedModel
 from pipeline.models.language_model.model import LanguageModel

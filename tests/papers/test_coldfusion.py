@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cell_runs import cell_runs
 
-from pipeline.data.batches.counted_batches import random_share
+from pipeline.data.batches.fixed_size_batches import random_share
 from pipeline.papers.project import load_project
 
 ROOT = Path(__file__).resolve().parents[2]

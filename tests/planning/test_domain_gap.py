@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import DomainGap, load_dataset
-from pipeline.data.speech.text_lines import keywords
+from pipeline.data.speech.collect_text import keywords
 from pipeline.papers.project import load_project
 from pipeline.planning.check_data import check_gaps
 from pipeline.planning.domain_gap import (

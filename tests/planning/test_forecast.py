@@ -12,8 +12,8 @@ from pipeline.config import RunSpec, TrainingConfig
 from pipeline.core.artifacts import RunId
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import EOS
-from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
+from pipeline.data.store.sequence_store import write_tokens
 from pipeline.models.build import build_model, size_of
 from pipeline.models.flops import BatchShape, training_flops
 from pipeline.models.seq2seq import count_parameters
@@ -74,12 +74,12 @@ def spec(**model):
 
 
 def real_batches(folder):
-    return TrainingBatches(ParallelSplit(folder / "encoded", "train"), TrainingConfig(**TRAINING), seed=1)
+    return ParallelBatches(ParallelSplit(folder / "encoded", "train"), TrainingConfig(**TRAINING), seed=1)
 
 
 def test_the_mean_update_is_that_of_the_training(encoded):
     batches = real_batches(encoded)
-    updates = [batches.update(step) for step in range(len(batches))]
+    updates = [batches.micro_batches(step) for step in range(len(batches))]
     found = corpus_of(encoded).update_shape(TrainingConfig(**TRAINING))
     tokens = sum(batch.num_tokens for update in updates for batch in update)
     sentences = sum(len(batch.src) for update in updates for batch in update)
@@ -97,7 +97,7 @@ def test_operations_are_those_that_the_training_counts(encoded):
             run.model, BatchShape(VOCABULARY, b.src.numel(), b.tgt_out.numel(), b.src.shape[1], b.tgt_out.shape[1])
         )
         for step in range(len(batches))
-        for b in batches.update(step)
+        for b in batches.micro_batches(step)
     ]
     found = forecast_run(run, corpus_of(encoded))
     assert found.update_flops == pytest.approx(sum(counted) / len(batches), rel=0.1)

@@ -10,8 +10,7 @@ from planning_project import ROOT, project_at
 from pipeline.config import TrainingConfig
 from pipeline.data.batches.speech_batches import SpeechBatches, SpeechSplit
 from pipeline.data.dataset import load_dataset
-from pipeline.data.store.frame_store import FEATURES, write_frames
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.store.sequence_store import FEATURES, write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.jobs import Jobs
@@ -45,7 +44,7 @@ def test_an_update_of_speech_is_forecast_as_it_is_batched(tmp_path):
         training,
         seed=4,
     )
-    updates = [batch for step in range(3 * len(data)) for batch in data.update(step)]
+    updates = [batch for step in range(3 * len(data)) for batch in data.micro_batches(step)]
     assert shape.src_positions == pytest.approx(np.mean([batch.frames[..., 0].numel() for batch in updates]), rel=0.02)
     assert shape.tgt_positions == pytest.approx(np.mean([batch.tgt_out.numel() for batch in updates]), rel=0.02)
     assert shape.tgt_tokens == pytest.approx(np.mean([batch.num_tokens for batch in updates]), rel=0.02)

@@ -2,7 +2,7 @@
 
 import torch
 
-from pipeline.data.batches.batches import TextBatch
+from pipeline.data.batches.parallel_batches import TextBatch
 from pipeline.models.transformer.model import Transformer
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.probes.attention_maps import choose, farthest, most_different, sharpest

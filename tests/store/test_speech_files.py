@@ -8,7 +8,7 @@ from pipeline.core.artifacts import Encoded
 from pipeline.core.digests import note, recording
 from pipeline.core.files import atomic_write
 from pipeline.core.provenance import ROOT
-from pipeline.data.fetch.raw_mark import write_raw_mark
+from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.papers.project import load_project
 from pipeline.workflow.graph import Graph
 from reprise.store.product_checks import Inspection

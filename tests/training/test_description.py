@@ -20,7 +20,7 @@ class Batches:
     def __len__(self) -> int:
         return 9
 
-    def largest(self) -> list[None]:
+    def largest_micro_batches(self) -> list[None]:
         return [None] * self.micro_batches
 
 

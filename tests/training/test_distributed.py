@@ -78,7 +78,7 @@ def test_two_processes_have_the_gradient_of_one_to_its_scale_clipped_after_it_is
     accumulate(alone)
     numbers, expected = found.pop(threading.current_thread().name)
     assert numbers[-1] > 0.06 and float(torch.nn.utils.get_total_norm(expected)) == pytest.approx(0.05, rel=1e-3)
-    assert len(alone.batches.update(3)) > 2, "each process has several micro-batches"
+    assert len(alone.batches.micro_batches(3)) > 2, "each process has several micro-batches"
     for their_numbers, theirs in found.values():
         assert their_numbers == pytest.approx(numbers, rel=1e-4)
         for one, other in zip(theirs, expected, strict=True):

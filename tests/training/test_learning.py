@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pipeline.config import load_run
-from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
+from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.training.job import train_run
 from pipeline.training.trainer import Trainer, micro_seed
 from pipeline.training.validation import Validation
@@ -101,7 +101,7 @@ def test_the_gradient_of_an_update_is_that_of_its_pairs_in_one_batch(new_run, co
         result = accumulate(self, step, update)
         accumulated = [gradient.clone() for gradient in self.optimiser.gradients()]
         self.optimiser.forget_gradients()
-        whole = TrainingBatches(ParallelSplit(copy_corpus, "train"), whole_updates, seed=1).update(step)
+        whole = ParallelBatches(ParallelSplit(copy_corpus, "train"), whole_updates, seed=1).micro_batches(step)
         assert len(update.parts) > len(whole) == 1
         sums = self.model.loss(whole[0], 0.1)
         (sums.loss / (sums.tokens if loss_mean == "token" else len(whole[0].src))).backward()

@@ -10,9 +10,7 @@ from made_records import speech_corpus
 
 from pipeline.core.errors import UserError
 from pipeline.core.json_file import read_json
-from pipeline.data.batches.noise_mixing import NOISE_STEM
-from pipeline.data.store.frame_store import write_frames
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.store.sequence_store import NOISE_STEM, write_frames, write_tokens
 from pipeline.data.text.alphabet import FIRST, Alphabet
 from pipeline.models.ctc.model import CTC as CTCModel
 from pipeline.training.job import train_run

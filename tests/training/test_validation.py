@@ -5,8 +5,8 @@ import torch
 from made_records import training_config
 
 from pipeline.core.symbols import PAD
-from pipeline.data.batches.batches import ParallelSplit, TrainingBatches
-from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.base import EvalBatches
+from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit
 from pipeline.models.build import build_model
 from pipeline.models.transformer.settings import TransformerConfig
 from pipeline.training.distributed import Group
@@ -23,9 +23,9 @@ def model() -> torch.nn.Module:
     return build_model(config, (24, 24)).train()
 
 
-def updates(corpus) -> TrainingBatches:
+def updates(corpus) -> ParallelBatches:
     training = training_config(tokens_per_update=60, micro_batch_tokens=30, max_length=28)
-    return TrainingBatches(ParallelSplit(corpus, "train"), training, seed=1)
+    return ParallelBatches(ParallelSplit(corpus, "train"), training, seed=1)
 
 
 def validation(corpus, batch_tokens: int) -> Validation:
@@ -33,7 +33,7 @@ def validation(corpus, batch_tokens: int) -> Validation:
         return torch.autocast("cpu", enabled=False)
 
     return Validation(
-        corpus, WholeSplit(ParallelSplit(corpus, "dev"), batch_tokens), updates(corpus), CPU, Group(), precision
+        corpus, EvalBatches(ParallelSplit(corpus, "dev"), batch_tokens), updates(corpus), CPU, Group(), precision
     )
 
 
@@ -42,7 +42,7 @@ def test_perplexity_is_that_of_every_target_subword_and_its_end_without_smoothin
     log_probs, count = 0.0, 0
     model.eval()
     with torch.no_grad():
-        for _, batch in WholeSplit(ParallelSplit(copy_corpus, "dev"), 1):
+        for _, batch in EvalBatches(ParallelSplit(copy_corpus, "dev"), 1):
             source, cache = model.start(batch)
             for token, target in zip(batch.tgt_in[0], batch.tgt_out[0], strict=True):
                 logits, cache = model.step(token.view(1, 1), source, cache)
@@ -65,7 +65,7 @@ def test_the_loss_on_training_data_is_that_of_the_first_updates_without_dropout(
     assert measured[0] == measured[1] and model.training
     model.eval()
     with torch.no_grad():
-        losses = [model.loss(batch, 0.0) for step in range(FITTED_UPDATES) for batch in trained_on.update(step)]
+        losses = [model.loss(batch, 0.0) for step in range(FITTED_UPDATES) for batch in trained_on.micro_batches(step)]
     tokens = sum(one.tokens for one in losses)
     assert len(trained_on) > FITTED_UPDATES and measured[0].tokens == tokens
     assert measured[0].nll_per_token == pytest.approx(sum(float(one.nll) for one in losses) / tokens, rel=1e-5)
@@ -77,4 +77,4 @@ def test_samples_are_the_same_three_sentences_every_time_and_training_goes_on(co
     assert first == second and len(first) == 3
     assert all(sample["source"] == sample["reference"] != "" for sample in first)
     assert model.training
-    model.loss(next(iter(WholeSplit(ParallelSplit(copy_corpus, "dev"), 50)))[1], 0.1).loss.backward()
+    model.loss(next(iter(EvalBatches(ParallelSplit(copy_corpus, "dev"), 50)))[1], 0.1).loss.backward()

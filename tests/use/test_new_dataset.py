@@ -11,8 +11,8 @@ from copied_project import copy_project
 
 from pipeline.__main__ import main
 from pipeline.core.errors import UserError
-from pipeline.data.text.moses import tokenise
 from pipeline.data.text.subwords import train
+from pipeline.data.text.tokenisation import tokenise
 from reprise.__main__ import main as reprise
 from reprise.cli import new
 from reprise.new_data.shares import read_shares

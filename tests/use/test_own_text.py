@@ -16,7 +16,7 @@ from copied_project import ROOT, call, copy_project, require
 
 import reprise as api
 from pipeline.core.errors import UserError
-from pipeline.data.batches.split_batches import WholeSplit
+from pipeline.data.batches.base import EvalBatches
 from pipeline.search.beam_search import beam_search
 from reprise.__main__ import main as reprise
 from reprise.cli.decode import decoded
@@ -204,7 +204,7 @@ def test_ctranslate2_gives_the_same_translations_and_scores(tmp_path):
     ours = model.outputs(tokens)
     assert [subwords.decode(one.hypotheses[0]) for one in theirs] == ours
     assert len(set(ours)) >= 0.99 * len(tokens)
-    ((order, batch),) = WholeSplit(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
+    ((order, batch),) = EvalBatches(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
     scores = np.empty(len(tokens))
     scores[order] = [best.log_prob for best, *_ in beam_search(model.trained.model, batch, model.config)]
     assert [one.scores[0] for one in theirs] == pytest.approx(scores, abs=0.02)  # nats, summed over a sentence
@@ -228,7 +228,7 @@ def test_the_command_translates_by_ctranslate2_as_by_our_own_search(capsys):
 def test_by_its_own_ranking_ctranslate2_finds_no_better_output_than_our_search():
     model = open_model(RUN, "final,beam=8,length_normalisation=length,alpha=1", {"scale": "smoke"}, 1)
     tokens = [model.preparation.tokens(line) for line in lines(Path("data/cipher/test.en"))]
-    ((_, batch),) = WholeSplit(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
+    ((_, batch),) = EvalBatches(GivenText("test", model.symbols[0].encode(tokens)), 10**6)
     ours = beam_search(model.trained.model, batch, model.config)
     for theirs, (best, *_) in zip(ctranslate2_search(model, "float32")(batch), ours, strict=True):
         assert theirs.score <= best.score + 1e-3  # nats a symbol

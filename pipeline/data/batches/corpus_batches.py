@@ -11,13 +11,13 @@ from pipeline.config import RunSpec, load_run
 from pipeline.core.errors import UserError
 from pipeline.core.layout import RUN_FILE
 from pipeline.core.records.corpus import read_corpus
-from pipeline.data.batches.batches import ParallelSplit, TextBatch, TrainingBatches
+from pipeline.data.batches.fixed_size_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
+from pipeline.data.batches.parallel_batches import ParallelBatches, ParallelSplit, TextBatch
 from pipeline.data.batches.speech_batches import SpeechBatch, SpeechBatches, SpeechSplit
-from pipeline.data.batches.text_only_batches import TextOnlyBatch, TextOnlyBatches, TextOnlySplit
 from pipeline.models.settings import Reads as Kind
 
 AnyBatch = TextBatch | SpeechBatch | TextOnlyBatch
-AnyTrainingBatches = TrainingBatches | SpeechBatches | TextOnlyBatches
+AnyTrainingBatches = ParallelBatches | SpeechBatches | TextOnlyBatches
 AnySplit = ParallelSplit | SpeechSplit | TextOnlySplit
 
 
@@ -52,7 +52,7 @@ def training_batches(spec: RunSpec) -> AnyTrainingBatches:
     corpus, training = Path(spec.corpus), spec.training
     match kind_read(spec):
         case "parallel":
-            return TrainingBatches(ParallelSplit(corpus, "train"), training, spec.seed)
+            return ParallelBatches(ParallelSplit(corpus, "train"), training, spec.seed)
         case "speech":
             return SpeechBatches(SpeechSplit(corpus, "train", normalised_as(spec)), training, spec.seed, spec.model)
         case "text":

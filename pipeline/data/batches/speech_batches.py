@@ -15,16 +15,44 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus
 from pipeline.core.symbols import PAD
-from pipeline.data.batches.counted_batches import CountedBatches, chosen
-from pipeline.data.batches.noise_mixing import NoiseMixer
-from pipeline.data.batches.split_batches import Batch, EncodedSplit, enlarged
-from pipeline.data.store.frame_store import FrameStore
+from pipeline.data.batches.base import Batch, EncodedSplit, enlarged
+from pipeline.data.batches.fixed_size_batches import FixedSizeBatches, chosen
+from pipeline.data.store.sequence_store import NOISE_STEM, FrameStore
 from pipeline.models.settings import ModelSettings
 
 log = logging.getLogger(__name__)
 
 FRAMES_PER_CHARACTER = 3
 """Nobody says more than 33 characters per second."""
+
+
+class NoiseMixer:
+    """Adds stored noises, (frames, features) log-mel each, to utterances of the same corpus.
+
+    Cold Fusion, section 4.3: with probability 0.4, at a signal-to-noise ratio uniform in 0-15 dB.
+    """
+
+    def __init__(self, corpus_folder: Path, features: int, settings: TrainingConfig, seed: int):
+        self.noises = FrameStore(corpus_folder / NOISE_STEM, features)
+        self.settings, self.seed = settings, seed
+
+    def mixed(self, frames: np.ndarray, step: int, utterance: int) -> np.ndarray:
+        """`frames` (T, features) of `utterance` in update `step`, float32; with noise as often as asked for."""
+        key = np.array([self.seed, step], dtype=np.uint64)
+        rng = np.random.Generator(np.random.Philox(key=key, counter=[0, 2, utterance, 0]))
+        if rng.random() >= self.settings.noise_probability:
+            return frames.astype(np.float32)
+        noise = self.noises[int(rng.integers(len(self.noises)))]
+        begin = int(rng.integers(len(noise)))
+        snr_db = rng.uniform(*self.settings.noise_snr_db)
+        return with_noise(frames, noise[(begin + np.arange(len(frames))) % len(noise)], snr_db)
+
+
+def with_noise(frames: np.ndarray, noise: np.ndarray, snr_db: float) -> np.ndarray:
+    """Log-mel of speech and noise together, (T, features) float32; the ratio of powers is that over all frames."""
+    speech, noise = np.exp(frames.astype(np.float32)), np.exp(noise.astype(np.float32))
+    gain = speech.sum() / (noise.sum() * 10 ** (snr_db / 10))
+    return np.log(speech + np.float32(gain) * noise)
 
 
 @dataclass(frozen=True)
@@ -132,7 +160,7 @@ def utterances_of(
     return chosen(fits, training.train_share, seed, fault)
 
 
-class SpeechBatches(CountedBatches[SpeechSplit, SpeechBatch]):
+class SpeechBatches(FixedSizeBatches[SpeechSplit, SpeechBatch]):
     """The updates of a training run on utterances, with noise as often as its settings say.
 
     Raises:

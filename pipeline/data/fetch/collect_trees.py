@@ -11,7 +11,7 @@ from pipeline.core.files import atomic_write
 from pipeline.data.dataset import ExpectedTrees, Source, TreebankDataset, TreePart, load_one_of
 from pipeline.data.fetch.download import fetch
 from pipeline.data.fetch.packages import Packages, existing_files, package_folders
-from pipeline.data.fetch.raw_mark import write_raw_mark
+from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.data.fetch.transfer import DownloadError, fetch_url
 from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened
 from pipeline.data.trees.trees import bracketings

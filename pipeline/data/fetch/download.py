@@ -5,12 +5,12 @@ from pathlib import Path
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
+from pipeline.core.records.preparation import VerifiedFile
+from pipeline.core.records.record import read_note
 from pipeline.data.dataset import AnyDataset, DownloadedDataset, Source, load_one_of, sources_of
 from pipeline.data.fetch.packages import Packages, existing_files, package_folders
-from pipeline.data.fetch.raw_mark import write_raw_mark
-from pipeline.data.fetch.raw_text import write_raw_splits
-from pipeline.data.fetch.transfer import DownloadError, fetch_url
-from pipeline.data.fetch.verified import fault_of, note
+from pipeline.data.fetch.raw_text import write_raw_mark, write_raw_splits
+from pipeline.data.fetch.transfer import DownloadError, fetch_url, mismatch
 
 log = logging.getLogger(__name__)
 
@@ -102,3 +102,40 @@ def addresses(name: str, source: Source, mirror: str | None) -> list[str]:
     """Where it may be fetched from, best first."""
     remote = [f"{mirror.rstrip('/')}/{source.mirror or name}"] if mirror and "://" in mirror else []
     return [*remote, *source.urls]
+
+
+def fault_of(path: Path, source: Source, downloads: Path) -> str | None:
+    """What is wrong with a local file, or None when its checksum is right; it is hashed if no note speaks for it."""
+    if (fault := wrong_size(path, source)) or is_noted(path, source, downloads):
+        return fault
+    fault = mismatch(path, source.known_hash)
+    if fault is None:
+        note(path, source, downloads)
+    return fault
+
+
+def wrong_size(path: Path, source: Source) -> str | None:
+    found = path.stat().st_size
+    return f"{found} bytes, expected {source.bytes}" if source.bytes not in (None, found) else None
+
+
+def is_noted(path: Path, source: Source, downloads: Path) -> bool:
+    """Whether the file was verified and has not changed since."""
+    return read_note(VerifiedFile, note_path(source, downloads)) == facts(path)
+
+
+def note(path: Path, source: Source, downloads: Path) -> None:
+    """Note that the file was verified."""
+    try:
+        facts(path).write(note_path(source, downloads))
+    except UserError as error:
+        log.info("%s will be hashed again next time: %s", path, error)
+
+
+def note_path(source: Source, downloads: Path) -> Path:
+    return downloads / ".verified" / f"{source.known_hash.replace(':', '-')}.json"
+
+
+def facts(path: Path) -> VerifiedFile:
+    found = path.stat()
+    return VerifiedFile(path=str(path.resolve()), bytes=found.st_size, changed_ns=found.st_mtime_ns)

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from pipeline.data.dataset import GrammarDataset, GrammarTreebank, load_one_of
-from pipeline.data.fetch.raw_mark import write_raw_mark
+from pipeline.data.fetch.raw_text import write_raw_mark
 from pipeline.grammar.corpus import Limits
 from pipeline.grammar.splits import write_splits
 

@@ -4,6 +4,7 @@ Of archives only the members named in the dataset file are read; what is written
 """
 
 import logging
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -11,9 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from pipeline.core.artifacts import Raw
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
-from pipeline.core.files import atomic_write
+from pipeline.core.files import MADE, atomic_write
+from pipeline.core.layout import IN_CORPUS
+from pipeline.core.records.preparation import RawFiles
 from pipeline.data.dataset import DownloadedDataset, Part, Side
 from pipeline.data.fetch.archives import unpack
 from pipeline.data.fetch.segments import Segments, aligned, sgml_segments, xml_segments
@@ -106,3 +110,22 @@ def read_lines(side: Side, path: Path) -> Iterator[bytes]:
         return
     with opened(path) as file:
         yield from (line.removesuffix(b"\n") for line in lines_in(gunzipped(file, side.file_name), path))
+
+
+def write_raw_mark(corpus: Path) -> None:
+    """Write `raw.done` with the files that this stage made in the folder of a corpus.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
+    folder = Path(os.path.abspath(corpus))
+    files = sorted(str(path.relative_to(folder)) for path in MADE if path.is_relative_to(folder) and path.exists())
+    RawFiles(files=files).write(corpus / IN_CORPUS[Raw])
+
+
+def files_listed(mark: Path) -> set[Path]:
+    """Return the files named in a `raw.done`; none if it is missing or holds no list."""
+    try:
+        return {mark.parent / name for name in RawFiles.read(mark).files}
+    except UserError:
+        return set()

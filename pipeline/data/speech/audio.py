@@ -103,3 +103,11 @@ def at_speed(samples: np.ndarray, speed: float) -> np.ndarray:
         return samples
     length = max(1, round(len(samples) / speed))
     return (np.fft.irfft(np.fft.rfft(samples), length) * (length / len(samples))).astype(np.float32)
+
+
+def seconds_of(audio: Path) -> float:
+    """Length of a file; 0 if it is none, and then it is left out and counted when features are computed."""
+    try:
+        return decoded(audio, lambda source: soundfile.info(source).duration)
+    except (soundfile.SoundFileError, FileNotFoundError):
+        return 0.0

@@ -1,18 +1,34 @@
 """Text that is read aloud, or that a character language model learns from."""
 
 import logging
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from fnmatch import fnmatch
+from itertools import chain, islice, zip_longest
 from pathlib import Path
+from random import Random
+from typing import IO
 
+from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.data.dataset import FetchedText, OwnText, SplitName, WrittenDataset, load_one_of
+from pipeline.data.dataset import (
+    FetchedText,
+    GrammarDomain,
+    GrammarText,
+    OwnText,
+    SplitName,
+    TextPart,
+    WrittenDataset,
+    load_one_of,
+)
+from pipeline.data.fetch.archives import members
 from pipeline.data.fetch.download import fetch_all
 from pipeline.data.fetch.packages import Packages, own_files
-from pipeline.data.fetch.raw_mark import write_raw_mark
-from pipeline.data.speech.text_lines import fetched_lines, grammar_lines
-from pipeline.data.text.text_files import lines_of
+from pipeline.data.fetch.raw_text import write_raw_mark
+from pipeline.data.fetch.untrusted import decoded_lines, gunzipped, opened, parsing
+from pipeline.data.text.text_files import lines_of, read_rows
 
 log = logging.getLogger(__name__)
 
@@ -65,3 +81,116 @@ def collect_text(
             files[split].write(f"{line}\n")
             counts[split] += 1
     log.info("%s: %s", dataset.name, ", ".join(f"{split} {counts[split]:,} sentences" for split in names))
+
+
+CLITIC = re.compile(r" '(?=(?:d|ll|m|re|s|t|ve)\b)")
+NOT_SPOKEN = re.compile(r"\([^ ()]*\)|\{[^ {}]*\}|<sil>")
+"""Variants of a pronunciation, noises and silence in TED-LIUM's transcripts."""
+WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+UNTRANSCRIBED = "ignore_time_segment_in_scoring"
+
+
+def grammar_lines(text: GrammarText) -> Iterator[tuple[SplitName, str]]:
+    """(split, sentence): of each domain the test sets first, then dev, then train, no sentence twice."""
+    tests = [split for split in text.sizes if split not in ("dev", "train")]
+    for domain in text.domains:
+        seen: set[str] = set()
+        for split in (*tests, "dev", "train"):
+            rng = Random(f"grammar/{domain}/{text.seed}/{split}")
+            new = (line for line in domain_lines(domain, rng, held_out=split in tests) if line not in seen)
+            for line in islice(new, text.sizes[split]):
+                seen.add(line)
+                yield split, line
+
+
+def domain_lines(domain: GrammarDomain, rng: Random, held_out: bool) -> Iterator[str]:
+    """English sentences without end."""
+    from pipeline.grammar.corpus import endless  # reads the lexicon, which fetched text needs not
+
+    if domain != "queries":
+        yield from (sentence.en for sentence in endless(domain, rng, held_out))
+    searches, films = endless("search", rng, held_out), endless("film", rng, held_out)
+    while True:
+        yield from (next(searches).en, keywords(next(films).en, rng))
+
+
+def keywords(line: str, rng: Random) -> str:
+    """Its words in no order, none twice, as people type into a search engine: the vocabulary without the language."""
+    words = sorted(set(WORD.findall(line.lower())))
+    return " ".join(rng.sample(words, len(words)))
+
+
+def fetched_lines(text: FetchedText, files: dict[str, Path]) -> Iterator[tuple[SplitName, str]]:
+    """(split, line), split after split, part after part or a line of each in turn. files: fetched files by source.
+
+    Raises:
+        UserError: a file is damaged, or has no member or no line of those that are named.
+    """
+    for split, parts in text.splits.items():
+        lines = [part_lines(part, files[part.source]) for part in parts]
+        in_order = chain.from_iterable(zip_longest(*lines)) if text.in_turn else chain.from_iterable(lines)
+        yield from ((split, line) for line in in_order if line is not None)
+
+
+def part_lines(part: TextPart, path: Path) -> Iterator[str]:
+    found = False
+    rng = Random(f"keywords/{part.source}")
+    for line in islice(islice(part_content(part, path), part.first - 1, None, part.every), part.lines):
+        found = True
+        yield keywords(line, rng) if part.keywords else line
+    if not found:
+        raise UserError(
+            f"{path}: has no line {part.first} in {part.member or 'it'}; fetch it again, or correct the dataset file"
+        )
+
+
+def part_content(part: TextPart, path: Path) -> Iterator[str]:
+    """Yield the sentences of a file, or of all members that fit the part's pattern, in the order of the archive."""
+    member = part.member
+    if member is None:
+        with opened(path) as stream:
+            yield from sentences(part, path.name, stream, path)
+        return
+    for name, _, content in members(path, lambda name: fnmatch(name, member)):
+        yield from sentences(part, name, content, path)
+
+
+def sentences(part: TextPart, name: str, stream: IO[bytes], path: Path) -> Iterator[str]:
+    """Yield the sentences of one file called `name`, which is `path` or a member of it."""
+    lines = decoded_lines(gunzipped(stream, name), path)
+    match part.layout:
+        case "plain":
+            yield from lines
+        case "transcripts":
+            yield from (line.partition(" ")[2] for line in lines)
+        case "stm":
+            yield from (text for line in lines if not is_comment(line) and (text := segment_text(line)))
+        case "tedlium":
+            yield from (joined_clitics(line.removesuffix("</s>")) for line in lines)
+
+
+def table(lines: Iterable[str], wanted: Iterable[str], where: str) -> Iterator[dict[str, str]]:
+    """Rows of a TSV file with a header. Raises UserError when it has not the columns wanted."""
+    with parsing(Path(where)):
+        (_, names), *rows = read_rows(lines, where, logging.DEBUG) or [(1, [""])]
+    if missing := set(wanted) - set(names):
+        raise UserError(f"{where}: has no column {', '.join(sorted(missing))}; is it the right file?")
+    for _, cells in rows:
+        if cells != [""]:
+            yield dict(zip_longest(names, cells[: len(names)], fillvalue=""))  # a row that is cut has no text
+
+
+def is_comment(line: str) -> bool:
+    """Return whether a line of an .stm file is a comment."""
+    return line.lstrip().startswith(";;")
+
+
+def segment_text(line: str) -> str:
+    """What is said in a segment of an .stm file, after its six fields; empty where nobody wrote it down."""
+    text = "".join(line.split(None, 6)[6:]).strip()
+    return "" if text == UNTRANSCRIBED else joined_clitics(NOT_SPOKEN.sub(" ", text))
+
+
+def joined_clitics(text: str) -> str:
+    """`it 's` as `it's`."""
+    return CLITIC.sub("'", text)

@@ -11,9 +11,8 @@ from pipeline.core.sha256 import require_digest
 from pipeline.data.dataset import SplitName, TextRecord, load_one_of
 from pipeline.data.processes import chunks
 from pipeline.data.speech.sentences import Sentence, select
-from pipeline.data.store.encoded_files import encoded_stores
-from pipeline.data.store.sequence_store import digest_of
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.store.encoded_files import encoded_stores, stores_digest
+from pipeline.data.store.sequence_store import write_tokens
 from pipeline.data.text.alphabet import Alphabet
 
 log = logging.getLogger(__name__)
@@ -64,7 +63,7 @@ def encode_text(dataset: TextRecord, corpus: Path) -> TextCorpus:
         tgt="en",
         vocab_size=len(alphabet),
         vocab_digest=alphabet.digest,
-        digest=digest_of(encoded_stores(corpus / "encoded", "text", splits)),
+        digest=stores_digest(encoded_stores(corpus / "encoded", "text", splits)),
         splits=splits,
     )
     record.write(corpus / "encoded/corpus.json")

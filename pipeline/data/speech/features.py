@@ -18,21 +18,29 @@ from pipeline.core.layout import CORPUS_FILE
 from pipeline.core.records.corpus import SpeechCorpus, SpeechSplit
 from pipeline.core.records.preparation import PreparedSpeech, UtterancesReport
 from pipeline.core.sha256 import require_digest
-from pipeline.data.batches.noise_mixing import NOISE_STEM
 from pipeline.data.dataset import ManifestDataset, SplitName, SpokenDataset, SpokenRecord, load_one_of
 from pipeline.data.fetch.packages import Packages, own_files
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio
-from pipeline.data.speech.cmvn import Moments, rewrite_alike
-from pipeline.data.speech.layouts import seconds_of
-from pipeline.data.speech.manifest import UNNAMED, Utterance, manifest_path, read_manifest
-from pipeline.data.speech.mel import MelFilters
-from pipeline.data.speech.noises import BABBLES, VOICES, babble, coloured_noises
-from pipeline.data.speech.shared_utterances import place_of, shared_speakers, shared_utterances
-from pipeline.data.store.encoded_files import encoded_stores
-from pipeline.data.store.frame_store import FEATURES, FRAMES_PER_SECOND, STORED, write_frames
-from pipeline.data.store.sequence_store import digest_of
-from pipeline.data.store.token_store import write_tokens
+from pipeline.data.speech.audio import RejectedError, at_speed, fault_of, read_audio, seconds_of
+from pipeline.data.speech.frontend import BABBLES, VOICES, MelFilters, Moments, babble, coloured_noises, rewrite_alike
+from pipeline.data.speech.manifest import (
+    UNNAMED,
+    Utterance,
+    manifest_path,
+    place_of,
+    read_manifest,
+    shared_speakers,
+    shared_utterances,
+)
+from pipeline.data.store.encoded_files import encoded_stores, stores_digest
+from pipeline.data.store.sequence_store import (
+    FEATURES,
+    FRAMES_PER_SECOND,
+    NOISE_STEM,
+    STORED,
+    write_frames,
+    write_tokens,
+)
 from pipeline.data.text.alphabet import Alphabet, spelt
 
 log = logging.getLogger(__name__)
@@ -263,7 +271,7 @@ def write_record(dataset: SpokenDataset, kept: Mapping[SplitName, Kept], corpus:
         vocab_digest=alphabet.digest,
         statistics=kept["train"].moments.statistics(),
         speaker_cmvn=dataset.speaker_cmvn,
-        digest=digest_of(encoded_stores(encoded, "speech", kept)),
+        digest=stores_digest(encoded_stores(encoded, "speech", kept)),
         splits={split: one.size() for split, one in kept.items()},
     )
     record.write(encoded / CORPUS_FILE)

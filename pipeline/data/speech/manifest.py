@@ -17,14 +17,15 @@ Lines may end as on Windows, a byte order mark may come first, and empty lines a
 import logging
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write
-from pipeline.data.spreadsheets import read_rows
-from pipeline.data.text.text_files import lines_of
+from pipeline.data.dataset import SplitName
+from pipeline.data.text.text_files import lines_of, read_rows
 
 UNNAMED = "unnamed"
 """Speaker of recordings of which nobody said who speaks."""
@@ -109,3 +110,58 @@ def number_of(text: str, where: str) -> float:
     if not 0 <= value < math.inf:
         raise UserError(f"{where}: {text!r} is no number of seconds")
     return value
+
+
+log = logging.getLogger(__name__)
+
+EXAMPLES = 5
+TRAIN: SplitName = "train"
+Key = TypeVar("Key")
+
+Place = tuple[str, int]
+"""File, links followed, and where the utterance begins, in microseconds."""
+
+
+def place_of(utterance: Utterance) -> Place:
+    return os.path.realpath(utterance.audio), round(utterance.start * 1e6)
+
+
+def shared_utterances(manifests: Mapping[SplitName, Path]) -> list[str]:
+    """What is in several splits, in words.
+
+    Raises:
+        UserError: a manifest is missing or faulty, or a training utterance is in another split too.
+    """
+    shared = in_several_splits(manifests, place_of)
+    found = [f"{Path(file).name} at {start / 1e6:g} s: {', '.join(splits)}" for (file, start), splits in shared.items()]
+    if seen := [one for one, splits in zip(found, shared.values(), strict=True) if TRAIN in splits]:
+        raise UserError(
+            f"{manifests[TRAIN]}: {len(seen)} utterances are in other splits too ({'; '.join(seen[:EXAMPLES])}); "
+            "a set that is trained on measures nothing, take them out of one of the two"
+        )
+    if found:
+        log.warning("%d utterances are in several splits: %s", len(found), "; ".join(found[:EXAMPLES]))
+    return found
+
+
+def shared_speakers(manifests: Mapping[SplitName, Path], refused: bool) -> list[str]:
+    """Speakers in several splits, each with these. Raises UserError when there are any and that is `refused`."""
+    found = in_several_splits(manifests, lambda one: one.speaker)
+    shared = [f"{speaker}: {', '.join(splits)}" for speaker, splits in found.items()]
+    if shared and refused:
+        raise UserError(
+            f"{manifests[TRAIN]}: {len(shared)} speakers are in several splits ({'; '.join(shared[:EXAMPLES])}), and "
+            "the dataset has disjoint_speakers; take them out of one of the two"
+        )
+    return shared
+
+
+def in_several_splits(
+    manifests: Mapping[SplitName, Path], key_of: Callable[[Utterance], Key]
+) -> dict[Key, list[SplitName]]:
+    """The splits, in order, of what more than one of them lists."""
+    splits_of: dict[Key, list[SplitName]] = {}
+    for split, manifest in manifests.items():
+        for key in dict.fromkeys(map(key_of, read_manifest(manifest))):
+            splits_of.setdefault(key, []).append(split)
+    return {key: splits for key, splits in splits_of.items() if len(splits) > 1}

@@ -1,5 +1,6 @@
 """Text read aloud by eSpeak NG: the same readers for every domain, so that domains differ in their text only."""
 
+import ctypes
 import io
 import logging
 import multiprocessing
@@ -10,24 +11,102 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 
+import espeakng_loader
+import numpy as np
 import soundfile
 
 from pipeline.core.disk import require_space
 from pipeline.core.errors import UserError
 from pipeline.core.files import made
 from pipeline.core.records.preparation import Spoken, SpokenSplit
-from pipeline.data.dataset import ReadAloudDataset, load_one_of
+from pipeline.data.dataset import ReadAloudDataset, ReaderPool, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.speech.espeak import Synthesiser, version
 from pipeline.data.speech.manifest import Utterance, manifest_path, write_manifest
-from pipeline.data.speech.readers import Reader, reader_of
 from pipeline.data.speech.sentences import Sentence, select
 
 log = logging.getLogger(__name__)
 
 UTTERANCES_PER_PROCESS = 250
 BYTES_PER_CHARACTER = 2000  # of FLAC at a slow rate
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A voice with its rate and pitch."""
+
+    voice: str
+    words_per_minute: int
+    pitch: int
+
+    @property
+    def name(self) -> str:
+        """As the speaker of a manifest."""
+        return self.voice.rpartition("/")[2]
+
+
+def reader_of(pool: ReaderPool, split: str, number: int) -> Reader:
+    """The reader of utterance `number` of `split`."""
+    rng = Random(f"readers/{pool.seed}/{split}/{number}")
+    return Reader(rng.choice(pool.voices), rng.randint(*pool.words_per_minute), rng.randint(*pool.pitch))
+
+
+SAMPLE_RATE = 22050
+SYNCHRONOUS = 2
+RATE, PITCH = 1, 3
+UTF8 = 1
+SEED = 1
+CHARACTER_POSITION = 1
+Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
+
+
+class Synthesiser:
+    """One for a process: the library has but one state.
+
+    Raises:
+        UserError: the library does not start.
+    """
+
+    def __init__(self):
+        self.library = ctypes.CDLL(espeakng_loader.get_library_path())
+        self.rate = self.library.espeak_Initialize(SYNCHRONOUS, 0, str(espeakng_loader.get_data_path()).encode(), 0)
+        if self.rate != SAMPLE_RATE:
+            raise UserError(f"eSpeak NG starts at {self.rate} Hz, not {SAMPLE_RATE}; reinstall espeakng-loader")
+        self.library.espeak_ng_SetRandSeed(ctypes.c_long(SEED))
+        self.pieces: list[bytes] = []
+        self.callback = Callback(self._receive)  # kept: the library holds no reference to it
+        self.library.espeak_SetSynthCallback(self.callback)
+
+    def _receive(self, samples, count: int, events: int) -> int:
+        if samples and count:
+            self.pieces.append(ctypes.string_at(samples, count * ctypes.sizeof(ctypes.c_short)))
+        return 0
+
+    def say(self, text: str, voice: str, words_per_minute: int, pitch: int) -> np.ndarray:
+        """Samples (n,) int16 at SAMPLE_RATE.
+
+        Raises:
+            UserError: the voice is unknown, or the text can't be said.
+        """
+        if self.library.espeak_SetVoiceByName(voice.encode()):
+            raise UserError(f"readers.voices: eSpeak NG has no voice {voice!r}; `espeak-ng --voices` lists its files")
+        self.library.espeak_SetParameter(RATE, words_per_minute, 0)
+        self.library.espeak_SetParameter(PITCH, pitch, 0)
+        self.pieces.clear()
+        content = text.encode()
+        fault = self.library.espeak_Synth(
+            content, ctypes.c_size_t(len(content) + 1), 0, CHARACTER_POSITION, 0, UTF8, None, None
+        )
+        if fault or not self.pieces:
+            raise UserError(f"eSpeak NG can't say {text!r} as {voice} (code {fault}); leave the sentence out")
+        return np.frombuffer(b"".join(self.pieces), np.int16)
+
+
+def version() -> str:
+    library = ctypes.CDLL(espeakng_loader.get_library_path())
+    library.espeak_Info.restype = ctypes.c_char_p
+    return library.espeak_Info(None).decode()
 
 
 @dataclass(frozen=True)

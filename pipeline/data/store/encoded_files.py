@@ -2,18 +2,18 @@
 
 import contextlib
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from pipeline.core.advice import REPAIR
 from pipeline.core.errors import UserError
 from pipeline.core.files import reading
+from pipeline.core.patience import patiently
 from pipeline.core.records.corpus import Kind, read_corpus
 from pipeline.core.records.preparation import VerifiedCorpus
 from pipeline.core.records.record import read_note
-from pipeline.data.batches.noise_mixing import NOISE_STEM
-from pipeline.data.store.frame_store import frame_files
-from pipeline.data.store.sequence_store import digest_of
-from pipeline.data.store.token_store import token_files
+from pipeline.core.sha256 import sha256_file, sha256_json
+from pipeline.data.store.sequence_store import NOISE_STEM, frame_files, token_files
 
 
 def encoded_stores(encoded: Path, kind: Kind, splits: Iterable[str]) -> list[tuple[Path, Path]]:
@@ -45,8 +45,14 @@ def require_whole(encoded: Path) -> None:
         note = encoded / ".verified.json"
         if not stores or read_note(VerifiedCorpus, note) == verified:
             return
-        digest = digest_of(stores)
+        digest = stores_digest(stores)
     if digest != record.digest:
         raise UserError(f"{encoded}: damaged, its files are not what was encoded; {REPAIR}")
     with contextlib.suppress(UserError):  # in a folder that may not be written it is hashed again next time
         verified.write(note)
+
+
+def stores_digest(stores: Iterable[tuple[Path, Path]]) -> str:
+    """Of all files of the stores of an encoded corpus, as its record says it. Raises UserError as `patiently` does."""
+    files = [path for store in stores for path in store]
+    return sha256_json({path.name: patiently(path, partial(sha256_file, path)) for path in files})

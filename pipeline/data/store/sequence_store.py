@@ -7,7 +7,7 @@ is used.
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,6 @@ import numpy as np
 from pipeline.core.advice import REPAIR
 from pipeline.core.errors import UserError
 from pipeline.core.files import atomic_write, reading
-from pipeline.core.patience import patiently
-from pipeline.core.sha256 import sha256_file, sha256_json
 from pipeline.data.store.staging import nearest
 
 
@@ -83,7 +81,82 @@ def write_sequences(files: tuple[Path, Path], dtype: np.dtype) -> Iterator[Seque
         yield SequenceWriter(value_file, offset_file, dtype)
 
 
-def digest_of(stores: Iterable[tuple[Path, Path]]) -> str:
-    """Of all files of the stores of an encoded corpus, as its record says it. Raises UserError as `patiently` does."""
-    files = [path for store in stores for path in store]
-    return sha256_json({path.name: patiently(path, partial(sha256_file, path)) for path in files})
+NARROW, WIDE = np.dtype("<u2"), np.dtype("<u4")
+MAX_UINT16 = 1 << 16
+
+
+def token_type(vocab_size: int) -> np.dtype:
+    """The narrowest type that holds ids 0 … vocab_size - 1."""
+    return NARROW if vocab_size <= MAX_UINT16 else WIDE
+
+
+def token_files(stem: Path) -> tuple[Path, Path]:
+    """Ids, and where each sentence begins."""
+    return stem.with_name(stem.name + ".tokens"), stem.with_name(stem.name + ".offsets")
+
+
+class TokenStore(SequenceStore):
+    """Read side. `stem` is the path without `.tokens` and `.offsets`; sentences are numbered from 0.
+
+    Raises:
+        UserError: a file is missing, or its size does not fit the other's.
+    """
+
+    def __init__(self, stem: Path):
+        super().__init__(token_files(Path(stem)), (NARROW, WIDE), "tokens")
+
+    def repeats(self) -> np.ndarray:
+        """Places of every sentence where a subword equals the one before, (sentences,) int64."""
+        same = np.flatnonzero(self.values[1:] == self.values[:-1]) + 1
+        sentence = np.searchsorted(self.offsets, same, side="right") - 1
+        return np.bincount(sentence[same > self.offsets[sentence]], minlength=len(self))
+
+    def padded(self, indices: np.ndarray, first: int | None, last: int | None, pad: int) -> np.ndarray:
+        """The sentences of `indices` as rows (len(indices), longest) int64, with `first` and `last` around each."""
+        begin, end = self.offsets[indices], self.offsets[indices + 1]
+        lengths = (end - begin)[:, None]
+        lead = int(first is not None)
+        width = int(lengths.max(initial=0)) + lead + int(last is not None)
+        column = np.arange(width) - lead
+        inside = (column >= 0) & (column < lengths)
+        rows = np.full(inside.shape, pad, dtype=np.int64)
+        rows[inside] = self.values[(begin[:, None] + column)[inside]]
+        if first is not None:
+            rows[:, 0] = first
+        if last is not None:
+            np.put_along_axis(rows, lengths + lead, last, axis=1)
+        return rows
+
+
+def write_tokens(stem: Path, vocab_size: int) -> AbstractContextManager[SequenceWriter]:
+    """Open a store for appending; both files appear at the end, whole, or not at all."""
+    return write_sequences(token_files(Path(stem)), token_type(vocab_size))
+
+
+STORED = np.dtype("<f2")
+FEATURES, FRAMES_PER_SECOND = 40, 100
+"""Of every corpus of speech (Cold Fusion, section 4.3)."""
+NOISE_STEM = "noise"
+"""The store of noises in the folder of an encoded speech corpus."""
+
+
+def frame_files(stem: Path) -> tuple[Path, Path]:
+    """Frames, and where each utterance begins."""
+    return stem.with_name(stem.name + ".frames"), stem.with_name(stem.name + ".frames.offsets")
+
+
+class FrameStore(SequenceStore):
+    """Read side: (frames, features) float16 of each utterance. `stem` is the path without `.frames`.
+
+    Raises:
+        UserError: a file is missing, or its size does not fit the other's.
+    """
+
+    def __init__(self, stem: Path, features: int):
+        frame = np.dtype((STORED, (features,)))
+        super().__init__(frame_files(Path(stem)), [frame], f"frames of {features} features")
+
+
+def write_frames(stem: Path) -> AbstractContextManager[SequenceWriter]:
+    """Open a store for appending utterances, (frames, features) each; both files appear at the end, or not at all."""
+    return write_sequences(frame_files(Path(stem)), STORED)

@@ -16,9 +16,8 @@ from pipeline.core.sha256 import sha256_file
 from pipeline.core.symbols import UNK
 from pipeline.data.dataset import CorpusRecord, TokenisedDataset, TokenisedRecord, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
-from pipeline.data.store.encoded_files import encoded_stores
-from pipeline.data.store.sequence_store import digest_of
-from pipeline.data.store.token_store import token_type, write_tokens
+from pipeline.data.store.encoded_files import encoded_stores, stores_digest
+from pipeline.data.store.sequence_store import token_type, write_tokens
 from pipeline.data.text.text_files import lines_of
 from pipeline.data.text.vocabulary import MODEL, TGT_MODEL, Subwords
 
@@ -87,7 +86,7 @@ def encode(dataset: TokenisedDataset, corpus: Path, processes: int) -> ParallelC
         vocab_digest=sha256_file(src_model),
         tgt_vocab_size=tgt_size,
         tgt_vocab_digest=sha256_file(tgt_model),
-        digest=digest_of(encoded_stores(corpus / "encoded", "parallel", splits)),
+        digest=stores_digest(encoded_stores(corpus / "encoded", "parallel", splits)),
         splits=splits,
     )
     record.write(corpus / "encoded/corpus.json")

@@ -17,10 +17,9 @@ from pipeline.data.dataset import CorpusRecord, Expected, load_one_of
 from pipeline.data.processes import Progress, chunks, map_in_order
 from pipeline.data.text.checked_lines import check_script
 from pipeline.data.text.cleaning import BadPairError, PreparedChunk, RawPair, decode, prepare_chunk, tokenised
-from pipeline.data.text.round_trip import round_trip
 from pipeline.data.text.shared_sentences import shared_sentences
 from pipeline.data.text.text_files import count_lines, lines_of
-from pipeline.data.text.tokenisation import Tokenisation
+from pipeline.data.text.tokenisation import Tokenisation, round_trip
 
 log = logging.getLogger(__name__)
 

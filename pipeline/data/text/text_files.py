@@ -1,7 +1,10 @@
 """Text as stages write it and users give it: UTF-8, a line feed at the end of each line and nowhere else."""
 
-from collections.abc import Iterator
+import csv
+import logging
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.core.errors import UserError
 from pipeline.core.files import reading
@@ -20,3 +23,110 @@ def count_lines(path: Path, otherwise: str) -> int:
     """Raises UserError for a file that is missing: what to do then."""
     with reading(otherwise), open(path, "rb") as lines:
         return sum(1 for _ in lines)
+
+
+log = logging.getLogger(__name__)
+
+Row = tuple[int, list[str]]
+"""Number of its first line, from 1, and its cells."""
+QUOTE = '"'
+
+
+class Quoting(NamedTuple):
+    """What the cells of a table say about their quotation marks."""
+
+    certain: list[int]
+    """Lines with a cell in quotation marks that has doubled ones inside."""
+    possible: list[int]
+    """Lines with a cell that only begins and ends with one."""
+    contradicting: list[int]
+    """Lines with a cell that a spreadsheet would have quoted otherwise."""
+
+
+def read_rows(lines: Iterable[str], where: str, level: int = logging.WARNING) -> list[Row]:
+    """Split lines at tabs, and undo a spreadsheet's quotation marks; log what was undone, and what may be one's.
+
+    Args:
+        lines: With or without their ends.
+        where: The file, for the log.
+        level: Of the log; lower where quotation marks mean nothing, as in transcripts.
+    """
+    texts = [line.rstrip("\r\n") for line in lines]
+    plain = [(number, text.split("\t")) for number, text in enumerate(texts, start=1)]
+    found = quoting(plain)
+    if not (found.certain or found.possible):
+        return plain
+    whole = parsed(texts)
+    every_cell = all(is_quoted(cell) for _, row in plain for cell in row if cell)
+    if (
+        whole is not None
+        and (found.certain or every_cell or any_break(whole, plain))
+        and (not found.contradicting or any_break(whole, plain))
+    ):
+        log.log(level, "%s: quotation marks of a spreadsheet are undone, the first on line %d", where, first(found))
+        return whole
+    if found.certain:
+        log.log(
+            level,
+            "%s: line %d has the quotation marks of a spreadsheet, which are undone; line %d has others, which stay",
+            *(where, found.certain[0], (found.contradicting or found.possible or found.certain)[0]),
+        )
+        return [(number, [unquoted(cell) if is_certain(cell) else cell for cell in row]) for number, row in plain]
+    log.log(
+        level,
+        "%s: line %d begins and ends with a quotation mark, which stays; if a spreadsheet put it there, take it away",
+        *(where, found.possible[0]),
+    )
+    return plain
+
+
+def first(found: Quoting) -> int:
+    """Return the first line with quotation marks around a cell."""
+    return min([*found.certain, *found.possible])
+
+
+def quoting(rows: list[Row]) -> Quoting:
+    """Return what the cells say."""
+    found = Quoting([], [], [])
+    for number, row in rows:
+        for cell in row:
+            if QUOTE in cell:
+                kind = found.certain if is_certain(cell) else found.possible if is_quoted(cell) else found.contradicting
+                kind.append(number)
+    return found
+
+
+def is_quoted(cell: str) -> bool:
+    """Return whether a cell is in quotation marks, those inside doubled."""
+    return len(cell) > 1 and cell[0] == cell[-1] == QUOTE and QUOTE not in cell[1:-1].replace(QUOTE * 2, "")
+
+
+def is_certain(cell: str) -> bool:
+    """Return whether a cell is in quotation marks and has doubled ones inside."""
+    return is_quoted(cell) and QUOTE in cell[1:-1]
+
+
+def unquoted(cell: str) -> str:
+    """Return a cell without its outer quotation marks, those inside single."""
+    return cell[1:-1].replace(QUOTE * 2, QUOTE)
+
+
+def parsed(lines: list[str]) -> list[Row] | None:
+    """Return the rows of a table whose cells are quoted, breaks in cells as spaces; None if they can't all be."""
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter="\t", strict=True)
+    rows: list[Row] = []
+    begin = 1
+    try:
+        for row in reader:
+            rows.append((begin, [" ".join(cell.split()) if set(cell) & {"\n", "\t"} else cell for cell in row]))
+            begin = reader.line_num + 1
+    except csv.Error:
+        return None
+    filled = [row for row in rows if row[1]]
+    return filled if len({len(row) for _, row in filled}) == 1 else None
+
+
+def any_break(whole: list[Row], plain: list[Row]) -> bool:
+    """Return whether quoted cells span lines, or hold tabs, so that only quotation marks make a table of them."""
+    widths = {len(row) for _, row in plain if row != [""]}
+    return len(widths) > 1 or len(whole) < sum(row != [""] for _, row in plain)

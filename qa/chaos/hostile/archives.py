@@ -14,7 +14,7 @@ from pathlib import Path
 from pipeline.data.dataset import TextPart
 from pipeline.data.fetch.archives import members, unpack
 from pipeline.data.speech.collect_recordings import unpack as unpack_recordings
-from pipeline.data.speech.text_lines import lines_of
+from pipeline.data.speech.collect_text import part_content
 from qa.chaos.damage import DAMAGES
 from reprise.portable import unpack as unpack_model
 
@@ -125,5 +125,5 @@ def read_everywhere(path: Path, folder: Path) -> list[Callable[[], object]]:
         lambda: unpack(path, "a", {"corpus/train.en"}, folder / "wanted"),
         lambda: unpack_recordings(path, ["*"], ("",), folder / "recordings"),
         lambda: unpack_model(path, folder / "models"),
-        lambda: sum(1 for _ in lines_of(TextPart(source="a", member="*", layout="plain"), path)),
+        lambda: sum(1 for _ in part_content(TextPart(source="a", member="*", layout="plain"), path)),
     ]

@@ -13,8 +13,8 @@ from pipeline.data.dataset.parallel import Side
 from pipeline.data.fetch.collect_trees import read_trees
 from pipeline.data.fetch.download import fetch
 from pipeline.data.fetch.raw_text import read_lines
-from pipeline.data.speech.text_lines import lines_of, table
-from pipeline.data.text.text_files import lines_of as plain_lines
+from pipeline.data.speech.collect_text import part_content, table
+from pipeline.data.text.text_files import lines_of
 from qa.chaos.damage import DAMAGES
 from reprise.portable import SUMS_FILE, open_packed
 
@@ -75,11 +75,11 @@ def text_case(rng: random.Random, folder: Path) -> list[Callable[[], object]]:
     readers: dict[str, Callable[[], object]] = {
         "sgm": lambda: sum(1 for _ in read_lines(Side(source=name), path)),
         "xml": lambda: sum(1 for _ in read_lines(Side(source=name, translator="A"), path)),
-        "txt": lambda: sum(1 for _ in plain_lines(path, "write it again")),
+        "txt": lambda: sum(1 for _ in lines_of(path, "write it again")),
         "gz": lambda: sum(1 for _ in read_lines(Side(source=name), path)),
         "mrg": lambda: sum(1 for _ in read_trees([path])),
-        "tsv": lambda: list(table(plain_lines(path, "write it again"), ("path", "speaker"), str(path))),
-        "stm": lambda: sum(1 for _ in lines_of(TextPart(source=name, layout="stm"), path)),
+        "tsv": lambda: list(table(lines_of(path, "write it again"), ("path", "speaker"), str(path))),
+        "stm": lambda: sum(1 for _ in part_content(TextPart(source=name, layout="stm"), path)),
     }
     return [readers[name.rpartition(".")[2]], lambda: must_refuse(lambda: fetch(name, source, folder / "d", None))]
 

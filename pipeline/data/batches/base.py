@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import BOS, EOS, PAD
-from pipeline.data.store.token_store import TokenStore
+from pipeline.data.store.sequence_store import TokenStore
 
 ALIGNED = 16
 """Bytes of which the begin of a tensor in memory is a multiple."""
@@ -162,7 +162,7 @@ Split = TypeVar("Split", bound=EncodedSplit)
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
 
 
-class WholeSplit(Generic[Split, AnyBatch]):
+class EvalBatches(Generic[Split, AnyBatch]):
     """Every sequence of a split exactly once, in batches of like length, the longest first: (indices (B,), batch).
 
     A batch holds at most `batch_positions` on the source side, padding counted, but always one sequence.
@@ -186,7 +186,7 @@ def length_order(src_lengths: np.ndarray, tgt_lengths: np.ndarray, budget: int) 
         begin += rows
 
 
-class UpdateBatches(ABC, Generic[Split, AnyBatch]):
+class TrainingBatches(ABC, Generic[Split, AnyBatch]):
     """The updates of a training run; `len()` is their number in an epoch, the same in every epoch.
 
     Attributes:
@@ -205,37 +205,37 @@ class UpdateBatches(ABC, Generic[Split, AnyBatch]):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def pairs_of(self, step: int) -> np.ndarray:
+    def sequences_of(self, step: int) -> np.ndarray:
         """Numbers of the sequences in global update `step` (from 0), those of like length together."""
 
     @abstractmethod
-    def heaviest(self) -> np.ndarray:
+    def heaviest_step(self) -> np.ndarray:
         """Those of the update that needs most memory."""
 
     def batch(self, indices: np.ndarray, step: int | None) -> AnyBatch:
         """The sequences `indices` as they are read in update `step`; None = undisturbed."""
         return self.pairs.batch(indices)
 
-    def update(self, step: int, rank: int = 0, world_size: int = 1) -> list[AnyBatch]:
+    def micro_batches(self, step: int, rank: int = 0, world_size: int = 1) -> list[AnyBatch]:
         """The micro-batches of global update `step` (from 0) that fall to process `rank` of `world_size`.
 
         Micro-batch i of the update goes to process i % world_size: the k-th returned is number rank + world_size * k.
         """
-        return [self.batch(part, step) for part in self._split(self.pairs_of(step))[rank::world_size]]
+        return [self.batch(part, step) for part in self._split(self.sequences_of(step))[rank::world_size]]
 
-    def size(self, step: int) -> tuple[int, int]:
+    def step_size(self, step: int) -> tuple[int, int]:
         """Target positions, padding not counted, and sequences of global update `step`, over all processes."""
-        indices = self.pairs_of(step)
+        indices = self.sequences_of(step)
         return int(self.pairs.tgt_lengths[indices].sum()), len(indices)
 
-    def largest(self) -> list[AnyBatch]:
+    def largest_micro_batches(self) -> list[AnyBatch]:
         """The micro-batches of the heaviest update, to fail early if they do not fit."""
-        return [self.batch(part, None) for part in self._split(self.heaviest())]
+        return [self.batch(part, None) for part in self._split(self.heaviest_step())]
 
     def sampled_shapes(self, steps: int) -> list[tuple[int, int, int]]:
         """Return (sequences, source positions, target positions) of the micro-batches of some steps of two epochs."""
         sample = np.unique(np.linspace(0, 2 * len(self) - 1, steps).astype(int)).tolist()
-        parts = [part for step in sample for part in self._split(self.pairs_of(step))]
+        parts = [part for step in sample for part in self._split(self.sequences_of(step))]
         sides = self.pairs.src_lengths, self.pairs.tgt_lengths
         source, target = ([int(lengths[part].max()) for part in parts] for lengths in sides)
         return list(zip(map(len, parts), source, target, strict=True))
@@ -243,3 +243,10 @@ class UpdateBatches(ABC, Generic[Split, AnyBatch]):
     def _split(self, indices: np.ndarray) -> list[np.ndarray]:
         rows = self.micro_batch_positions // self.pairs.longest(indices)
         return np.array_split(indices, -(-len(indices) // rows))
+
+
+def random_keys(seed: int, epoch: int, begin: int, end: int, stream: int) -> np.ndarray:
+    """The random uint64 of places begin … end - 1, each a function of (seed, epoch, stream, place)."""
+    block = begin // 4  # Philox yields four numbers per count
+    key = np.array([seed, epoch], dtype=np.uint64)
+    return np.random.Philox(key=key, counter=[block, stream, 0, 0]).random_raw(end - 4 * block)[begin - 4 * block :]

@@ -23,10 +23,8 @@ from torch import Tensor
 from pipeline.config import TrainingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.symbols import EOS, PAD
-from pipeline.data.batches.random_keys import random_keys
-from pipeline.data.batches.split_batches import Batch, EncodedSplit, UpdateBatches, enlarged
-from pipeline.data.batches.update_cuts import cells, order_by_cell, update_cuts
-from pipeline.data.store.token_store import TokenStore
+from pipeline.data.batches.base import Batch, EncodedSplit, TrainingBatches, enlarged, random_keys
+from pipeline.data.store.sequence_store import TokenStore
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class ParallelSplit(EncodedSplit):
         return TextBatch(torch.from_numpy(src), *self.targets(indices))
 
 
-class TrainingBatches(UpdateBatches[ParallelSplit, TextBatch]):
+class ParallelBatches(TrainingBatches[ParallelSplit, TextBatch]):
     """The updates of a training run on sentence pairs, those with more than `max_length` subwords on a side left out.
 
     Raises:
@@ -108,15 +106,15 @@ class TrainingBatches(UpdateBatches[ParallelSplit, TextBatch]):
         self.order, self.sequences = kept[order], len(kept)
         self.cell_bounds = np.append(starts, len(order))
         widths = np.stack([np.maximum.reduceat(lengths[order], starts) for lengths in (src_lengths, tgt_lengths)], 1)
-        self.cuts, self.update_widths = update_cuts(self.cell_bounds, widths, tokens, sentences)
+        self.cuts, self.step_widths = cut_into_steps(self.cell_bounds, widths, tokens, sentences)
         self._known_order = -1, np.empty(0, np.int64)
         real = int(src_lengths.sum() + tgt_lengths.sum())
-        self.padding = 1 - real / int((np.diff(self.cuts) * self.update_widths.sum(axis=1)).sum())
+        self.padding = 1 - real / int((np.diff(self.cuts) * self.step_widths.sum(axis=1)).sum())
 
     def __len__(self) -> int:
         return len(self.cuts) - 1
 
-    def pairs_of(self, step: int) -> np.ndarray:
+    def sequences_of(self, step: int) -> np.ndarray:
         """Numbers of the pairs in global update `step`, those of like length together."""
         epoch, place = divmod(step, len(self))
         if self._known_order[0] != epoch:  # kept, because many updates of one epoch follow each other
@@ -124,9 +122,9 @@ class TrainingBatches(UpdateBatches[ParallelSplit, TextBatch]):
         update = self._known_order[1][place]
         return self._pairs_between(epoch, *self.cuts[update : update + 2])
 
-    def heaviest(self) -> np.ndarray:
+    def heaviest_step(self) -> np.ndarray:
         """By the memory that attention needs."""
-        width = self.update_widths.max(axis=1)
+        width = self.step_widths.max(axis=1)
         rows = np.minimum(np.diff(self.cuts), self.micro_batch_positions // width)
         place = int(np.argmax(rows * width**2))
         return self._pairs_between(0, *self.cuts[place : place + 2])
@@ -140,3 +138,97 @@ class TrainingBatches(UpdateBatches[ParallelSplit, TextBatch]):
         cell = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         mixed = np.lexsort((random_keys(self.seed, epoch, first, last, stream=0), cell))
         return self.order[first:last][mixed[begin - first : end - first]].astype(np.int64)
+
+
+# Relative widths of the cells: narrow enough that little is padded, wide enough that an update meets new neighbours.
+TGT_CELL_WIDTH, SRC_CELL_WIDTH = 1 / 12, 1 / 6
+LARGEST_CELL = 1 << 14
+
+
+def cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
+    """The cell of each pair, (pairs,) uint16: a target bucket times a source bucket, numbered in a serpentine."""
+    src_bucket = bucket_table(int(src_lengths.max()), SRC_CELL_WIDTH)[src_lengths]
+    tgt_bucket = bucket_table(int(tgt_lengths.max()), TGT_CELL_WIDTH)[tgt_lengths]
+    columns = int(src_bucket.max()) + 1
+    column = np.where(tgt_bucket % 2, columns - 1 - src_bucket, src_bucket)
+    return (tgt_bucket * columns + column).astype(np.uint16)
+
+
+def order_by_cell(cell_of_pair: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs, cell after cell, (pairs,) uint32, and the first place of every cell.
+
+    Large cells are cut, so that mixing one stays cheap; their pairs are shuffled before, so that each part draws from
+    all sources of the corpus.
+    """
+    shuffled = np.random.Generator(np.random.Philox(seed)).permutation(np.arange(len(cell_of_pair), dtype=np.uint32))
+    order = shuffled[np.argsort(cell_of_pair[shuffled], kind="stable")]
+    changes = np.flatnonzero(np.diff(cell_of_pair[order].astype(np.int32), prepend=-1))
+    return order, np.union1d(changes, np.arange(0, len(order), LARGEST_CELL))
+
+
+def bucket_table(longest: int, width: float) -> np.ndarray:
+    """Bucket of each length 0 … longest; a bucket that begins at length n spans max(1, n * width) lengths."""
+    table = np.zeros(longest + 1, dtype=np.int32)
+    begin, bucket = 1, 0
+    while begin <= longest:
+        end = begin + max(1, int(begin * width))
+        table[begin:end] = bucket
+        begin, bucket = end, bucket + 1
+    return table
+
+
+def cut_into_steps(
+    bounds: np.ndarray, widths: np.ndarray, tokens: int | None, sentences: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where the places are cut into updates of at most so many `sentences`, or else `tokens` per side; see `cut`."""
+    if sentences is None:
+        if tokens is None:
+            raise ValueError("an update is counted in tokens or in sentences")
+        return even_cuts(bounds, widths, tokens)
+    places = int(bounds[-1])
+    cuts = np.linspace(0, places, -(-places // sentences) + 1).astype(np.int64)
+    first = np.searchsorted(bounds, cuts[:-1], side="right") - 1
+    last = np.searchsorted(bounds, cuts[1:], side="left")
+    return cuts, np.array([widths[begin:end].max(axis=0) for begin, end in zip(first, last, strict=True)])
+
+
+def even_cuts(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
+    """`cut` with the smallest budget that gives no more updates than `budget` does: no small one is left over."""
+    most = len(cut(bounds, widths, budget)[0])
+    low, high = int(widths.max()), budget
+    while low < high:
+        middle = (low + high) // 2
+        if len(cut(bounds, widths, middle)[0]) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    return cut(bounds, widths, high)
+
+
+def cut(bounds: np.ndarray, widths: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut the places into updates of at most `budget` padded positions per side, filled greedily.
+
+    Args:
+        bounds: (cells + 1,) first place of each cell, and the number of places.
+        widths: (cells, 2) longest source and target of each cell.
+
+    Returns:
+        cuts (updates + 1,) and widths (updates, 2): longest source and target that may occur in each update.
+    """
+    cuts, found = [0], []
+    src_width = tgt_width = 0
+    for start, end, src, tgt in zip(bounds[:-1].tolist(), bounds[1:].tolist(), *widths.T.tolist(), strict=True):
+        wider = max(src_width, src), max(tgt_width, tgt)
+        room = cuts[-1] + budget // max(wider)  # where an update of these widths would be full
+        if room <= start:  # full without any pair of this cell
+            cuts.append(start)
+            found.append((src_width, tgt_width))
+            wider, room = (src, tgt), start + budget // max(src, tgt)
+        while room < end:
+            cuts.append(room)
+            found.append(wider)
+            wider, room = (src, tgt), room + budget // max(src, tgt)
+        src_width, tgt_width = wider
+    cuts.append(int(bounds[-1]))
+    found.append((src_width, tgt_width))
+    return np.array(cuts), np.array(found)

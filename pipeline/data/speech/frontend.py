@@ -1,0 +1,120 @@
+"""Log-mel features, by kaldi-native-fbank: Cold Fusion, section 4.3, and its mel filter banks.
+
+Windows of 25 ms (Povey's) every 10 ms, pre-emphasis 0.97, no dither, FEATURES triangular filters from 20 Hz up, natural
+logarithm of power; samples are in [-1, 1].
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+
+import kaldi_native_fbank
+import numpy as np
+
+from pipeline.core.records.corpus import Statistics
+from pipeline.data.store.sequence_store import FEATURES, FRAMES_PER_SECOND, FrameStore, write_frames
+
+WINDOW_MS, SHIFT_MS = 25.0, 1000 / FRAMES_PER_SECOND
+LOW_HZ = 20.0
+
+
+class MelFilters:
+    """Features of audio of one rate. high_hz: upper edge of the filters."""
+
+    def __init__(self, sample_rate: int, high_hz: float):
+        self.options = kaldi_native_fbank.FbankOptions()
+        self.options.frame_opts.samp_freq = sample_rate
+        self.options.frame_opts.frame_length_ms = WINDOW_MS
+        self.options.frame_opts.frame_shift_ms = SHIFT_MS
+        self.options.frame_opts.dither = 0.0
+        self.options.mel_opts.num_bins = FEATURES
+        self.options.mel_opts.low_freq = LOW_HZ
+        self.options.mel_opts.high_freq = high_hz
+        self.sample_rate = sample_rate
+
+    def __call__(self, samples: np.ndarray) -> np.ndarray:
+        """(T, FEATURES) float32 of samples (n,) float32; no frame reaches over the end."""
+        bank = kaldi_native_fbank.OnlineFbank(self.options)
+        bank.accept_waveform(self.sample_rate, samples.tolist())  # a list is taken over faster than an array
+        bank.input_finished()
+        frames = [bank.get_frame(place) for place in range(bank.num_frames_ready)]
+        return np.stack(frames) if frames else np.empty((0, FEATURES), np.float32)
+
+
+LEAST_DEVIATION = 0.3
+"""Of that in training: bands that a speed above one leaves empty stand still, and are not blown up."""
+
+
+@dataclass
+class Moments:
+    """Of the frames added so far. sums, squares: (FEATURES,)."""
+
+    frames: int = 0
+    sums: np.ndarray = field(default_factory=lambda: np.zeros(FEATURES))
+    squares: np.ndarray = field(default_factory=lambda: np.zeros(FEATURES))
+
+    def add(self, frames: np.ndarray) -> None:
+        exact = frames.astype(np.float64)
+        self.frames += len(frames)
+        self.sums += exact.sum(axis=0)
+        self.squares += (exact**2).sum(axis=0)
+
+    def statistics(self) -> Statistics:
+        mean = self.sums / self.frames
+        deviation = np.sqrt(np.maximum(self.squares / self.frames - mean**2, 1e-8))
+        return Statistics(mean=mean.tolist(), deviation=deviation.tolist())
+
+
+def rewrite_alike(stem: Path, speakers: Sequence[str], wanted: Statistics) -> None:
+    """Give the frames of each of `speakers`, one an utterance of the store `stem`, the `wanted` mean and deviation."""
+    store = FrameStore(stem, FEATURES)
+    found: dict[str, Moments] = defaultdict(Moments)
+    for number, speaker in enumerate(speakers):
+        found[speaker].add(store[number])
+    own = {speaker: moments.statistics() for speaker, moments in found.items()}
+    with write_frames(stem) as alike:
+        for number, speaker in enumerate(speakers):
+            alike.append(normalised(store[number], own[speaker], wanted))
+
+
+def normalised(frames: np.ndarray, own: Statistics, wanted: Statistics) -> np.ndarray:
+    """(T, FEATURES), whose speaker's statistics are `own`, float16"""
+    deviation = np.maximum(own.deviation, LEAST_DEVIATION * np.array(wanted.deviation))
+    alike = (frames - np.array(own.mean)) / deviation * wanted.deviation + wanted.mean
+    return alike.astype(frames.dtype)
+
+
+SECONDS = 10
+EXPONENTS = (0.0, 1.0, 2.0)
+"""Power falls with frequency to these powers: white, pink and brown noise."""
+PULSES_HZ = (None, 2.0, 8.0)
+"""Steady, or swelling so many times a second."""
+BABBLES, VOICES = 6, 6
+
+
+def coloured_noises(sample_rate: int, seed: int) -> Iterator[np.ndarray]:
+    """Samples (n,) float32 of each colour, steady and pulsing."""
+    rng = np.random.default_rng(seed)
+    count = SECONDS * sample_rate
+    time = np.arange(count) / sample_rate
+    for exponent in EXPONENTS:
+        for pulses in PULSES_HZ:
+            spectrum = np.fft.rfft(rng.standard_normal(count))
+            spectrum[1:] /= np.arange(1, len(spectrum)) ** (exponent / 2)
+            spectrum[0] = 0
+            noise = np.fft.irfft(spectrum, count)
+            swell = 1 if pulses is None else 0.55 + 0.45 * np.sin(2 * np.pi * pulses * time)
+            yield scaled(noise * swell)
+
+
+def babble(voices: Iterable[np.ndarray], sample_rate: int) -> np.ndarray:
+    """Samples (n,) float32 of several utterances at once, each repeated to fill the time."""
+    count = SECONDS * sample_rate
+    return scaled(reduce(np.add, (np.resize(scaled(voice), count) for voice in voices)))
+
+
+def scaled(samples: np.ndarray) -> np.ndarray:
+    """At the root mean square 0.1."""
+    return (0.1 * samples / max(float(np.sqrt(np.mean(samples**2))), 1e-9)).astype(np.float32)
