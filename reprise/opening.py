@@ -13,7 +13,7 @@ from pipeline.core.layout import WEIGHTS_FILE, path_in_run
 from pipeline.core.records.decoding import Tuned as TunedWeights
 from pipeline.core.schema import known, refuse_unread, validate
 from pipeline.core.yaml_file import parse_yaml
-from pipeline.papers.arguments import Settings
+from pipeline.papers.project import Settings
 from pipeline.papers.reports import table_products
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import command

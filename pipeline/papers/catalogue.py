@@ -1,5 +1,6 @@
 """What papers, scales and datasets say, looked up by name."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from pipeline.analysis.cells.cell import Row
 from pipeline.analysis.convergence import Floors, load_floors
 from pipeline.analysis.figures.figure import Figure
+from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.records.noise import MeasuredNoise
 from pipeline.core.schema import known, load_yaml, validate
@@ -14,7 +16,7 @@ from pipeline.data.dataset import Datasets, LicensedPackages, load_datasets
 from pipeline.data.dataset.speech import OwnFolder
 from pipeline.papers.claims import Claims, load_claims
 from pipeline.papers.content import CorpusContents
-from pipeline.papers.paper import Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
+from pipeline.papers.paper import DecodingEntry, Examples, Paper, SystemEntry, TableEntry, TranscriptTable, load_paper
 from pipeline.papers.scale import Scale
 from pipeline.papers.settings import Config
 
@@ -156,3 +158,36 @@ class Catalogue:
         """Names of a paper's tables that can be measured at this scale."""
         tables = self.papers[paper].tables.items()
         return [name for name, table in tables if table.scales is None or self.config.scale in table.scales]
+
+
+def paper_decoding(papers: Mapping[str, Paper], paper: str, name: str) -> DecodingConfig:
+    """A named decoding as `paper` has it, its bases' settings included.
+
+    Raises:
+        UserError: a name that no paper has, bases that form a circle, or settings that don't go together.
+    """
+    settings: dict[str, Any] = {}
+    for (owner, _), entry in reversed(decoding_lineage(papers, paper, name).items()):
+        settings |= entry.differences
+        reference = entry.differences.get("language_model")
+        if reference and "/" not in reference:  # as it is written in the paper that owns the entry
+            settings["language_model"] = reference if owner == paper else f"{owner}/{reference}"
+    return validate(DecodingConfig, settings, f"workflow/papers/{paper}/paper.yaml: decodings.{name}")
+
+
+def decoding_lineage(papers: Mapping[str, Paper], paper: str, name: str) -> dict[tuple[str, str], DecodingEntry]:
+    """The decoding and those it differs from, the outermost base last, by paper and name."""
+    chain: dict[tuple[str, str], DecodingEntry] = {}
+    owner, reference = paper, name
+    while reference:
+        where = f"workflow/papers/{owner}/paper.yaml: decodings"
+        other, _, reference = reference.rpartition("/")
+        owner = other or owner
+        known(owner, papers, where)
+        named = papers[owner].decodings
+        known(reference, named, where)
+        if (owner, reference) in chain:
+            raise UserError(f"{where}: the bases of {owner}/{reference} form a circle")
+        chain[owner, reference] = named[reference]
+        reference = named[reference].base or ""
+    return chain

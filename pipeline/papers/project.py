@@ -2,13 +2,16 @@
 
 import os
 import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pipeline.config import DecodingConfig, ModelConfig, RunSpec, TrainingConfig
 from pipeline.core.artifacts import Encoded, RunId, Score, Transcript, Translation
+from pipeline.core.command_line import Argument
 from pipeline.core.errors import UserError
 from pipeline.core.layout import Layout
 from pipeline.core.provenance import ROOT
@@ -16,10 +19,10 @@ from pipeline.core.schema import Closed, load_yaml, refuse_unread, validate
 from pipeline.core.shown_text import shown
 from pipeline.models.fusion.settings import FusionConfig
 from pipeline.papers import reports
-from pipeline.papers.catalogue import Catalogue
+from pipeline.papers.catalogue import Catalogue, paper_decoding
 from pipeline.papers.content import run_content
-from pipeline.papers.decodings import paper_decoding
 from pipeline.papers.references import check_references
+from pipeline.papers.settings import parse_settings
 
 SECTIONS = {"model": ModelConfig, "fusion": FusionConfig, "training": TrainingConfig}
 """Settings of a run by the record that they have to be."""
@@ -243,3 +246,36 @@ def load_project(root: Path, overrides: dict[str, Any] | None = None) -> Project
     """The project at `root` with its config.yaml, some of its keys replaced."""
     path = Path(root) / "config.yaml"
     return Project(root, validate(dict[str, Any], load_yaml(path) or {}, str(path)) | (overrides or {}))
+
+
+Settings = Annotated[tuple[str, ...], Argument(name="--set", metavar="KEY=VALUE", repeated=True)]
+"""Keys of config.yaml with other values."""
+
+
+@dataclass(frozen=True)
+class ProjectOptions:
+    """Options that name a project and its settings.
+
+    Attributes:
+        root: Root folder of the project.
+        settings: Override a key of config.yaml. May be given several times.
+    """
+
+    root: Path = Path()
+    settings: Settings = ()
+
+    def load(self, papers: Iterable[str] = ()) -> Project:
+        """Load the project.
+
+        Args:
+            papers: Names given by `--paper`.
+
+        Raises:
+            UserError: `root` has no project, a setting is wrong, or a paper is unknown.
+        """
+        require_project(self.root, "name one with --root")
+        project = load_project(self.root, parse_settings(self.settings))
+        require_work(project)
+        for paper in papers:
+            project.known(paper, project.papers, "--paper")
+        return project

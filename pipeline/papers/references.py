@@ -20,8 +20,7 @@ from pipeline.data.dataset import LicensedPackages
 from pipeline.metrics import metric_named, metric_names
 from pipeline.papers.named import Named, names_in
 from pipeline.papers.paper import SystemEntry
-from pipeline.papers.rule_faults import RECORDS, rule_faults
-from pipeline.papers.scale import Job, Scale
+from pipeline.papers.scale import RECORDS, Job, Scale, rule_faults
 
 if TYPE_CHECKING:
     from pipeline.papers.project import Project

@@ -16,8 +16,7 @@ from pipeline.data.batches.fixed_size_batches import TextOnlyBatch
 from pipeline.decoding.choose_search import build_decoder
 from pipeline.models.flops import BACKWARD
 from pipeline.models.seq2seq import Seq2Seq
-from pipeline.papers.arguments import ProjectOptions
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.corpus_size import Corpus
 from pipeline.planning.random_batches import random_batch
 from pipeline.planning.rates import Calibration, Point, family_of, shape_of

@@ -9,8 +9,7 @@ from pipeline.core.command_line import Argument
 from pipeline.core.disk import size
 from pipeline.core.errors import UserError
 from pipeline.data.dataset import AnyDataset, LicensedPackages, ReadAloudDataset, sources_of
-from pipeline.papers.arguments import ProjectOptions
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import DataFile, fetched_files, is_extracted, package_files, silent_addresses
 from pipeline.planning.domain_gap import faults_of_positions, faults_of_text, transcripts
 from pipeline.workflow.graph import Graph, datasets_in, runs_in

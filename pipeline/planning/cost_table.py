@@ -11,8 +11,7 @@ from pipeline.core.files import reading
 from pipeline.core.layout import COST_FILE
 from pipeline.core.records.decoding import Decoded
 from pipeline.core.records.training import TrainingCost
-from pipeline.papers.arguments import ProjectOptions
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.devices import load_devices
 from pipeline.workflow.targets import command
 

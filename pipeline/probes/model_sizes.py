@@ -8,8 +8,7 @@ from typing import Any
 from pipeline.analysis.cells.facts import SizeCell
 from pipeline.core.records.probes import ModelSize, ModelSizes
 from pipeline.models.build import build_model, size_of
-from pipeline.papers.arguments import ProjectOptions
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from pipeline.analysis.claims.verdicts import ENOUGH_SEEDS, LEVEL, ClaimResult, Verdict
 from pipeline.analysis.convergence import PLATEAU
 from pipeline.analysis.view import PaperView
-from pipeline.papers.arguments import ProjectOptions
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,8 @@ from pipeline.data.dataset import CorpusRecord, SplitName, load_one_of
 from pipeline.data.text.checked_lines import name_of_split, read_lines
 from pipeline.metrics import metric_named
 from pipeline.metrics.score_file import read_statistics
-from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.paper import Examples
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import example_runs
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 

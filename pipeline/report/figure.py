@@ -6,8 +6,7 @@ from pathlib import Path
 from pipeline.analysis.figures.figure import Drawing, save
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
-from pipeline.papers.arguments import ProjectOptions
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import figure_products
 from pipeline.report.markup import prose, write_twins
 

@@ -12,9 +12,8 @@ from pipeline.analysis.evidence import over_seeds
 from pipeline.analysis.figures.figure import COLOURS, GREY, curve_style, new_figure, save
 from pipeline.analysis.layer_times import LayerTimings
 from pipeline.core.schema import known
-from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.paper import Row
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.markup import grid, literal, paragraphs, prose, write_twins
 
 log = logging.getLogger(__name__)

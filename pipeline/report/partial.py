@@ -34,7 +34,7 @@ from pipeline.core.artifacts import (
 from pipeline.core.errors import UserError
 from pipeline.outputs.manifest import part_of
 from pipeline.outputs.score import score_available
-from pipeline.papers.arguments import ProjectOptions
+from pipeline.papers.project import ProjectOptions
 from pipeline.report import claims, figure
 from pipeline.report.example_table import write_example_table
 from pipeline.report.filled_table import NOT_RUN, fill

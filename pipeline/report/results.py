@@ -9,8 +9,7 @@ from typing import Annotated
 
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.digests import recording
-from pipeline.papers.arguments import Settings
-from pipeline.papers.project import load_project, require_project, require_work
+from pipeline.papers.project import Settings, load_project, require_project, require_work
 from pipeline.papers.settings import parse_settings
 from pipeline.report.partial import Made, Partial, mark_in_part, score_decoded
 from pipeline.workflow.campaign import Campaign, Watch

@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from pipeline.papers.arguments import ProjectOptions
+from pipeline.papers.project import ProjectOptions
 from pipeline.report.filled_table import NOT_RUN, fill
 from pipeline.report.markdown import render
 from pipeline.report.markup import write_twins

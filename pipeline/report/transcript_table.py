@@ -13,9 +13,8 @@ from pipeline.data.store.sequence_store import TokenStore
 from pipeline.data.text.alphabet import Alphabet
 from pipeline.data.text.checked_lines import read_lines
 from pipeline.metrics.error_rates import WER, Transcripts
-from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.paper import TranscriptTable
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.papers.reports import transcripts
 from pipeline.report.markup import literal, paragraphs, prose, write_twins
 

@@ -10,7 +10,7 @@ from pipeline.core.errors import UserError
 from pipeline.core.layout import path_in_run
 from pipeline.core.records.scores import ScoreFile
 from pipeline.core.schema import known
-from pipeline.papers.arguments import Settings
+from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.comparison import compare_scores
 from pipeline.workflow.targets import command

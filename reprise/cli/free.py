@@ -16,9 +16,8 @@ from pipeline.core.layout import DONE_FILE, WEIGHTS_FILE
 from pipeline.core.records.training import TrainedRun
 from pipeline.core.sha256 import sha256_file
 from pipeline.data.dataset import sources_of
-from pipeline.papers.arguments import ProjectOptions
 from pipeline.papers.content import DIGITS
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.planning.data_files import is_extracted
 from pipeline.workflow.graph import Graph, datasets_in
 from pipeline.workflow.held import is_held

@@ -17,8 +17,8 @@ from pipeline.core.records.record import read_note
 from pipeline.core.records.training import TrainedRun, TrainingCost
 from pipeline.core.schema import load_yaml, validate
 from pipeline.core.yaml_file import LARGEST
-from pipeline.papers.arguments import Settings
 from pipeline.papers.content import DIGITS, run_content
+from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.training.arguments import MachineOptions
 from reprise.named import find_run

@@ -6,7 +6,7 @@ import time
 from typing import Annotated
 
 from pipeline.core.command_line import Argument
-from pipeline.papers.arguments import Settings
+from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.campaign import Watch
 from pipeline.workflow.graph import Graph

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pipeline.core.command_line import Argument
 from pipeline.metrics import metric_named
-from pipeline.papers.arguments import Settings
+from pipeline.papers.project import Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.report.markup import grid, write_twins
 from reprise.kept import KeptRun, keep, kept_in, metrics_shown, table_rows, test_sets

@@ -12,8 +12,7 @@ from pipeline.core.schema import known
 from pipeline.core.shown_text import one_line
 from pipeline.data.dataset import AnyDataset, may_be_passed_on
 from pipeline.data.text.shared_sentences import comparison_key
-from pipeline.papers.arguments import Settings
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.targets import command
 from reprise.named import find_project

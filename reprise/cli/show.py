@@ -11,8 +11,7 @@ from pipeline.analysis.claims.verdicts import ClaimResult
 from pipeline.analysis.run_folders import RunFolders
 from pipeline.analysis.view import PaperView
 from pipeline.core.errors import UserError
-from pipeline.papers.arguments import ProjectOptions
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.report.claims import render as verdicts
 from pipeline.report.claims import row_of, tally
 from pipeline.report.filled_table import FilledTable, fill

@@ -18,8 +18,7 @@ from rich.text import Text
 from pipeline.core.artifacts import Product, Trained
 from pipeline.core.command_line import Argument, Pause
 from pipeline.core.schema import known
-from pipeline.papers.arguments import Settings
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, Settings
 from pipeline.papers.settings import parse_settings
 from pipeline.workflow.campaign import Campaign, Watch, is_made
 from pipeline.workflow.graph import Graph

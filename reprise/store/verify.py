@@ -16,8 +16,7 @@ from pipeline.core.digests import note
 from pipeline.core.disk import size
 from pipeline.core.errors import UserError
 from pipeline.core.files import NOTES, note_of, set_aside, sweep
-from pipeline.papers.arguments import ProjectOptions
-from pipeline.papers.project import Project
+from pipeline.papers.project import Project, ProjectOptions
 from pipeline.workflow.drivers import noted_drivers, why_alive
 from pipeline.workflow.file_checks import Checked
 from pipeline.workflow.graph import Graph, flat

@@ -7,7 +7,7 @@ import pytest
 from pipeline.config import DecodingConfig
 from pipeline.core.errors import UserError
 from pipeline.core.schema import validate
-from pipeline.papers.decodings import paper_decoding
+from pipeline.papers.catalogue import paper_decoding
 from pipeline.papers.paper import DecodingEntry
 
 

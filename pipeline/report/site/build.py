@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.core.artifacts import RunId
 from pipeline.core.disk import require_writable
-from pipeline.papers.arguments import ProjectOptions
+from pipeline.papers.project import ProjectOptions
 from pipeline.report.site.anchors import all_anchors
 from pipeline.report.site.outputs import output_sets, write_outputs
 from pipeline.report.site.pages import Pages
