@@ -10,17 +10,17 @@ from typing import Any, Literal
 
 from pipeline.grammar import chinese, english, french, german
 from pipeline.grammar.derivation import Deriver
-from pipeline.grammar.phenomena import phenomena
-from pipeline.grammar.query_parts import QueryParts
-from pipeline.grammar.query_patterns import draw_query
+from pipeline.grammar.lexicon import VERBS
+from pipeline.grammar.queries import QueryParts, draw_query
 from pipeline.grammar.structure import Facts, Utterance
-from pipeline.grammar.text import capitalised, chinese_text, running_text, single_commas
+from pipeline.grammar.words import Noun, Verb
 
 Domain = Literal["film", "search"]
 LANGUAGES = ("en", "de", "fr", "zh")
 SHORTEST, LONGEST = 3, 40
 SAMPLE = 5_000  # sentences, by which words are frequent
 PUNCTUATION = frozenset(",.?")
+SENSES = Counter((verb.en.base, verb.en.preposition, verb.en.particle) for verb in VERBS if not verb.en.fixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +137,78 @@ def draw_search(rng: Random, held_out: bool) -> Sentence | None:
         phenomena=phenomena("search", parts.facts, len(words)),
         zh_words=tuple(zh_words),
     )
+
+
+def phenomena(domain: str, facts: Facts, length: int) -> dict[str, Any]:
+    """The phenomena record of one sentence.
+
+    kinds: which phenomena it has. names: to be found verbatim in every language. idioms, senses: `de`, `fr`, `zh` are
+    fixed words of the right translation. verb_final: the German words that close each clause with the verb last.
+    combinations: verb and object that no training sentence has. length: English words without punctuation.
+    """
+    senses = [*_verb_senses(facts.verbs), *_noun_senses(facts.nouns)]
+    kinds = facts.kinds | ({"sense"} if senses else set()) | ({"verb_final"} if facts.verb_final else set())
+    return {
+        "domain": domain,
+        "length": length,
+        "kinds": sorted(kinds),
+        "names": [
+            {"text": name.text.lower() if domain == "search" else name.text, "unseen": name.unseen}
+            for name in facts.names
+        ],
+        "idioms": [_idiom(verb) for verb in facts.verbs if verb.idiom],
+        "senses": senses,
+        "verb_final": [german.closing_words(clause) for clause in facts.verb_final],
+        "combinations": facts.combinations,
+    }
+
+
+def _idiom(verb: Verb) -> dict[str, Any]:
+    return {"en": verb.key, "de": " ".join(verb.de.fixed), "fr": " ".join(verb.fr.fixed), "zh": _chinese(verb)}
+
+
+def _chinese(verb: Verb) -> list[str]:
+    return [piece for piece in verb.zh if piece not in "~^+"]
+
+
+def _verb_senses(verbs: list[Verb]) -> list[dict[str, Any]]:
+    """Verbs whose object decides their translation; German and French as infinitives."""
+    return [
+        {"en": verb.en.base, "de": verb.de.infinitive, "fr": verb.fr.infinitive, "zh": _chinese(verb)}
+        for verb in verbs
+        if SENSES[verb.en.base, verb.en.preposition, verb.en.particle] > 1 and not verb.en.fixed
+    ]
+
+
+def _noun_senses(nouns: list[Noun]) -> list[dict[str, Any]]:
+    return [{"en": one.en[0], "de": one.de[0][0], "fr": one.fr[0], "zh": [one.zh]} for one in nouns if one.ambiguous]
+
+
+def running_text(words: list[str], space_before: frozenset[str] = frozenset()) -> str:
+    """Words joined by spaces; commas and stops close up (but those in `space_before`), apostrophes join."""
+    pieces: list[str] = []
+    glue = ""
+    for word in words:
+        pieces.append(word if word in PUNCTUATION and word not in space_before else glue + word)
+        glue = "" if word.endswith("'") else " "
+    return "".join(pieces)
+
+
+def single_commas(words: list[str]) -> list[str]:
+    """Without a comma before another punctuation mark (a clause that ends where its sentence ends)."""
+    following = [*words[1:], "."]
+    return [word for word, after in zip(words, following, strict=True) if word != "," or after not in PUNCTUATION]
+
+
+def capitalised(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def chinese_text(words: list[str]) -> str:
+    """Unsegmented, but for a space between words in Latin script."""
+    pieces: list[str] = []
+    latin = False
+    for word in words:
+        pieces.append(" " + word if latin and word[0].isascii() else word)
+        latin = word[-1].isascii()
+    return "".join(pieces)

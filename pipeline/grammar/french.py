@@ -1,9 +1,9 @@
 """French: agreement of adjectives and participles, place of adjectives, clitics, elision, contraction."""
 
 from pipeline.grammar import structure
-from pipeline.grammar.french_verbs import agree, verb_forms
+from pipeline.grammar.lexicon.conjugation import french_forms
 from pipeline.grammar.structure import ME, THEY, THIRD, WE, YOU, is_heavy, required, required_nominal
-from pipeline.grammar.words import Adjective
+from pipeline.grammar.words import Adjective, FrenchVerb
 
 VOWELS = frozenset("aeiouhyàâéèêëîïôùûœAEIOUÉÈÊÎÔ")
 ASPIRATED = frozenset({"héros", "hé", "haut", "haute", "hauts", "hautes", "huit", "onze"})
@@ -18,6 +18,19 @@ SUBJECTS = {0: "je", 1: "tu", 3: "nous"}
 STRESSED = {0: "moi", 1: "toi", 3: "nous"}
 PREPOSITIONS = {"in": "dans", "on": "sur", "at": "à", "shore": "sur"}
 QUESTION_WORDS = {"yes": "", "where": "où", "when": "quand", "why": "pourquoi"}
+
+
+def _auxiliary(infinitive: str, subjunctive: str) -> dict[str, tuple[str, ...]]:
+    """Its forms by tense or mood."""
+    present, future, imperfect, _ = french_forms(infinitive)
+    forms = {"present": present, "future": future, "past": imperfect, "pluperfect": imperfect}
+    return forms | {"subjunctive": tuple(subjunctive.split())}
+
+
+AVOIR, ETRE = _auxiliary("avoir", "aie aies ait ayons aient"), _auxiliary("être", "sois sois soit soyons soient")
+IL_Y_A = {"present": "a", "past": "avait", "future": "aura"}
+MODALS = {"want": "vouloir", "can": "pouvoir", "must": "devoir"}
+SHOULD = ("devrais", "devrais", "devrait", "devrions", "devraient")
 
 
 def sentence(utterance: structure.Utterance) -> list[str]:
@@ -76,7 +89,7 @@ def clause(c: structure.Clause, mood: str = "indicative") -> list[str]:
 
 def _verb_group(c: structure.Clause, mood: str) -> list[str]:
     """Negation, clitics, finite verb, adverb, participle or infinitive."""
-    finite, closing = verb_forms(c, mood)
+    finite, closing = _verb_forms(c, mood)
     before = _clitics(c)
     second = {"": [], "not": ["pas"], "never": ["jamais"]}[c.negation]
     if c.modal:  # the clitics go with the infinitive
@@ -87,6 +100,53 @@ def _verb_group(c: structure.Clause, mood: str) -> list[str]:
     negation = ["ne"] if c.negation else []
     adverb = c.frequency.fr if c.frequency else ()
     return [*negation, *before, finite, *second, *adverb, *closing]
+
+
+def _verb_forms(c: structure.Clause, mood: str) -> tuple[str, list[str]]:
+    """The finite verb and what closes the group."""
+    person = c.person
+    if c.verb is None:
+        return _copula(c, person, mood)
+    verb = c.verb.fr
+    if c.modal:
+        return _modal(c.modal, c.tense)[person], [verb.infinitive]
+    if c.tense == "future":
+        return verb.future[person], []
+    if c.tense == "present":
+        return verb.present[person], []
+    if mood == "imperfect" or (c.verb.stative and mood != "subjunctive"):
+        return verb.imperfect[person], []
+    auxiliary = ETRE if verb.with_etre else AVOIR
+    return auxiliary["present" if mood == "indicative" else mood][person], [_participle(c, verb)]
+
+
+def _modal(modal: structure.Modal, tense: structure.Tense) -> tuple[str, ...]:
+    if modal == "should":
+        return SHOULD
+    present, _, imperfect, _ = french_forms(MODALS[modal])
+    return present if tense == "present" else imperfect
+
+
+def _copula(c: structure.Clause, person: int, mood: str) -> tuple[str, list[str]]:
+    if c.exists:
+        return IL_Y_A[c.tense], []
+    if mood == "subjunctive":
+        return AVOIR["subjunctive"][person], ["été"]
+    return ETRE[c.tense][person], []
+
+
+def _participle(c: structure.Clause, verb: FrenchVerb) -> str:
+    """Agrees with the subject of être, or with a direct object that precedes."""
+    if verb.with_etre:
+        return _agree(verb.participle, required_nominal(c.agent))
+    if isinstance(c.object, structure.Pronoun) and verb.direct:
+        return _agree(verb.participle, c.object)
+    return verb.participle
+
+
+def _agree(participle: str, nominal: structure.Nominal) -> str:
+    feminine = participle + ("e" if nominal.fr_gender == "f" else "")
+    return feminine + ("s" if nominal.plural and not feminine.endswith("s") else "")
 
 
 def _clitics(c: structure.Clause) -> list[str]:
@@ -236,6 +296,6 @@ def _relative(np: structure.NounPhrase, relative: structure.Relative) -> list[st
     words = clause(c)
     verb = required(c.verb)
     if c.tense == "past" and not verb.stative and not c.modal:  # the preceding object agrees with the participle
-        agreed = agree(verb.fr.participle, np)
+        agreed = _agree(verb.fr.participle, np)
         words = [agreed if word == verb.fr.participle else word for word in words]
     return ["que", *words]

@@ -1,8 +1,7 @@
 """German: verb second in main clauses, verb last in subordinate ones, agreement of gender, case and number."""
 
 from pipeline.grammar import structure
-from pipeline.grammar.german_articles import determiner
-from pipeline.grammar.german_verbs import verb_bracket
+from pipeline.grammar.lexicon.conjugation import german_forms
 from pipeline.grammar.structure import THIRD, required
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
@@ -22,7 +21,28 @@ CONTRACTIONS = {
     ("von", "dem"): "vom",
 }
 PREPOSITIONS = {"in": "in", "on": "auf", "at": "an", "shore": "an"}
+HABEN, WERDEN = german_forms("haben")[0], german_forms("werden")[0]
+SEIN, WAR, _ = german_forms("sein")
+MODALS = {"want": "wollen", "can": "können", "must": "müssen", "should": "sollen"}
 QUESTION_WORDS = {"yes": "", "where": "wo", "when": "wann", "why": "warum"}
+
+
+Endings = tuple[tuple[str, str, str, str], ...]  # [case][gender or plural]
+
+THE = (
+    ("der", "die", "das", "die"),
+    ("den", "die", "das", "die"),
+    ("dem", "der", "dem", "den"),
+    ("des", "der", "des", "der"),
+)
+STRONG_ARTICLE = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"), ("es", "er", "es", "er"))
+EIN = (("", "e", "", "e"), ("en", "e", "", "e"), ("em", "er", "em", "en"), ("es", "er", "es", "er"))
+WEAK = (("e", "e", "e", "en"), ("en", "e", "e", "en"), ("en", "en", "en", "en"), ("en", "en", "en", "en"))
+MIXED = (("er", "e", "es", "en"), ("en", "e", "es", "en"), ("en", "en", "en", "en"), ("en", "en", "en", "en"))
+STRONG = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"), ("en", "er", "en", "er"))
+OWN = {0: "mein", 1: "dein", 3: "unser", 4: "ihr"}
+DECLINED = {"this": ("dies", WEAK), "every": ("jed", WEAK), "some": ("einig", STRONG), "many": ("viel", STRONG)}
+"""Stems that end like strong adjectives, and what adjectives end in behind them."""
 
 
 def sentence(utterance: structure.Utterance) -> list[str]:
@@ -67,7 +87,7 @@ def main_clause(c: structure.Clause, first: tuple[str, ...] = ()) -> list[str]:
 
 def _verb_second(c: structure.Clause, subject_done: bool = False, time_done: bool = False) -> list[str]:
     """A main clause from its finite verb on."""
-    finite, particle, closing = verb_bracket(c)
+    finite, particle, closing = _verb_bracket(c)
     subject = [] if subject_done else _subject(c)
     middle = _middle(c, time_done)
     if subject and c.verb and c.verb.de.reflexive and not isinstance(c.subject, structure.Pronoun):  # dreht sich Anna
@@ -77,14 +97,41 @@ def _verb_second(c: structure.Clause, subject_done: bool = False, time_done: boo
 
 def verb_last(c: structure.Clause) -> list[str]:
     """The finite verb at the end of the clause."""
-    finite, particle, closing = verb_bracket(c)
+    finite, particle, closing = _verb_bracket(c)
     return [*_subject(c), *_middle(c), *closing, "".join([*particle, finite]), *_after_field(c)]
 
 
 def closing_words(c: structure.Clause) -> str:
     """What ends this clause in German when its verb comes last: `gesehen hat`, `ankommt`."""
-    finite, particle, closing = verb_bracket(c)
+    finite, particle, closing = _verb_bracket(c)
     return " ".join([*closing, "".join([*particle, finite])])
+
+
+def _verb_bracket(c: structure.Clause) -> tuple[str, list[str], list[str]]:
+    """The finite verb, its separated prefix, and the words of the closing bracket before it."""
+    person = c.person
+    if c.verb is None:
+        return _copula(c, person)
+    verb = c.verb.de
+    if c.modal:
+        present, past, _ = german_forms(MODALS[c.modal])
+        forms = past if c.tense == "past" or c.modal == "should" else present
+        return forms[person], [], [verb.infinitive]
+    if c.tense == "future":
+        return WERDEN[person], [], [verb.infinitive]
+    if c.tense == "present":
+        return verb.present[person], [verb.prefix] if verb.prefix else [], []
+    if c.verb.stative:
+        return verb.past[person], [verb.prefix] if verb.prefix else [], []
+    return (SEIN if verb.with_sein else HABEN)[person], [], [verb.participle]
+
+
+def _copula(c: structure.Clause, person: int) -> tuple[str, list[str], list[str]]:
+    if c.exists:
+        finite = {"past": "gab", "present": "gibt", "future": "wird"}[c.tense]
+        return finite, [], ["geben"] if c.tense == "future" else []
+    forms = {"past": WAR, "present": SEIN, "future": WERDEN}[c.tense]
+    return forms[person], [], ["sein"] if c.tense == "future" else []
 
 
 def _infinitive(c: structure.Clause) -> list[str]:
@@ -185,7 +232,7 @@ def pronoun(p: structure.Pronoun, case: int) -> str:
 
 def _full_noun_phrase(np: structure.NounPhrase, case: int) -> list[str]:
     column = PLURAL if np.plural else COLUMN[np.noun.de_gender]
-    words, endings = determiner(np, case, column)
+    words, endings = _determiner(np, case, column)
     ending = endings[case][column]
     words = [*words, *(adjective.de_stem + ending for adjective in np.adjectives), np.noun.de[case][np.plural]]
     if np.genitive is not None:
@@ -198,6 +245,32 @@ def _full_noun_phrase(np: structure.NounPhrase, case: int) -> list[str]:
     if np.relative:
         words += [",", *_relative(np.relative, column), ","]
     return words
+
+
+def _determiner(np: structure.NounPhrase, case: int, column: int) -> tuple[list[str], Endings]:
+    """The determiner and the table of adjective endings that it asks for."""
+    match np.determiner:
+        case "the":
+            return [THE[case][column]], WEAK
+        case "a" if not np.plural:
+            return ["ein" + EIN[case][column]], MIXED
+        case "a" | "bare":
+            return [], STRONG
+        case "no":
+            return ["kein" + EIN[case][column]], MIXED
+        case "my":
+            return [_possessive(required(np.owner), EIN[case][column])], MIXED
+        case "number":
+            return [required(np.number).de[0]], STRONG
+        case name:
+            stem, endings = DECLINED[name]
+            return [stem + STRONG_ARTICLE[case][column]], endings
+
+
+def _possessive(owner: structure.Pronoun, ending: str) -> str:
+    if owner.person == THIRD:
+        return ("ihr" if owner.de_gender == "f" else "sein") + ending
+    return OWN[owner.person] + ending
 
 
 def _relative(relative: structure.Relative, column: int) -> list[str]:

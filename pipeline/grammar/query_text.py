@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pipeline.grammar import chinese, english, french, german
-from pipeline.grammar.lexicon.reading import Deed
+from pipeline.grammar.lexicon.entries import Deed
 from pipeline.grammar.lexicon.tables import read_tables
 from pipeline.grammar.structure import Name, NounPhrase
 from pipeline.grammar.words import Phrase

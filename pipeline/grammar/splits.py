@@ -1,19 +1,22 @@
 """Writes train, dev and test: aligned lines, and no sentence of one split in another, in any language."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 from pipeline.core.files import atomic_write
-from pipeline.grammar.chains import endless_chains
-from pipeline.grammar.corpus import LANGUAGES, Domain, Limits, Sentence, endless, next_unseen
+from pipeline.grammar.corpus import LANGUAGES, Domain, Limits, Sentence, chinese_text, endless, next_unseen
 
 TESTS = ("test", "test2", "test3", "test4", "test5")
 ALL = Limits()
 SPLITS = (*TESTS, "dev", "train")  # in the order drawn: another size of train leaves test as it is
+AND = {"en": "and", "de": "und", "fr": "et", "zh": "和"}
+"""Between queries, which have no full stop."""
 
 
 def write_splits(
@@ -58,3 +61,48 @@ def _write(folder: Path, split: str, languages: Sequence[str], sentences: Iterab
 def _record(line: int, sentence: Sentence) -> str:
     """One JSON line: its number (from 0), what to look for, and the English tree."""
     return json.dumps({"line": line, **sentence.phenomena, "tree": sentence.tree}, ensure_ascii=False)
+
+
+def endless_chains(domain: Domain, rng: Random, held_out: bool, at_least: int) -> Iterator[Sentence]:
+    """Sentences in a row, no more than are needed for `at_least` English words, punctuation not counted."""
+    while True:
+        parts: list[Sentence] = []
+        stream = endless(domain, rng, held_out)
+        while words(parts) < at_least:
+            parts.append(next(stream))
+        yield chained(parts)
+
+
+def words(parts: Sequence[Sentence]) -> int:
+    """English words of the chain, without punctuation."""
+    joints = len(parts) - 1 if parts and is_query(parts[0]) else 0
+    return joints + sum(part.phenomena["length"] for part in parts)
+
+
+def is_query(sentence: Sentence) -> bool:
+    return sentence.phenomena["domain"] == "search"
+
+
+def chained(parts: Sequence[Sentence]) -> Sentence:
+    """Queries with `and` between them, or sentences one after the other; all of one domain."""
+    queries = is_query(parts[0])
+    joints = {language: f" {word} " if queries else " " for language, word in AND.items()}
+    between = [AND["zh"]] if queries else []
+    zh_words = [word for part in parts for word in (*between, *part.zh_words)][len(between) :]
+    trees = [part.tree.removeprefix("(TOP ").removesuffix(")") for part in parts]
+    label, joint = ("FRAG", f" (CC {AND['en']}) ") if queries else ("S", " ")
+    return Sentence(
+        **{language: joints[language].join(part.text(language) for part in parts) for language in ("en", "de", "fr")},
+        zh=chinese_text(zh_words),
+        tree=f"(TOP ({label} {joint.join(trees)}))",
+        phenomena=merged([part.phenomena for part in parts]) | {"length": words(parts)},
+        zh_words=tuple(zh_words),
+    )
+
+
+def merged(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The phenomena of all parts."""
+    first, *_ = records
+    lists = {key for key, value in first.items() if isinstance(value, list)}
+    found = {key: list(chain.from_iterable(record[key] for record in records)) for key in lists}
+    return first | found | {"kinds": sorted(set(found["kinds"]))}

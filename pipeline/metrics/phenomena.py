@@ -24,7 +24,7 @@ class GrammarSentence:
 
     words: list[str]
     record: dict[str, Any]
-    """Record made by pipeline/grammar/phenomena.py."""
+    """Record made by pipeline/grammar/corpus.py."""
     tree: Tree
     """Tree of the reference."""
 

@@ -3,6 +3,7 @@
 import pytest
 
 from pipeline.grammar import chinese, english, french, german
+from pipeline.grammar.corpus import capitalised, chinese_text, running_text, single_commas
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, NUMBERS, SUBORDINATORS, TIME, VERBS
 from pipeline.grammar.structure import (
     ME,
@@ -18,7 +19,6 @@ from pipeline.grammar.structure import (
     Statement,
     Utterance,
 )
-from pipeline.grammar.text import capitalised, chinese_text, running_text, single_commas
 
 
 def noun(key):

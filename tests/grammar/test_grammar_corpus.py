@@ -16,7 +16,6 @@ from grammar_sentences import generate
 from pipeline.core.errors import UserError
 from pipeline.core.yaml_file import load_yaml
 from pipeline.data.dataset import load_dataset
-from pipeline.grammar.chains import endless_chains
 from pipeline.grammar.corpus import (
     LANGUAGES,
     LONGEST,
@@ -28,7 +27,7 @@ from pipeline.grammar.corpus import (
 )
 from pipeline.grammar.english import tokens
 from pipeline.grammar.lexicon import ADJECTIVES, NOUNS, VERBS
-from pipeline.grammar.splits import write_splits
+from pipeline.grammar.splits import endless_chains, write_splits
 
 HELPERS = str(Path(__file__).parents[1] / "helpers")
 DATASETS = Path(__file__).parents[2] / "workflow/datasets"

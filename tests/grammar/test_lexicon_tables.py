@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.core.errors import UserError
 from pipeline.grammar.lexicon import tables
-from pipeline.grammar.lexicon.reading import noun
+from pipeline.grammar.lexicon.entries import noun
 
 NOUNS = "# A comment.\n== nouns | classes | gender | English | German | French | Chinese\n"
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from pipeline.grammar.lexicon.reading import adjectives, noun, phrase, verb
+from pipeline.grammar.lexicon.entries import adjectives, noun, phrase, verb
 from pipeline.grammar.lexicon.tables import read_tables
 
 _verbs, _phrases, _names = map(read_tables, ("verbs", "phrases", "names"))
