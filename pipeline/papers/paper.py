@@ -151,6 +151,7 @@ class Paper(Closed):
     authors: str
     year: int = Field(ge=1900, le=2200)
     arxiv: str | None = Field(default=None, description="Number at arXiv; null = a comparison of one's own")
+    question: str | None = Field(default=None, description="What a reader wants to know, as one question")
     as_published: bool = Field(
         default=False,
         description="Recipes of others at their own size: no rule of a scale changes them, and `all` leaves them out",
